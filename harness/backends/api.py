@@ -1,0 +1,203 @@
+"""What a worker and a backend say to each other.
+
+These modules run in the interpreter of the environment under test, which may be another one than
+cumatrix's own: they import the standard library only, and the backend's library inside functions.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass
+class Setup:
+    """What a worker is started for: one backend with one toolkit.
+
+    Parameters
+    ----------
+    home : Path
+        The toolkit, laid out as a CUDA_HOME.
+    release, headers : str
+        The CUDA releases of the compiler and of the headers.
+    include : list of str
+        Include directories of the headers, in order.
+    tools : Path
+        Folder of small libraries that cumatrix builds for itself.
+    options : dict
+        Settings of the backend.
+    """
+
+    home: Path
+    release: str
+    headers: str
+    include: list[str]
+    tools: Path
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The compiler's CUDA release as numbers: ``(12, 4)``."""
+        major, minor = self.release.split(".")
+        return int(major), int(minor)
+
+    def library(self, stem: str) -> Path | None:
+        """The toolkit's ``lib64/<stem>.so*`` with the longest name, or None where it has none."""
+        found = [p for p in (self.home / "lib64").glob(f"{stem}.so*") if ".alt." not in p.name]
+        return max(found, key=lambda path: len(path.name), default=None)
+
+
+@dataclass
+class Job:
+    """One cell, as a worker's child gets it.
+
+    Parameters
+    ----------
+    cell : str
+        Id of the cell.
+    source : Path
+        The program, ``kernel.cu`` or ``kernel.py``.
+    entries : dict
+        Kernel names and their signatures; empty accepts whatever the program defines.
+    definitions : dict
+        Macros, or module constants.
+    target : str
+        ``sm_80`` or ``compute_80``.
+    options : dict
+        The case's options for this cell: see `harness.cases.options`.
+    include : list of str
+        Include directories of the toolkit, then those that were asked for.
+    scratch : Path
+        A folder of the cell's own, which starts empty and goes with the cell.
+    """
+
+    cell: str
+    source: Path
+    entries: dict[str, str]
+    definitions: dict[str, Any]
+    target: str
+    options: dict[str, Any]
+    include: list[str]
+    scratch: Path
+    stages: list[str] = field(default_factory=list)
+    command: list[str] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    observed: dict[str, Any] = field(default_factory=dict)
+    device: dict[str, Any] = field(default_factory=dict)
+    artifact: dict[str, str] | None = None
+
+    @property
+    def virtual(self) -> bool:
+        """Whether the target is a virtual architecture."""
+        return self.target.startswith("compute_")
+
+    @property
+    def arch(self) -> str:
+        """The target without its kind: ``"80"``, ``"90a"``."""
+        return self.target.split("_")[1]
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability as two numbers: ``(8, 0)``."""
+        number = int(self.arch.rstrip("af"))
+        return number // 10, number % 10
+
+    def enter(self, stage: str) -> None:
+        """Say that `stage` begins; this is known even when the process dies in it."""
+        self.stages.append(stage)
+        with open(self.scratch / "stages", "a") as file:
+            file.write(stage + "\n")
+
+    def say(self, text: str | bytes) -> None:
+        """Keep what a tool printed."""
+        if isinstance(text, bytes):
+            text = text.decode(errors="replace")
+        text = text.rstrip("\0\n ")
+        if text:
+            self.logs.append(text)
+            with open(self.scratch / "log", "a", errors="replace") as file:
+                file.write(text + "\n")
+
+    def keep(self, data: bytes, kind: str) -> Path:
+        """Keep what came out (``ptx``, ``cubin``, ``object``, ``ltoir``); the last one counts."""
+        path = self.scratch / f"artifact.{kind}"
+        path.write_bytes(data)
+        self.artifact = {"path": str(path), "format": kind}
+        return path
+
+
+class Ended(Exception):
+    """Ends a cell with a status; the message is the reason, or the compiler's words."""
+
+    status = "harness_error"
+
+    def __init__(self, reason: str = "", *, stage: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.stage = stage
+
+
+class Rejected(Ended):
+    """The compiler, assembler or linker said no; what it said was given to `Job.say`."""
+
+    status = "rejected"
+
+
+class Crashed(Ended):
+    """A child of the compiler died by a signal."""
+
+    status = "crashed"
+
+    def __init__(self, reason: str, *, signal: int, stage: str | None = None) -> None:
+        super().__init__(reason, stage=stage)
+        self.signal = signal
+
+
+class Unsupported(Ended):
+    """The combination means nothing."""
+
+    status = "unsupported"
+
+
+class Unavailable(Ended):
+    """A part that was asked for is not there, or another one came instead."""
+
+    status = "unavailable"
+
+
+class Backend(Protocol):
+    """One way to compile. A backend's module has one such object, named ``backend``."""
+
+    def prepare(self, setup: Setup) -> dict[str, Any]:
+        """Load everything in the process that cells are forked from.
+
+        Never touches a CUDA driver and starts no thread.
+
+        Returns
+        -------
+        dict
+            ``observed``: versions asked of what was loaded. ``architectures``: numbers that the
+            compiler or library says it knows (``[50, 52, …]``), or absent where nothing says.
+
+        Raises
+        ------
+        Unavailable, Unsupported
+            When the parts are not there or do not fit each other.
+        """
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """Compile one cell in a process of its own; returning means that it was built.
+
+        Raises
+        ------
+        Ended
+            With any other status.
+        """
+
+
+def setenv(name: str, value: str) -> None:
+    """Set a variable for this process and for C libraries that are already loaded in it."""
+    os.environ[name] = value

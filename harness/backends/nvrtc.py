@@ -1,0 +1,79 @@
+"""NVRTC called directly: the control that tells a library's fault from the compiler's."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.backends.api import Job, Rejected, Setup
+from harness.worker import nvjitlink, ptxas
+from harness.worker.nvrtc import COMPILATION, SUCCESS, Nvrtc
+
+
+def macros(definitions: dict[str, Any]) -> list[str]:
+    """Definitions as ``-D`` options; true and false are 1 and 0."""
+    return [f"-D{name}={int(value) if isinstance(value, bool) else value}" for name, value in definitions.items()]
+
+
+def options_of(job: Job) -> list[str]:
+    """NVRTC's options for a job, without the architecture."""
+    options = job.options
+    return [
+        *([f"--std={options['std']}"] if "std" in options else []),
+        *(["--relocatable-device-code=true"] if options.get("rdc") else []),
+        *(["-G"] if options.get("debug") else []),
+        *options.get("flags", []),
+        *macros(job.definitions),
+        *(f"-I{folder}" for folder in job.include),
+    ]
+
+
+class NvrtcBackend:
+    """`harness.backends.api.Backend` for NVRTC itself."""
+
+    nvrtc: Nvrtc
+
+    def prepare(self, setup: Setup) -> dict[str, Any]:
+        self.nvrtc = Nvrtc(setup)
+        return {
+            "observed": {"nvrtc": self.nvrtc.version, "ptxas": ptxas.version(setup)},
+            "architectures": self.nvrtc.architectures(),
+        }
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """Straight to a cubin for a real architecture, which has NVRTC's own ptxas in it; to PTX for a virtual one."""
+        relocatable = bool(job.options.get("rdc"))
+        given = job.options.get("arch", "given") == "given"
+        argv = ([f"--gpu-architecture={job.target}"] if given else []) + options_of(job)
+        job.command.append("nvrtcCompileProgram " + " ".join(argv))
+        job.enter("compile")
+        code, log, program = self.nvrtc.compile(job.source.read_bytes(), job.source.name, argv)
+        job.say(log)
+        if code != SUCCESS:
+            stage = "assemble" if said_by_ptxas(log) else "compile"
+            if stage == "assemble":
+                job.enter(stage)
+            if code != COMPILATION or not log.strip():
+                job.say(f"error: {self.nvrtc.text(code)}")
+            raise Rejected(self.nvrtc.text(code), stage=stage)
+        if job.virtual:
+            job.keep(self.nvrtc.get(program, "PTX"), "ptx")
+            return
+        cubin = self.nvrtc.get(program, "CUBIN")
+        if cubin:
+            job.enter("assemble")
+            job.keep(cubin, "object" if relocatable else "cubin")
+        else:
+            ptxas.assemble(setup, job, job.keep(self.nvrtc.get(program, "PTX"), "ptx"), relocatable=relocatable)
+        if relocatable:
+            nvjitlink.link_with_runtime(setup, job)
+
+
+def said_by_ptxas(log: str) -> bool:
+    """Whether the errors of an NVRTC log come from the assembler inside it."""
+    return bool(re.search(r"^ptxas\b.*\b(error|fatal)\b", log, re.MULTILINE)) and not re.search(
+        r"^(?!ptxas).*\): (catastrophic )?error", log, re.MULTILINE
+    )
+
+
+backend = NvrtcBackend()

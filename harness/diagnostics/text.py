@@ -1,0 +1,21 @@
+"""What compilers and cases print is hostile text."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+# Control characters except tab and newline, and the Unicode ones that reorder or hide what is read.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def clean(text: str) -> str:
+    """Without escape sequences and control characters; safe in a terminal and in JSON."""
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text).encode("utf-8", "replace").decode("utf-8")
+
+
+def one_line(text: str, limit: int = 500) -> str:
+    """Clean, on one line, cut at `limit` characters."""
+    text = " ".join(clean(text).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

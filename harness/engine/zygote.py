@@ -1,0 +1,191 @@
+"""The scheduler's side of a zygote (`harness.worker.zygote`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.diagnostics import one_line
+
+_PACKAGE = Path(harness.__file__).parent
+_KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one cell may use.
+
+    Parameters
+    ----------
+    seconds : float
+        Deadline, as time on the wall.
+    memory : int
+        Address space of each process of the cell, in bytes; 0 for no limit.
+    output : int
+        How much of what the cell's processes print is kept, in bytes: half from the start, half from the end.
+    """
+
+    seconds: float = 300.0
+    memory: int = 16 << 30
+    output: int = 256 << 10
+
+
+class ZygoteDied(Exception):
+    """The zygote itself ended; the message says how."""
+
+
+class Zygote:
+    """A running zygote.
+
+    Parameters
+    ----------
+    python : str
+        Interpreter of the environment under test.
+    backend : str
+        Name of the backend.
+    setup : Mapping
+        Fields of `harness.backends.api.Setup`.
+    extra_env : Mapping
+        Variables that the backend needs before the process starts.
+    startup : float
+        Seconds that loading may take.
+
+    Attributes
+    ----------
+    hello : dict
+        What the backend said of itself: see `harness.backends.api.Backend.prepare`.
+    """
+
+    def __init__(
+        self,
+        python: str,
+        backend: str,
+        setup: Mapping[str, Any],
+        extra_env: Mapping[str, str] | None = None,
+        startup: float = 300.0,
+    ) -> None:
+        self.backend = backend
+        self.folder = Path(tempfile.mkdtemp(prefix="cumatrix-"))
+        ours, theirs = socket.socketpair()
+        self.channel = ours
+        self._buffer = bytearray()
+        self._log = open(self.folder / "zygote.log", "w+b")
+        home = self.folder / "home"
+        home.mkdir()
+        self.process = subprocess.Popen(
+            [python, "-s", str(_PACKAGE / "worker" / "boot.py"), str(_PACKAGE), backend, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            pass_fds=[theirs.fileno()],
+            cwd=home,
+            env={**clean_environment(str(setup["home"])), "HOME": str(home), "TMPDIR": str(home), **(extra_env or {})},
+            start_new_session=True,
+        )
+        theirs.close()
+        try:
+            self._send(setup)
+            self.hello: dict[str, Any] = self._receive(startup)
+        except ZygoteDied as error:
+            self.hello = {"status": "unavailable", "reason": f"{backend} cannot be loaded: {error}"}
+
+    @property
+    def ready(self) -> bool:
+        """Whether the backend is loaded and takes jobs."""
+        return "status" not in self.hello
+
+    def run(self, job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+        """Run one job in a child of the zygote.
+
+        Raises
+        ------
+        ZygoteDied
+            When the zygote itself ends; it cannot be used again.
+        """
+        self._send({"job": dict(job), "limits": asdict(limits), "backend": self.backend})
+        # The zygote keeps the deadline; this longer one is for the case that the zygote itself hangs.
+        return self._receive(limits.seconds + 60)
+
+    def close(self) -> None:
+        """End the zygote and everything below it, and remove its folder."""
+        self.channel.close()
+        try:
+            self.process.wait(2)
+        except subprocess.TimeoutExpired:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it ended in between
+            self.process.wait()
+        self._log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _send(self, value: Mapping[str, Any]) -> None:
+        try:
+            self.channel.sendall(json.dumps(value).encode() + b"\n")
+        except OSError:
+            raise ZygoteDied(self._last_words()) from None
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        end = time.monotonic() + seconds
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self.channel], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                self.process.kill()
+                raise ZygoteDied(f"no answer within {seconds:.0f} s")
+            data = self.channel.recv(1 << 16)
+            if not data:
+                raise ZygoteDied(self._last_words())
+            self._buffer += data
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer = bytearray(rest)
+        return json.loads(line)
+
+    def _last_words(self) -> str:
+        try:
+            code = self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            code = None
+        self._log.flush()
+        text = (self.folder / "zygote.log").read_text("utf-8", "replace")[-2000:]
+        how = f"its process ended with signal {-code}" if code is not None and code < 0 else f"its process ended ({code})"
+        return f"{how}: {one_line(text)}" if text.strip() else how
+
+
+def clean_environment(cuda_home: str) -> dict[str, str]:
+    """Variables of a worker: nothing of the user's that could change an outcome, and no CUDA but the toolkit's."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    folders = [folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if folder and not _has_cuda(folder)]
+    return {
+        **kept,
+        "PATH": os.pathsep.join([f"{cuda_home}/bin", *folders]),
+        "LANG": "C.UTF-8",
+        "CUDA_HOME": cuda_home,
+        "CUDA_PATH": cuda_home,
+        "PYTHONHASHSEED": "0",
+        "PYTHONNOUSERSITE": "1",
+        # A zygote must have one thread when it forks.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "NUMBA_NUM_THREADS": "1",
+    }
+
+
+def _has_cuda(folder: str) -> bool:
+    return bool(re.search(r"cuda", folder, re.IGNORECASE)) or any(
+        os.path.exists(os.path.join(folder, tool)) for tool in ("nvcc", "ptxas")
+    )

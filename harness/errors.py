@@ -1,0 +1,29 @@
+"""Errors that a user can mend: one plain sentence, and the exit code that contract-minded callers rely on."""
+
+
+class CumatrixError(Exception):
+    """Base of every error that ends a command; the message is shown as it is.
+
+    Attributes
+    ----------
+    exit_code : int
+        2 bad usage or bad input, 3 nothing to run, 4 a part asked for is unavailable.
+    """
+
+    exit_code = 2
+
+
+class UsageError(CumatrixError):
+    """Bad usage or bad input."""
+
+
+class NothingToRun(CumatrixError):
+    """A selection that is empty."""
+
+    exit_code = 3
+
+
+class PartUnavailable(CumatrixError):
+    """A part that was asked for cannot be used here."""
+
+    exit_code = 4

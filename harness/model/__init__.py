@@ -1,0 +1,28 @@
+"""What cumatrix talks about, as plain values: no files, no processes, no libraries."""
+
+from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
+from harness.model.cell import Cell, Toolchain, ToolkitRef
+from harness.model.outcome import Artifact, Diagnostic, KernelResources, Outcome
+from harness.model.target import KNOWN_TARGETS, Target, TargetError
+from harness.model.words import Stage, Status, Verdict
+
+__all__ = [
+    "KNOWN_TARGETS",
+    "Artifact",
+    "Case",
+    "Cell",
+    "Diagnostic",
+    "Expectation",
+    "KernelResources",
+    "OptionRule",
+    "Outcome",
+    "Stage",
+    "Status",
+    "Target",
+    "TargetError",
+    "Toolchain",
+    "ToolkitRef",
+    "UnsupportedRule",
+    "Variant",
+    "Verdict",
+]

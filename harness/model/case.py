@@ -1,0 +1,139 @@
+"""Cases: declared programs and what is expected of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.model.condition import Condition
+from harness.model.words import Stage, Status
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One assignment of a case's parameters.
+
+    Parameters
+    ----------
+    labels : Mapping[str, Scalar]
+        What conditions see and the variant's name is made of: ``{"fragment": "tf32"}``.
+    definitions : Mapping[str, Scalar]
+        What the program sees: macros of CUDA C++ and module constants of Python. A parameter whose
+        values are tables contributes the keys of the chosen table; another one its own
+        name in capitals.
+    """
+
+    labels: Mapping[str, Scalar]
+    definitions: Mapping[str, Scalar]
+
+    @property
+    def name(self) -> str:
+        """``fragment=tf32,arch=given``; empty for a case without parameters."""
+        return ",".join(f"{key}={spell(value)}" for key, value in self.labels.items())
+
+
+def spell(value: Scalar) -> str:
+    """Spell a parameter's value as cell names and macros do: ``true``, ``49156``, ``half``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What a case says will happen where `when` holds.
+
+    Parameters
+    ----------
+    when : Condition
+        Where it applies.
+    status : Status
+        The expected status.
+    stage : Stage or None
+        The stage at which it happens; None accepts any.
+    diagnostic : str or None
+        Regular expression that the message of one of the diagnostics must match (`re.search`).
+    xfail : bool
+        True for what somebody should mend: a match is then ``xfail`` and a build is ``xpass``.
+    reason, link : str
+        Why, and the public page that says so.
+    line : int
+        Line of the table in its case file.
+    """
+
+    when: Condition
+    status: Status
+    stage: Stage | None = None
+    diagnostic: str | None = None
+    xfail: bool = False
+    reason: str = ""
+    link: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnsupportedRule:
+    """Cells of a case that mean nothing, and why."""
+
+    when: Condition
+    reason: str
+    link: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionRule:
+    """Compiler and library options that apply where `when` holds; later rules win."""
+
+    when: Condition
+    values: Mapping[str, Any]
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A declared program.
+
+    Parameters
+    ----------
+    name : str
+        ``topic/name``, from its place below the folder of cases.
+    path : Path
+        The ``case.toml``, or the program itself for a file without a case.
+    title, description : str
+        One line, and a paragraph.
+    features : tuple of str
+        Features of CUDA that the case exercises, for grouping and selection.
+    links : tuple of str
+        Pages of upstream that tell of it.
+    sources : Mapping[str, Path]
+        Program by language: ``cuda`` and ``python``.
+    entries : Mapping[str, Mapping[str, str]]
+        By language, the kernels that must come out, each with its signature (empty for CUDA C++,
+        a Numba signature such as ``void(float32[:])`` for Python).
+    variants : tuple of Variant
+        Every assignment of the case's parameters.
+    options, unsupported, expectations : tuple
+        Rules, in the order of the file. The first expectation that applies counts; where none
+        does, the cell is expected to be built.
+    """
+
+    name: str
+    path: Path
+    title: str
+    description: str = ""
+    features: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    sources: Mapping[str, Path] = field(default_factory=dict)
+    entries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    variants: tuple[Variant, ...] = (Variant(labels={}, definitions={}),)
+    options: tuple[OptionRule, ...] = ()
+    unsupported: tuple[UnsupportedRule, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+
+    @property
+    def topic(self) -> str:
+        """The folder that groups the case with others."""
+        return self.name.split("/")[0]

@@ -1,0 +1,103 @@
+"""Cells: one variant of one case, for one toolchain and one target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.model.case import Case, Variant
+from harness.model.condition import Version
+from harness.model.target import Target
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class ToolkitRef:
+    """A CUDA release by name, with the release whose headers it is paired with.
+
+    Parameters
+    ----------
+    release : str
+        ``"12.4"``.
+    headers : str
+        The release that the headers come from; the same one unless skew is asked for.
+    """
+
+    release: str
+    headers: str
+
+    def __str__(self) -> str:
+        return self.release if self.headers == self.release else f"{self.release}+headers{self.headers}"
+
+    @property
+    def sort_key(self) -> tuple[Version, Version]:
+        """Oldest release first."""
+        return (Version(self.release), Version(self.headers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toolchain:
+    """Backend, library version and toolkit, as a cell asks for them.
+
+    Parameters
+    ----------
+    backend : str
+        Name of the backend.
+    library : str
+        Version of the library behind the backend that the environment declares to have
+        (``"13.6.0"``); empty for a backend without one.
+    toolkit : ToolkitRef
+        The CUDA release.
+    environment : str
+        Name of the environment that the cell runs in (``"cupy13"``).
+    packages : Mapping[str, str]
+        Versions of the distributions that the environment declares, for conditions.
+    """
+
+    backend: str
+    library: str
+    toolkit: ToolkitRef
+    environment: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """``cupy-jitify@13.6.0+cuda12.4``, as cell ids spell it."""
+        library = f"@{self.library}" if self.library else ""
+        return f"{self.backend}{library} cuda{self.toolkit}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """The unit of work."""
+
+    case: Case
+    variant: Variant
+    toolchain: Toolchain
+    target: Target
+
+    @property
+    def id(self) -> str:
+        """Unique and readable: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``."""
+        variant = f"[{self.variant.name}]" if self.variant.labels else ""
+        return f"{self.case.name}{variant} {self.toolchain.name} {self.target}"
+
+    def facts(self) -> dict[str, Any]:
+        """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""
+        toolchain = self.toolchain
+        return {
+            "backend": toolchain.backend,
+            "target": str(self.target),
+            "virtual": self.target.virtual,
+            "suffix": self.target.suffix,
+            "cc": Version(self.target.capability),
+            "toolkit": Version(toolchain.toolkit.release),
+            "headers": Version(toolchain.toolkit.headers),
+            "library": Version(toolchain.library) if toolchain.library else None,
+            **{
+                name.replace("-", "_"): Version(version)
+                for name, version in toolchain.packages.items()
+                if name.replace("-", "_") in ("cupy", "numba", "numba_cuda", "numpy", "python")
+            },
+            **self.variant.labels,
+        }

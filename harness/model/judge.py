@@ -1,0 +1,52 @@
+"""From facts and an expectation to a verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from harness.model.case import Expectation
+from harness.model.cell import Cell
+from harness.model.condition import Condition
+from harness.model.outcome import Diagnostic, Outcome
+from harness.model.words import Stage, Status, Verdict
+
+_BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
+
+
+def expectation_of(cell: Cell) -> Expectation:
+    """First expectation of the cell's case that applies; that it is built where none does."""
+    facts = cell.facts()
+    return next((item for item in cell.case.expectations if item.when(facts)), _BUILT)
+
+
+def judge(expected: Expectation, outcome: Outcome) -> Verdict:
+    """What the outcome means.
+
+    A crash or a time-out satisfies only an expectation that names exactly that. What failed in
+    the expected way is ``xfail`` where the expectation is marked so, and ``pass`` elsewhere; where such
+    a cell is built, it is ``xpass``. Any other failure is a failure.
+    """
+    match outcome.status:
+        case Status.UNSUPPORTED:
+            return Verdict.UNSUPPORTED
+        case Status.UNAVAILABLE | Status.HARNESS_ERROR:
+            return Verdict.UNRESOLVED
+    if matches(expected, outcome.status, outcome.stage, outcome.diagnostics):
+        return Verdict.XFAIL if expected.xfail else Verdict.PASS
+    if expected.xfail and outcome.status is Status.BUILT:
+        return Verdict.XPASS
+    return Verdict.FAIL
+
+
+def matches(
+    expected: Expectation, status: Status, stage: Stage | None, diagnostics: Iterable[Diagnostic]
+) -> bool:
+    """Whether status, stage and diagnostic are the expected ones."""
+    if status is not expected.status:
+        return False
+    if expected.stage is not None and stage is not expected.stage:
+        return False
+    return expected.diagnostic is None or any(
+        re.search(expected.diagnostic, item.message) for item in diagnostics
+    )

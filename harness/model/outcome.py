@@ -1,0 +1,123 @@
+"""What a backend reports of one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from harness.model.words import Stage, Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostic:
+    """One message of a compiler.
+
+    Parameters
+    ----------
+    severity : str
+        ``fatal``, ``error``, ``warning``, ``remark`` or ``note``.
+    code : str
+        The compiler's number or name of it, or empty.
+    message : str
+        Its text on one line.
+    file : str
+        The file it names, without the folders above the case, or empty.
+    line : int or None
+        Line in `file`, from 1.
+    fingerprint : str
+        Hash of the message without names and numbers that differ from build to build.
+    """
+
+    severity: str
+    message: str
+    code: str = ""
+    file: str = ""
+    line: int | None = None
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelResources:
+    """What one kernel needs, read back from the cubin. All sizes are bytes."""
+
+    name: str
+    num_regs: int | None = None
+    shared_bytes: int | None = None
+    local_bytes: int | None = None
+    const_bytes: int | None = None
+    spill_bytes: int | None = None
+    stack_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """What came out: ``ptx``, ``cubin``, ``object`` (relocatable cubin) or ``ltoir``."""
+
+    format: str
+    target: str
+    bytes: int
+    sha256: str
+    kernels: tuple[KernelResources, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The facts of one cell.
+
+    Parameters
+    ----------
+    status : Status
+        What happened.
+    stage : Stage or None
+        How far it got: the stage that failed, or the last one that was exercised.
+    stages : tuple of Stage
+        Every stage that was exercised; one that is not listed was not run.
+    reason : str
+        Why the cell is unsupported, unavailable or a harness error.
+    signal : int or None
+        Number of the signal that ended the compiler.
+    observed : Mapping
+        Versions asked of what was really loaded.
+    device : Mapping
+        The device that the library saw: ``{"virtual": True, "compute_capability": "8.0"}``.
+    """
+
+    status: Status
+    stage: Stage | None = None
+    stages: tuple[Stage, ...] = ()
+    reason: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    artifact: Artifact | None = None
+    signal: int | None = None
+    seconds: float = 0.0
+    command: tuple[str, ...] = ()
+    log: str = ""
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    device: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON value of every field."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Outcome:
+        """Inverse of `to_json`; raises `KeyError`, `TypeError` or `ValueError` on anything else."""
+        fields = dict(value)
+        artifact = fields.get("artifact")
+        return cls(
+            **{
+                **fields,
+                "status": Status(fields["status"]),
+                "stage": Stage(fields["stage"]) if fields.get("stage") else None,
+                "stages": tuple(Stage(stage) for stage in fields.get("stages", ())),
+                "diagnostics": tuple(Diagnostic(**item) for item in fields.get("diagnostics", ())),
+                "artifact": artifact
+                and Artifact(
+                    **{**artifact, "kernels": tuple(KernelResources(**k) for k in artifact["kernels"])}
+                ),
+                "command": tuple(fields.get("command", ())),
+                "notes": tuple(fields.get("notes", ())),
+            }
+        )

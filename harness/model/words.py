@@ -1,0 +1,48 @@
+"""The words that records use for how far a cell got, what happened, and what that means."""
+
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """How far a cell got, in the order in which the stages happen."""
+
+    PREPROCESS = "preprocess"
+    COMPILE = "compile"
+    ASSEMBLE = "assemble"
+    LINK = "link"
+    LOAD = "load"
+    LAUNCH = "launch"
+    VERIFY = "verify"
+
+    @property
+    def rank(self) -> int:
+        """Position of the stage in the pipeline, from 0."""
+        return list(Stage).index(self)
+
+
+class Status(StrEnum):
+    """What happened to a cell: a fact, independent of what anybody expected."""
+
+    BUILT = "built"
+    REJECTED = "rejected"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+    UNSUPPORTED = "unsupported"
+    UNAVAILABLE = "unavailable"
+    HARNESS_ERROR = "harness_error"
+
+
+class Verdict(StrEnum):
+    """What a status means against the case's expectation; derived, never stored as a fact."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    XFAIL = "xfail"
+    XPASS = "xpass"
+    UNSUPPORTED = "unsupported"
+    UNRESOLVED = "unresolved"
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether a run that holds only such verdicts exits with 0."""
+        return self in (Verdict.PASS, Verdict.XFAIL, Verdict.UNSUPPORTED)

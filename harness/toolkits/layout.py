@@ -1,0 +1,69 @@
+"""From unpacked wheels to a CUDA_HOME as an installer of NVIDIA's would leave it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import os
+import re
+from importlib.metadata import Distribution
+from pathlib import Path
+
+# First folder of a wheel's component (nvidia/cuda_runtime/lib/…, nvidia/cu13/lib/…) -> folder of the CUDA_HOME.
+_FOLDERS = {"bin": "bin", "include": "include", "lib": "lib64", "lib64": "lib64", "nvvm": "nvvm"}
+
+
+def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Move the files of wheels that were unpacked into `site` to their places below `home`.
+
+    Returns
+    -------
+    packages : dict
+        Version by name of every wheel, from its own metadata.
+    hashes : dict
+        SHA-256 (hexadecimal) of every file by its path below `home`, from the wheels' own records.
+    """
+    packages, hashes = {}, {}
+    for info in sorted(site.glob("*.dist-info")):
+        distribution = Distribution.at(info)
+        packages[distribution.metadata["Name"]] = distribution.version
+        for name, hashed, _ in csv.reader((info / "RECORD").read_text("utf-8").splitlines()):
+            place = _place(name)
+            if place is None or not hashed.startswith("sha256="):
+                continue
+            target = home / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(site / name, target)
+            digest = hashed.removeprefix("sha256=")
+            hashes[place] = base64.urlsafe_b64decode(digest + "=" * (-len(digest) % 4)).hex()
+            if place.startswith(("bin/", "nvvm/bin/")):
+                target.chmod(0o755)
+    _complete(home)
+    return packages, hashes
+
+
+def _place(name: str) -> str | None:
+    parts = name.split("/")
+    if len(parts) < 4 or parts[0] != "nvidia" or parts[2] not in _FOLDERS or parts[-1] == "__init__.py":
+        return None
+    return "/".join([_FOLDERS[parts[2]], *parts[3:]])
+
+
+def _complete(home: Path) -> None:
+    """Add the names under which compilers and libraries look for what the wheels hold."""
+    (home / "lib").symlink_to("lib64")
+    nvvm = home / "nvvm" / "lib64"
+    nvvm.mkdir(parents=True, exist_ok=True)
+    # CUDA 13's wheel keeps libnvvm.so.4 in lib; older ones have only the bare name, which Numba's finder passes over
+    # in favour of any libnvvm that the dynamic loader knows.
+    for real in ("../../lib64/libnvvm.so.4", "libnvvm.so"):
+        if (nvvm / real).is_file():
+            for alias in ("libnvvm.so", "libnvvm.so.4"):
+                if not (nvvm / alias).exists():
+                    (nvvm / alias).symlink_to(real)
+            break
+    # The linker wants unversioned names (-lcudart); the wheels have only the versioned ones.
+    for library in sorted((home / "lib64").glob("lib*.so.*")):
+        plain = re.sub(r"\.so\..*", ".so", library.name)
+        if ".alt." not in library.name and not (library.parent / plain).exists():
+            (library.parent / plain).symlink_to(library.name)

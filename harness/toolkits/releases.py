@@ -1,0 +1,94 @@
+"""The CUDA releases that cumatrix knows, and how users name them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+
+from harness.errors import UsageError
+from harness.model import ToolkitRef
+from harness.model.condition import Version
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """One CUDA release as wheels.
+
+    Parameters
+    ----------
+    name : str
+        ``"12.4"``.
+    packages : Mapping[str, str]
+        Exact version by the full name of the wheel on PyPI.
+    """
+
+    name: str
+    packages: Mapping[str, str]
+
+    @property
+    def requirements(self) -> list[str]:
+        """The wheels as exact requirements."""
+        return [f"{name}=={version}" for name, version in self.packages.items()]
+
+
+def _read() -> dict[str, Release]:
+    table = tomllib.loads(files(__package__).joinpath("releases.toml").read_text("utf-8"))
+    releases = {}
+    for name in sorted(table, key=Version):
+        major = name.split(".")[0]
+        suffix = f"-cu{major}" if int(major) < 13 else ""
+        releases[name] = Release(
+            name=name, packages={f"nvidia-{part}{suffix}": version for part, version in table[name].items()}
+        )
+    return releases
+
+
+RELEASES: Mapping[str, Release] = _read()
+"""Every release by name, oldest first."""
+
+
+def parse_toolkits(text: str) -> list[ToolkitRef]:
+    """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
+
+    Raises
+    ------
+    UsageError
+        On a release that is not known; a range may span unknown ones, but not be empty.
+    """
+    found: dict[ToolkitRef, None] = {}
+    for part in filter(None, (item.strip() for item in text.split(","))):
+        release, _, headers = part.partition("+headers")
+        if headers:
+            found[ToolkitRef(release=_known(release), headers=_known(headers))] = None
+            continue
+        if part == "all":
+            names = list(RELEASES)
+        elif ".." in part:
+            low, _, high = part.partition("..")
+            names = [name for name in RELEASES if _number(low) <= Version(name) <= _number(high)]
+            if not names:
+                raise UsageError(f"no CUDA release lies in {part}; known are {', '.join(RELEASES)}")
+        else:
+            names = [_known(part)]
+        found.update({ToolkitRef(release=name, headers=name): None for name in names})
+    if not found:
+        raise UsageError(f"{text!r} names no CUDA release; known are {', '.join(RELEASES)}")
+    return list(found)
+
+
+def _known(name: str) -> str:
+    if name in RELEASES:
+        return name
+    close = get_close_matches(name, RELEASES, n=1)
+    hint = f"; perhaps you meant {close[0]}" if close else ""
+    raise UsageError(f"unknown CUDA release {name!r}{hint}; known are {', '.join(RELEASES)}")
+
+
+def _number(text: str) -> Version:
+    try:
+        return Version(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a CUDA release such as 12.4") from None

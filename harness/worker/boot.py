@@ -1,0 +1,27 @@
+"""Starts a zygote in any interpreter: makes `harness` importable there, and nothing else of our own environment.
+
+Run as ``python boot.py PACKAGE_FOLDER BACKEND CONTROL_FD``.
+"""
+
+import importlib.util
+import os
+import sys
+
+
+def boot() -> None:
+    folder, backend, control = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    # The script's own folder must not shadow modules of the libraries under test.
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != os.path.dirname(os.path.realpath(__file__))]
+    spec = importlib.util.spec_from_file_location(
+        "harness", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["harness"] = module
+    spec.loader.exec_module(module)
+    from harness.worker.zygote import serve
+
+    serve(backend, control)
+
+
+if __name__ == "__main__":
+    boot()
