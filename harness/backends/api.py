@@ -180,7 +180,8 @@ class Backend(Protocol):
         -------
         dict
             ``observed``: versions asked of what was loaded. ``architectures``: numbers that the
-            compiler or library says it knows (``[50, 52, …]``), or absent where nothing says.
+            compiler or library says it knows (``[50, 52, …]``), or absent where nothing says;
+            ``architectures_of``: who says so.
 
         Raises
         ------

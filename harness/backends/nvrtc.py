@@ -36,8 +36,9 @@ class NvrtcBackend:
     def prepare(self, setup: Setup) -> dict[str, Any]:
         self.nvrtc = Nvrtc(setup)
         return {
-            "observed": {"nvrtc": self.nvrtc.version, "ptxas": ptxas.version(setup)},
+            "observed": {"nvrtc": self.nvrtc.version},
             "architectures": self.nvrtc.architectures(),
+            "architectures_of": f"NVRTC {self.nvrtc.version}",
         }
 
     def compile(self, setup: Setup, job: Job) -> None:

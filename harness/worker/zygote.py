@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.api import Backend, Ended, Setup
+from harness.worker import headers, ptxas
 from harness.worker.child import run_child
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -57,7 +58,14 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, dict[str, Any]]:
     except Exception as error:
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         return None, {"status": "unavailable", "reason": f"{name} cannot be loaded: {words}", "log": traceback.format_exc()}
-    hello.setdefault("observed", {})["python"] = ".".join(map(str, sys.version_info[:3]))
+    observed = hello.setdefault("observed", {})
+    observed["python"] = ".".join(map(str, sys.version_info[:3]))
+    try:
+        observed["ptxas"] = ptxas.version(setup)
+        hello["targets"] = ptxas.architectures(setup)
+    except Ended as ended:
+        return None, {"status": ended.status, "reason": ended.reason}
+    observed["headers"] = headers.version(setup)
     hello["libraries"] = cuda_libraries()
     hello["threads"] = len(os.listdir("/proc/self/task"))
     return backend, hello

@@ -1,0 +1,255 @@
+"""CuPy's own way to compile a RawModule, with a virtual device: shared by ``cupy-nvrtc`` and ``cupy-jitify``.
+
+What RawModule calls, `cupy._core.core.compile_with_cache`, runs as it is: options, include directories, header rewriting,
+NVRTC. In its place come only what needs a driver: the look-up of the device's compute capability, loading the result
+(`function.Module` keeps it instead) and linking it with libcudadevrt (`function.LinkState` has the toolkit's nvJitLink do it).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from harness.backends.api import Job, Rejected, Setup, Unavailable, Unsupported
+from harness.backends.nvrtc import macros, said_by_ptxas
+from harness.worker import cupy_stand_ins, jitify_headers, nvjitlink, nvrtc_tap
+from harness.worker.nvrtc import load as load_nvrtc
+
+_DISTRIBUTIONS = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
+# Where CuPy up to 13.0 leaves the architecture to Jitify, Jitify asks the device and stops at this one
+# (https://github.com/cupy/cupy/issues/8155).
+_JITIFY_CAP = 75
+
+
+class CupyBackend:
+    """`harness.backends.api.Backend` for CuPy.
+
+    Parameters
+    ----------
+    jitify : bool
+        Whether RawModule is asked for ``jitify=True``.
+    """
+
+    def __init__(self, jitify: bool) -> None:
+        self.jitify = jitify
+
+    def prepare(self, setup: Setup) -> dict[str, Any]:
+        name, wanted = _distribution()
+        self.version = tuple(int(part) for part in wanted.split(".")[:2])
+        if self.jitify:
+            nvrtc_tap.install(setup)
+        load_nvrtc(setup)
+        if self.version < (13, 0):
+            cupy_stand_ins.pretend(setup, "80")
+            cupy_stand_ins.load(setup, name)
+        import cupy
+        from cupy._core import core
+        from cupy.cuda import compiler, jitify, nvrtc
+
+        if cupy.__version__ != wanted:
+            raise Unavailable(f"{name} {wanted} is installed, but the CuPy that was imported says {cupy.__version__}")
+        self.compiler, self.core, self.jitify_module = compiler, core, jitify
+        found = "{}.{}".format(*nvrtc.getVersion())
+        if found != setup.release:
+            raise Unavailable(f"asked for NVRTC {setup.release}, CuPy loaded {found}")
+        if self.jitify:
+            jitify_headers.warm(setup, jitify, [name, wanted], lambda source: self._compile_headers(setup, source))
+        import numpy
+
+        return {"observed": {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}}
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
+        if job.arch[-1] in "af":
+            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+        built = self._pretend(setup, job)
+        options = self._options(setup, job, built)
+        cooperative = bool(job.options.get("enable_cooperative_groups"))
+        job.command.append(
+            f"cupy.RawModule(code=…, options={options!r}, backend='nvrtc', jitify={self.jitify}, "
+            f"enable_cooperative_groups={cooperative})"
+        )
+        tap = job.scratch / "nvrtc.tap"
+        nvrtc_tap.listen(tap)
+        job.enter("compile")
+        try:
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                self.core.compile_with_cache(
+                    job.source.read_text("utf-8"),
+                    options=options,
+                    prepend_cupy_headers=False,
+                    backend="nvrtc",
+                    enable_cooperative_groups=cooperative,
+                    jitify=self.jitify,
+                )
+        except _Loading:
+            pass  # the last step, for which a device would be needed
+        except (self.compiler.CompileException, self.compiler.JitifyException) as error:
+            self._explain(job, tap, error)
+        except _LinkFailed as error:
+            raise Rejected(str(error), stage="link") from None
+        finally:
+            calls = nvrtc_tap.heard(tap) if self.jitify else []
+            job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
+        for warning in warned:
+            job.notes.append(f"{warning.category.__name__}: {warning.message}")
+        if not job.virtual and "assemble" not in job.stages:
+            job.enter("assemble")
+
+    def _compile_headers(self, setup: Setup, source: str) -> None:
+        """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
+        with tempfile.TemporaryDirectory() as folder:
+            job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, Path(folder))
+            job.source.write_text(source)
+            try:
+                self.compile(setup, job)
+            except Rejected:
+                pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
+
+    def _options(self, setup: Setup, job: Job, built: str) -> tuple[str, ...]:
+        given = job.options.get("arch", "implicit") == "given"
+        return (
+            *([f"--std={job.options['std']}"] if "std" in job.options else []),
+            *([f"-arch={built}"] if given else []),
+            *(["--relocatable-device-code=true"] if job.options.get("rdc") else []),
+            *job.options.get("flags", []),
+            *macros(job.definitions),
+            # Before the headers that CuPy bundles: its cuda_fp16.h of another release does not fit the toolkit's cuda_bf16.h.
+            *(f"-I{folder}" for folder in job.include),
+        )
+
+    def _pretend(self, setup: Setup, job: Job) -> str:
+        """Let CuPy see a device of the target's compute capability; returns the architecture it will ask for."""
+        compiler, arch = self.compiler, job.arch
+        job.device = {"virtual": True, "compute_capability": "{}.{}".format(*job.capability)}
+        cupy_stand_ins.pretend(setup, arch)
+        compiler.device = SimpleNamespace(Device=lambda: SimpleNamespace(compute_capability=arch))
+        for name in ("_get_arch", "_get_arch_for_options_for_nvrtc"):
+            # Memoized for each device, which asks the runtime for the device's number.
+            setattr(compiler, name, getattr(getattr(compiler, name), "__wrapped__", getattr(compiler, name)))
+        compiler._use_ptx = job.virtual
+        if not self.jitify:
+            compiler.nvrtc = _Listening(compiler.nvrtc, job)
+        compiler.function = SimpleNamespace(
+            Module=lambda: _Module(job), LinkState=lambda: _LinkState(setup, job)
+        )
+        if self.version >= (13, 0):
+            self.jitify_module._init_module = lambda: None  # a warm-up of Jitify's that loads its result
+            if self.version == (13, 0):
+                self.jitify_module.jitify = _with_detected_architecture(self.jitify_module.jitify, arch)
+        chosen = compiler._get_arch()
+        if chosen != arch:
+            raise Unsupported(
+                f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}: for a device of {arch} it builds for {chosen}"
+            )
+        return job.target
+
+    def _explain(self, job: Job, tap: Path, error: Exception) -> None:
+        """Say why: with NVRTC's own log, which Jitify keeps to itself, and never without CuPy's words."""
+        words = str(error).strip()
+        failed = [call for call in nvrtc_tap.heard(tap) if call.result] if self.jitify else []
+        log = failed[-1].log if failed else words
+        stage = "assemble" if said_by_ptxas(log) else "compile"
+        if stage == "assemble":
+            job.enter(stage)
+        job.say(log)
+        if words not in log:
+            job.say(f"{type(error).__name__}: {words}")
+        raise Rejected(type(error).__name__, stage=stage) from None
+
+
+class _Loading(Exception):
+    """Ends CuPy's compilation where it would hand the image to the driver."""
+
+
+class _LinkFailed(Exception):
+    """What CuPy shows when the driver's linker refuses."""
+
+
+class _Listening:
+    """Stands before CuPy's NVRTC module, and notes the options that it is given last."""
+
+    def __init__(self, nvrtc: Any, job: Job) -> None:
+        self._nvrtc, self._job = nvrtc, job
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._nvrtc, name)
+
+    def compileProgram(self, program: int, options: tuple[str, ...]) -> None:  # noqa: N802
+        self._job.command[1:] = ["nvrtcCompileProgram " + " ".join(options)]
+        self._nvrtc.compileProgram(program, options)
+
+
+class _Module:
+    """Stands for `cupy.cuda.function.Module`: keeps the image that would go to the driver."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.mapping: dict[str, str] = {}
+
+    def load(self, image: bytes) -> None:
+        job, artifact = self.job, self.job.artifact
+        if artifact is None or Path(artifact["path"]).read_bytes() != image:
+            job.keep(bytes(image), "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx")
+        raise _Loading
+
+    def _set_mapping(self, mapping: dict[str, str]) -> None:
+        self.mapping = mapping
+
+
+class _LinkState:
+    """Stands for `cupy.cuda.function.LinkState`: the toolkit's nvJitLink in the place of the driver's linker."""
+
+    def __init__(self, setup: Setup, job: Job) -> None:
+        self.setup, self.job = setup, job
+
+    def add_ptr_data(self, data: bytes | str, name: str) -> None:
+        image = data.encode() if isinstance(data, str) else bytes(data)
+        if not self.job.virtual:
+            self.job.enter("assemble")
+        self.job.keep(image, "object" if image[:4] == b"\x7fELF" else "ptx")
+
+    def add_ptr_file(self, path: str) -> None:
+        """libcudadevrt.a, which `link_with_runtime` takes from the same toolkit."""
+
+    def complete(self) -> bytes:
+        try:
+            nvjitlink.link_with_runtime(self.setup, self.job)
+        except Rejected as error:
+            self.job.notes.append("the driver's linker says no more than CUDA_ERROR_INVALID_PTX or so; the words are nvJitLink's")
+            raise _LinkFailed(error.reason) from None
+        assert self.job.artifact is not None
+        return Path(self.job.artifact["path"]).read_bytes()
+
+
+def _with_detected_architecture(original: Any, arch: str) -> Any:
+    """CuPy 13.0's Jitify with what its own look at the device would have added.
+
+    It is linked with a static cudart that accepts no stand-in for the driver, and it
+    adds the architecture in front of all that it compiles itself, but not to what it hands back.
+    """
+
+    def jitify(source: str, options: tuple[str, ...], *rest: Any) -> Any:
+        if any(option.startswith(("-arch", "--gpu-architecture")) for option in options):
+            return original(source, options, *rest)
+        detected = f"-arch=compute_{min(int(arch), _JITIFY_CAP)}"
+        name, used, headers, names = original(source, (*options, detected), *rest)
+        return name, tuple(option for option in used if option != detected), headers, names
+
+    return jitify
+
+
+def _distribution() -> tuple[str, str]:
+    for name in _DISTRIBUTIONS:
+        try:
+            return name, version(name)
+        except PackageNotFoundError:
+            continue
+    raise Unavailable("CuPy is not installed: install cupy-cuda12x")

@@ -1,0 +1,118 @@
+"""Where the cells of one toolchain run: the toolkit, the interpreter, and what is known of both beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.backends import BACKENDS
+from harness.engine.environment import Environment
+from harness.engine.key import Key
+from harness.engine.zygote import Zygote
+from harness.model import Cell, Outcome, Status, Toolchain
+from harness.toolkits import Toolkit, ToolkitStore
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One toolchain made ready.
+
+    Parameters
+    ----------
+    toolchain : Toolchain
+        What the cells ask for.
+    environment : Environment
+        The interpreter and its libraries.
+    toolkit, headers : Toolkit or None
+        Where the compiler and the headers come from; None where they are not installed.
+    tools : Path
+        Folder of cumatrix's own stand-ins.
+    """
+
+    toolchain: Toolchain
+    environment: Environment
+    toolkit: Toolkit | None
+    headers: Toolkit | None
+    tools: Path
+
+    @classmethod
+    def of(cls, toolchain: Toolchain, environment: Environment, store: ToolkitStore, tools: Path) -> Bench:
+        """The bench of a toolchain, from what is installed."""
+        ref = toolchain.toolkit
+        return cls(toolchain, environment, store.find(ref.release), store.find(ref.headers), tools)
+
+    @cached_property
+    def problem(self) -> Outcome | None:
+        """Why no cell can run here, known without starting anything; None where they can."""
+        info, ref = BACKENDS[self.toolchain.backend], self.toolchain.toolkit
+        found = self.environment.version_of(*info.distributions)
+        if info.distributions:
+            broken = [self.environment.broken[name] for name in (*info.distributions, "numpy") if name in self.environment.broken]
+            if broken:
+                return _problem(Status.UNAVAILABLE, broken[0])
+            if found is None:
+                return _problem(
+                    Status.UNAVAILABLE, f"{info.name} needs {info.distributions[0]}, which {self.environment.name} has not"
+                )
+            replaced = self.environment.version_of(*info.excludes)
+            if replaced:
+                return _problem(Status.UNAVAILABLE, f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}")
+            misfit = info.misfit(found[0], ref.release)
+            if misfit:
+                return _problem(Status.UNSUPPORTED, misfit)
+        for release, toolkit in ((ref.release, self.toolkit), (ref.headers, self.headers)):
+            if toolkit is None:
+                return _problem(
+                    Status.UNAVAILABLE, f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
+                )
+        return None
+
+    @cached_property
+    def include(self) -> list[Path]:
+        """Include directories of the headers' toolkit."""
+        assert self.headers is not None
+        return self.headers.include
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """Fields of `harness.backends.api.Setup`."""
+        assert self.toolkit is not None
+        ref = self.toolchain.toolkit
+        return {
+            "home": str(self.toolkit.home),
+            "release": ref.release,
+            "headers": ref.headers,
+            "include": [str(folder) for folder in self.include],
+            "tools": str(self.tools),
+        }
+
+    def zygote(self) -> Zygote:
+        """Start a worker process."""
+        self.tools.mkdir(parents=True, exist_ok=True)
+        return Zygote(self.environment.python, self.toolchain.backend, self.setup)
+
+    @cached_property
+    def key(self) -> str:
+        """Content key of everything that all cells of the bench share."""
+        assert self.toolkit is not None and self.headers is not None
+        info = BACKENDS[self.toolchain.backend]
+        key = Key("bench").add("backend", info.name).add("python", self.environment.version)
+        key.add("libraries", self.environment.digest(*info.distributions) if info.distributions else "")
+        key.add("toolkit", self.toolkit.fingerprint)
+        key.add("headers", self.headers.fingerprint)
+        return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()
+
+    def unknown_target(self, cell: Cell, hello: dict[str, Any]) -> str | None:
+        """Why the cell's target means nothing to this toolchain, by the compilers' own lists."""
+        target, release = cell.target, self.toolchain.toolkit.release
+        if str(target) not in hello["targets"]:
+            return f"CUDA {release} knows no {target} (ptxas --help)"
+        if "architectures" in hello and target.cc not in hello["architectures"]:
+            return f"{hello['architectures_of']} knows no compute capability {target.capability}"
+        return None
+
+
+def _problem(status: Status, reason: str) -> Outcome:
+    return Outcome(status=status, reason=reason)

@@ -1,0 +1,123 @@
+"""The Python environment under test: this one, or that of another interpreter."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+import harness
+from harness.errors import PartUnavailable, UsageError
+
+_ROOTS = ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy", "numba", "numba-cuda", "numpy", "torch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """What an interpreter has installed.
+
+    Parameters
+    ----------
+    name : str
+        What users call it: the tox environment, or ``local``.
+    python : str
+        Path of the interpreter.
+    version : str
+        Its version.
+    distributions : Mapping[str, dict]
+        By normalized name: ``version``, ``content`` (hash of the installed files) and ``requires``.
+    broken : Mapping[str, str]
+        By normalized name: why a version that was asked for is not what is there.
+    """
+
+    name: str
+    python: str
+    version: str
+    distributions: Mapping[str, dict]
+    broken: Mapping[str, str] = field(default_factory=dict)
+
+    def version_of(self, *names: str) -> tuple[str, str] | None:
+        """Name and version of the first of these distributions that is installed."""
+        return next(((name, self.distributions[name]["version"]) for name in names if name in self.distributions), None)
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """Versions for conditions, under plain names: cupy whatever its wheel is called."""
+        versions = {name: entry["version"] for name, entry in self.distributions.items() if entry["root"]}
+        cupy = self.version_of("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy")
+        return {**versions, "python": self.version, **({"cupy": cupy[1]} if cupy else {})}
+
+    def digest(self, *names: str) -> str:
+        """Hash over the content of these distributions and all that they require."""
+        hashed, waiting, seen = hashlib.sha256(self.version.encode()), sorted(names), set()
+        while waiting:
+            name = waiting.pop()
+            if name not in seen and name in self.distributions:
+                seen.add(name)
+                waiting.extend(self.distributions[name]["requires"])
+        for name in sorted(seen):
+            hashed.update(f"\0{name}\0{self.distributions[name]['content']}".encode())
+        return hashed.hexdigest()
+
+
+def look(python: str | None = None, *, name: str | None = None, require: Sequence[str] = ()) -> Environment:
+    """Ask an interpreter what it has.
+
+    Parameters
+    ----------
+    python : str, optional
+        Path of the interpreter; cumatrix's own by default.
+    name : str, optional
+        Name of the environment; tox's, or ``local``, by default.
+    require : sequence of str
+        Requirements such as ``cupy-cuda12x==13.*`` that it was made for. What does not hold them is kept in `broken`,
+        and cells of that library become ``unavailable``.
+
+    Raises
+    ------
+    UsageError
+        When a requirement cannot be read.
+    PartUnavailable
+        When the interpreter cannot be run.
+    """
+    probe = Path(harness.__file__).parent / "worker" / "probe.py"
+    executable = python or sys.executable
+    try:
+        done = subprocess.run(
+            [executable, "-s", str(probe), *_ROOTS],
+            capture_output=True, text=True, errors="replace", timeout=120, stdin=subprocess.DEVNULL,
+            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+        )  # fmt: skip
+        answer = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise PartUnavailable(f"cannot ask {executable} what it has installed: {error}") from None
+    broken = {}
+    for text in require:
+        wanted = _requirement(text)
+        there = answer["distributions"].get(canonicalize_name(wanted.name))
+        if there is None:
+            broken[canonicalize_name(wanted.name)] = f"asked for {text}, but {wanted.name} is not installed"
+        elif not wanted.specifier.contains(there["version"], prereleases=True):
+            broken[canonicalize_name(wanted.name)] = f"asked for {text}, but {wanted.name} {there['version']} is installed"
+    return Environment(
+        name=name or os.environ.get("TOX_ENV_NAME") or "local",
+        python=executable,
+        version=answer["python"],
+        distributions=answer["distributions"],
+        broken=broken,
+    )
+
+
+def _requirement(text: str) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        raise UsageError(f"{text!r} is not a requirement such as numba==0.59.1: {error}") from None

@@ -1,0 +1,212 @@
+"""One lane: runs cells one after another, with the zygotes that they need."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.backends import BACKENDS
+from harness.cases.options import options_for
+from harness.engine.bench import Bench
+from harness.engine.cache import ResultCache
+from harness.engine.environment import Environment
+from harness.engine.key import Key, source_digest
+from harness.engine.settle import settle
+from harness.engine.zygote import Limits, Zygote, ZygoteDied
+from harness.model import Cell, Outcome, Status, Toolchain
+from harness.toolkits import ToolkitStore
+from harness.toolkits.store import data_folder
+
+_HEADERS = ("*.h", "*.hpp", "*.cuh", "*.hxx", "*.inl")
+
+
+class Workshop:
+    """What all lanes of a run share: environment, toolkits, cache, limits.
+
+    Parameters
+    ----------
+    environment : Environment
+        The environment under test.
+    store : ToolkitStore
+        The installed toolkits.
+    cache : ResultCache or None
+        Outcomes of earlier runs; None compiles everything.
+    limits : Limits
+        What a cell may use.
+    include : tuple of Path
+        Include directories beside the toolkit's, for every cell.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        store: ToolkitStore,
+        cache: ResultCache | None,
+        limits: Limits,
+        include: tuple[Path, ...] = (),
+    ) -> None:
+        self.environment = environment
+        self.store = store
+        self.cache = cache
+        self.limits = limits
+        self.include = include
+        self.tools = data_folder() / "tools"
+        self._benches: dict[Toolchain, Bench] = {}
+        self._hellos: dict[str, dict[str, Any]] = {}
+        self._digests: dict[tuple[Path, tuple[Path, ...]], str] = {}
+
+    def bench(self, toolchain: Toolchain) -> Bench:
+        """The bench of a toolchain."""
+        if toolchain not in self._benches:
+            self._benches[toolchain] = Bench.of(toolchain, self.environment, self.store, self.tools)
+        return self._benches[toolchain]
+
+    def hello(self, bench: Bench) -> dict[str, Any] | None:
+        """What the bench's zygote said of itself, in this run or in an earlier one; None before it was asked."""
+        if bench.key not in self._hellos and self.cache:
+            found = self.cache.fact(Key("hello").add("bench", bench.key).hex())
+            if found:
+                self._hellos[bench.key] = found
+        return self._hellos.get(bench.key)
+
+    def keep_hello(self, bench: Bench, hello: dict[str, Any]) -> None:
+        """Remember what a zygote said; a failure to load only for this run."""
+        self._hellos[bench.key] = hello
+        if self.cache and "status" not in hello:
+            self.cache.keep_fact(Key("hello").add("bench", bench.key).hex(), hello)
+
+    def job(self, cell: Cell, bench: Bench, scratch: str) -> dict[str, Any]:
+        """Fields of `harness.backends.api.Job` for a cell."""
+        language = BACKENDS[cell.toolchain.backend].language
+        source = cell.case.sources[language]
+        include = [*bench.include, *self.include]
+        if language == "cuda" and any(next(source.parent.glob(pattern), None) for pattern in _HEADERS):
+            include.append(source.parent.resolve())
+        return {
+            "cell": cell.id,
+            "source": str(source.resolve()),
+            "entries": dict(cell.case.entries.get(language, {})),
+            "definitions": dict(cell.variant.definitions),
+            "target": str(cell.target),
+            "options": options_for(cell),
+            "include": [str(folder) for folder in include],
+            "scratch": scratch,
+        }
+
+    def key(self, cell: Cell, bench: Bench) -> str:
+        """Content key of a cell."""
+        job = self.job(cell, bench, "")
+        source = Path(job.pop("source"))
+        folders = tuple(Path(folder) for folder in job["include"] if Path(folder) not in bench.include)
+        if (source, folders) not in self._digests:
+            self._digests[source, folders] = source_digest(source, folders)
+        key = Key("cell").add("bench", bench.key).add("source", self._digests[source, folders]).add("name", source.name)
+        return key.add("job", {**job, "cell": ""}).add("memory", self.limits.memory).hex()
+
+    def answer(self, cell: Cell) -> tuple[Outcome, bool, str] | None:
+        """Outcome, whether it comes from the cache, and content key, where nothing needs to be compiled."""
+        facts = cell.facts()
+        for rule in cell.case.unsupported:
+            if rule.when(facts):
+                return Outcome(status=Status.UNSUPPORTED, reason=rule.reason), False, ""
+        bench = self.bench(cell.toolchain)
+        if bench.problem:
+            return bench.problem, False, ""
+        hello = self.hello(bench)
+        if hello is None:
+            return None
+        if "status" in hello:
+            return Outcome(status=Status(hello["status"]), reason=hello["reason"], log=hello.get("log", "")), False, ""
+        unknown = bench.unknown_target(cell, hello)
+        if unknown:
+            return Outcome(status=Status.UNSUPPORTED, reason=unknown, observed=self._observed(bench, hello)), False, ""
+        key = self.key(cell, bench)
+        kept = self.cache.outcome(key) if self.cache else None
+        return (kept, True, key) if kept else None
+
+    def finish(self, outcome: Outcome, bench: Bench, hello: dict[str, Any]) -> Outcome:
+        """Add what the zygote observed, for all cells alike."""
+        return replace(outcome, observed={**self._observed(bench, hello), **outcome.observed})
+
+    def _observed(self, bench: Bench, hello: dict[str, Any]) -> dict[str, Any]:
+        assert bench.toolkit is not None and bench.headers is not None
+        return {
+            **hello["observed"],
+            "wheels": dict(bench.toolkit.packages),
+            **({"headers_wheels": dict(bench.headers.packages)} if bench.headers.release != bench.toolkit.release else {}),
+        }
+
+
+class Lane:
+    """Runs cells one at a time.
+
+    Parameters
+    ----------
+    workshop : Workshop
+        What the lanes share.
+    keep : int
+        How many zygotes may wait at the same time for further cells.
+    """
+
+    def __init__(self, workshop: Workshop, keep: int = 1) -> None:
+        self.workshop = workshop
+        self.keep = keep
+        self._zygotes: OrderedDict[Toolchain, Zygote] = OrderedDict()
+        self.closed = False
+
+    def run(self, cell: Cell) -> tuple[Outcome, bool, str]:
+        """Outcome of a cell, whether it comes from the cache, and its content key."""
+        known = self.workshop.answer(cell)
+        if known:
+            return known
+        bench = self.workshop.bench(cell.toolchain)
+        zygote = self._zygote(bench)
+        known = self.workshop.answer(cell)  # what the zygote said may have settled it
+        if known:
+            return known
+        key = self.workshop.key(cell, bench)
+        outcome = self.workshop.finish(self._compile(cell, bench, zygote), bench, zygote.hello)
+        if self.workshop.cache:
+            self.workshop.cache.keep_outcome(key, outcome)
+        return outcome, False, key
+
+    def close(self) -> None:
+        """End every zygote, and with it whatever it runs."""
+        self.closed = True
+        for zygote in list(self._zygotes.values()):
+            zygote.close()
+        self._zygotes.clear()
+
+    def _zygote(self, bench: Bench) -> Zygote:
+        zygote = self._zygotes.get(bench.toolchain)
+        if zygote is None:
+            while len(self._zygotes) >= self.keep:
+                self._zygotes.popitem(last=False)[1].close()
+            zygote = bench.zygote()
+            self._zygotes[bench.toolchain] = zygote
+            self.workshop.keep_hello(bench, zygote.hello)
+        self._zygotes.move_to_end(bench.toolchain)
+        return zygote
+
+    def _compile(self, cell: Cell, bench: Bench, zygote: Zygote) -> Outcome:
+        scratch = Path(tempfile.mkdtemp(prefix="cell-", dir=zygote.folder)).resolve()
+        job = self.workshop.job(cell, bench, str(scratch))
+        try:
+            ended = zygote.run(job, self.workshop.limits)
+            assert bench.toolkit is not None
+            return settle(cell, ended, scratch, bench.toolkit.home, self.workshop.tools, job["entries"])
+        except ZygoteDied as error:
+            self._zygotes.pop(bench.toolchain, None)
+            zygote.close()
+            return Outcome(status=Status.HARNESS_ERROR, reason=f"the worker process is gone: {error}")
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+Finished = Callable[[Cell, Outcome, bool, str], None]
+"""Called with each finished cell, its outcome, whether it was kept from before, and its content key."""

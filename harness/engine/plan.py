@@ -1,0 +1,130 @@
+"""From cases and axes to cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+
+from harness.backends import BACKENDS, BackendInfo
+from harness.engine.environment import Environment
+from harness.errors import UsageError
+from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
+
+
+def choose_backends(names: str | None, environment: Environment) -> list[BackendInfo]:
+    """Backends by name; without names NVRTC and every one whose library is installed.
+
+    Raises
+    ------
+    UsageError
+        On an unknown name.
+    """
+    if names is None:
+        return [info for info in BACKENDS.values() if not info.distributions or _installed(info, environment)]
+    if names.strip() == "all":
+        return list(BACKENDS.values())
+    chosen = {}
+    for name in filter(None, (item.strip() for item in names.split(","))):
+        if name not in BACKENDS:
+            close = get_close_matches(name, BACKENDS, n=1)
+            hint = f"; perhaps you meant {close[0]}" if close else ""
+            raise UsageError(f"unknown backend {name!r}{hint}; known are {', '.join(BACKENDS)}")
+        chosen[name] = BACKENDS[name]
+    if not chosen:
+        raise UsageError(f"no backend is named; known are {', '.join(BACKENDS)}")
+    return list(chosen.values())
+
+
+def _installed(info: BackendInfo, environment: Environment) -> bool:
+    return bool(environment.version_of(*info.distributions)) and not environment.version_of(*info.excludes)
+
+
+def plan(
+    cases: Iterable[Case],
+    backends: Sequence[BackendInfo],
+    toolkits: Sequence[ToolkitRef],
+    targets: Sequence[Target],
+    environment: Environment,
+    expression: str | None = None,
+) -> list[Cell]:
+    """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
+
+    A backend takes the cases that have a source in its language.
+
+    Raises
+    ------
+    UsageError
+        When `expression` cannot be read.
+    """
+    keep = _Expression(expression) if expression else None
+    cells = []
+    for info in backends:
+        found = environment.version_of(*info.distributions)
+        for toolkit in toolkits:
+            toolchain = Toolchain(
+                backend=info.name,
+                library=found[1] if found else "",
+                toolkit=toolkit,
+                environment=environment.name,
+                packages=environment.packages,
+            )
+            cells += [
+                cell for cell in _cells(cases, info.language, toolchain, targets) if keep is None or keep.matches(cell.id)
+            ]
+    return cells
+
+
+def _cells(cases: Iterable[Case], language: str, toolchain: Toolchain, targets: Sequence[Target]) -> Iterator[Cell]:
+    for case in cases:
+        if language in case.sources:
+            for variant in case.variants:
+                for target in targets:
+                    yield Cell(case=case, variant=variant, toolchain=toolchain, target=target)
+
+
+class _Expression:
+    """``-k``: words that cell ids must contain, with ``and``, ``or``, ``not`` and parentheses, as in pytest."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = re.findall(r"\(|\)|[^\s()]+", text)
+        self.place = 0
+        self.test = self._either()
+        if self.place != len(self.tokens):
+            raise UsageError(f"cannot read -k {text!r}: unexpected {self.tokens[self.place]!r}")
+
+    def matches(self, text: str) -> bool:
+        return self.test(text.lower())
+
+    def _peek(self) -> str:
+        return self.tokens[self.place] if self.place < len(self.tokens) else ""
+
+    def _either(self):
+        left = self._both()
+        while self._peek() == "or":
+            self.place += 1
+            left = (lambda a, b: lambda text: a(text) or b(text))(left, self._both())
+        return left
+
+    def _both(self):
+        left = self._one()
+        while self._peek() == "and":
+            self.place += 1
+            left = (lambda a, b: lambda text: a(text) and b(text))(left, self._one())
+        return left
+
+    def _one(self):
+        token = self._peek()
+        self.place += 1
+        if token == "not":
+            inner = self._one()
+            return lambda text: not inner(text)
+        if token == "(":
+            inner = self._either()
+            if self._peek() != ")":
+                raise UsageError("cannot read -k: a parenthesis is not closed")
+            self.place += 1
+            return inner
+        if token in ("", ")", "and", "or"):
+            raise UsageError(f"cannot read -k: a word is missing before {token!r}" if token else "cannot read -k: a word is missing at its end")
+        return lambda text: token.lower() in text

@@ -1,0 +1,171 @@
+"""From how a child ended to an outcome: what it claims is held against what it left."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.artifacts import read_cubin, read_ptx
+from harness.diagnostics import clean, one_line, parse_log
+from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
+
+LOG_LIMIT = 64 << 10
+"""How much of a log a record keeps, in characters."""
+
+_TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
+
+
+def settle(
+    cell: Cell, ended: Mapping[str, Any], scratch: Path, home: Path, tools: Path, entries: Iterable[str]
+) -> Outcome:
+    """The outcome of a cell whose child has ended.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    ended : Mapping
+        What the zygote says of the child: exit, signal, timed_out, wall, output, leftovers.
+    scratch : Path
+        The cell's folder, with ``reply.json``, ``stages``, ``log`` and the artifact.
+    home, tools : Path
+        The toolkit, and cumatrix's own stand-ins: the only places that CUDA libraries may have been loaded from.
+    entries : iterable of str
+        Kernels that must have come out.
+    """
+    reply = _reply(scratch)
+    stages = tuple(Stage(name) for name in dict.fromkeys(_read(scratch / "stages").split()) if name in list(Stage))
+    log = _log(scratch, ended)
+    source = cell.case.sources.get("python" if cell.toolchain.backend.startswith("numba") else "cuda")
+    diagnostics = parse_log(log, source.name if source else "")
+    notes = list(reply.get("notes", ()))
+    if ended["leftovers"]:
+        notes.append(f"ended {ended['leftovers']} process(es) that it left behind")
+    if ended["output_total"] > len(ended["output"]) + 100:
+        notes.append(f"printed {ended['output_total']} bytes, of which the first and the last part are kept")
+    common: dict[str, Any] = {
+        "stages": stages,
+        "log": log,
+        "seconds": round(reply.get("seconds", ended["wall"]), 4),
+        "command": tuple(_plain(line, scratch) for line in reply.get("command", ())),
+        "observed": reply.get("observed", {}),
+        "device": reply.get("device", {}),
+    }
+    stage = stages[-1] if stages else Stage.COMPILE
+    if ended["timed_out"]:
+        notes.append(f"ended at the deadline, after {ended['wall']:.0f} s")
+        return Outcome(status=Status.TIMED_OUT, stage=stage, diagnostics=diagnostics, notes=tuple(notes), **common)
+    if not reply:
+        how = _death(ended)
+        crash = Diagnostic(severity="fatal", message=f"the compiler's process {how}", fingerprint="crash")
+        return Outcome(
+            status=Status.CRASHED, stage=stage, signal=ended["signal"], reason=how,
+            diagnostics=(crash, *diagnostics), notes=tuple(notes), **common,
+        )  # fmt: skip
+    status = Status(reply["status"])
+    stage = Stage(reply["stage"]) if reply.get("stage") else stage
+    reason = one_line(reply["reason"])
+    leaks = leaked(reply.get("libraries", ()), home, tools)
+    if leaks and status not in (Status.HARNESS_ERROR, Status.UNAVAILABLE):
+        status, reason = Status.UNAVAILABLE, f"a CUDA outside of toolkit {home.name} was loaded: {', '.join(leaks)}"
+    artifact = None
+    if status is Status.BUILT:
+        try:
+            artifact = _artifact(cell, reply["artifact"], log)
+            missing = [name for name in entries if not any(name in kernel.name for kernel in artifact.kernels)]
+            status, reason = _check(cell, artifact, missing)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
+    if status is Status.CRASHED:
+        name = one_line(reason) or "the compiler crashed"
+        diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
+    if status is Status.REJECTED and not any(d.severity in ("error", "fatal") for d in diagnostics):
+        # A tool that says no without a message in a known form: its last words are better than nothing.
+        last = next((line for line in reversed(log.splitlines()) if line.strip()), reason)
+        diagnostics = (Diagnostic(severity="error", message=one_line(last), fingerprint="plain"), *diagnostics)
+    return Outcome(
+        status=status,
+        stage=None if status in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR) else stage,
+        reason="" if status in (Status.BUILT, Status.REJECTED) else reason,
+        diagnostics=diagnostics,
+        artifact=artifact,
+        signal=reply.get("signal"),
+        notes=tuple(notes),
+        **common,
+    )
+
+
+def leaked(libraries: Sequence[str], home: Path, tools: Path) -> list[str]:
+    """CUDA libraries that come from neither the toolkit nor cumatrix's stand-ins; the driver's own is no toolkit's."""
+    allowed = tuple(f"{folder.resolve()}/" for folder in (home, tools))
+    return [path for path in libraries if not path.startswith(allowed) and "/libcuda.so" not in path]
+
+
+def _check(cell: Cell, artifact: Artifact, missing: list[str]) -> tuple[Status, str]:
+    if artifact.target != str(cell.target):
+        return Status.UNAVAILABLE, f"asked for {cell.target}, what came out is for {artifact.target}"
+    if missing:
+        there = ", ".join(kernel.name for kernel in artifact.kernels) or "none"
+        return Status.HARNESS_ERROR, f"kernel {', '.join(missing)} is not in what was built (kernels there: {there})"
+    return Status.BUILT, ""
+
+
+def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
+    data = Path(told["path"]).read_bytes()
+    if told["format"] == "ptx":
+        target, kernels = read_ptx(data.decode(errors="replace"))
+    elif told["format"] in ("cubin", "object"):
+        target, kernels = read_cubin(data, log)
+        if not target.suffix and target.cc == cell.target.cc and not _has_suffix_note(data):
+            target = cell.target.real  # this format does not say, and the number is right
+    else:
+        raise ValueError(f"unknown format {told['format']!r}")
+    return Artifact(
+        format=told["format"], target=str(target), bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), kernels=kernels
+    )
+
+
+def _has_suffix_note(data: bytes) -> bool:
+    """Whether the cubin quotes its assembler's command line; ABI 7 of before has a flag for the suffix instead."""
+    return b".note.nv.tkinfo" in data or data[8] < 8
+
+
+def _reply(scratch: Path) -> dict[str, Any]:
+    try:
+        return json.loads((scratch / "reply.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _log(scratch: Path, ended: Mapping[str, Any]) -> str:
+    parts = [_read(scratch / "log"), ended["output"]]
+    text = clean("\n".join(part.rstrip("\n") for part in parts if part.strip()))
+    text = _TIMES.sub("", _plain(text, scratch))
+    if len(text) <= LOG_LIMIT:
+        return text
+    half = LOG_LIMIT // 2
+    return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
+
+
+def _plain(text: str, scratch: Path) -> str:
+    """Without the names of temporary folders, which differ from run to run."""
+    text = text.replace(str(scratch.resolve()), ".").replace(str(scratch), ".")
+    return re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
+
+
+def _death(ended: Mapping[str, Any]) -> str:
+    if ended["signal"]:
+        return f"was ended by signal {ended['signal']} ({signal.strsignal(ended['signal'])})"
+    return f"ended with exit code {ended['exit']} and without an answer"
