@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.backends.api import Job, Rejected, Setup
+from harness.backends.api import Job, Rejected, Setup, Unsupported
 from harness.worker import nvjitlink, ptxas
 from harness.worker.nvrtc import COMPILATION, SUCCESS, Nvrtc
 
@@ -44,8 +44,9 @@ class NvrtcBackend:
     def compile(self, setup: Setup, job: Job) -> None:
         """Straight to a cubin for a real architecture, which has NVRTC's own ptxas in it; to PTX for a virtual one."""
         relocatable = bool(job.options.get("rdc"))
-        given = job.options.get("arch", "given") == "given"
-        argv = ([f"--gpu-architecture={job.target}"] if given else []) + options_of(job)
+        if job.options.get("arch", "given") != "given":
+            raise Unsupported("NVRTC asks no device: without an architecture it builds for one of its own choice")
+        argv = [f"--gpu-architecture={job.target}", *options_of(job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
         code, log, program = self.nvrtc.compile(job.source.read_bytes(), job.source.name, argv)

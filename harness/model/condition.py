@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -97,7 +98,9 @@ class Condition:
         if len(text) > _MAX_LENGTH:
             raise ConditionError(f"a condition may have {_MAX_LENGTH} characters, this one has {len(text)}")
         try:
-            tree = ast.parse(text.strip(), mode="eval")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)  # Python's advice on literals is not for case files
+                tree = ast.parse(text.strip(), mode="eval")
             return cls(text, _Reader(parameters or {}).test(tree.body))
         except (SyntaxError, MemoryError, RecursionError, ValueError) as error:
             if isinstance(error, ConditionError):

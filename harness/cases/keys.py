@@ -1,0 +1,191 @@
+"""Every key of ``case.toml``, once: the loader, the JSON Schema and the documentation read this table."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.cases.errors import perhaps, shown
+from harness.model.words import Stage, Status
+
+IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"
+NAME = r"^[a-z0-9][a-z0-9._-]*$"
+LABEL = r"^[A-Za-z0-9_.:+-]+$"
+_LINK = r"^https?://[^\s/]+\S*$"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_MAX_REGEX = 1000
+
+EXPECTED = tuple(str(s) for s in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """One key: what kind of value it has (a name in `KINDS`), whether it must be there, and what it means."""
+
+    kind: str
+    help: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of value: its JSON Schema, and a function that says what is wrong with a value, or nothing."""
+
+    schema: Mapping[str, Any]
+    wrong: Callable[[Any], str | None]
+
+
+def _text(pattern: str = "", *, wanted: str = "a text", lines: bool = False, empty: bool = False) -> Kind:
+    compiled = re.compile(pattern) if pattern else None
+
+    def wrong(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return f"must be {wanted}, not {shown(value)}"
+        if not empty and not value.strip():
+            return f"must be {wanted}, not empty"
+        if _CONTROL.search(value) or (not lines and "\n" in value):
+            shape = "without control characters" if lines else "on one line"
+            return f"must be {wanted} {shape}, not {shown(value)}"
+        # `$` would let a line break through, which was refused above.
+        return f"must be {wanted}, not {shown(value)}" if compiled and not compiled.match(value) else None
+
+    schema: dict[str, Any] = {"type": "string"}
+    if pattern:
+        schema["pattern"] = pattern
+    elif not empty:
+        schema["pattern"] = r"\S"
+    return Kind(schema=schema, wrong=wrong)
+
+
+def _list_of(item: Kind, wanted: str) -> Kind:
+    def wrong(value: Any) -> str | None:
+        if not isinstance(value, list):
+            return f"must be a list of {wanted}, not {shown(value)}"
+        for index, one in enumerate(value):
+            if message := item.wrong(one):
+                return f"entry {index + 1} {message}"
+        return None
+
+    return Kind(schema={"type": "array", "items": dict(item.schema)}, wrong=wrong)
+
+
+def _regex_wrong(value: Any) -> str | None:
+    if message := _text(wanted="a regular expression").wrong(value):
+        return message
+    if len(value) > _MAX_REGEX:
+        return f"may have {_MAX_REGEX} characters, not {len(value)}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what will mean something else one day is not to be relied on
+            re.compile(value)
+    except (re.error, Warning, OverflowError, RecursionError, MemoryError) as error:
+        return f"is not a regular expression: {error}"
+    return None
+
+
+def _flag_wrong(value: Any) -> str | None:
+    return None if isinstance(value, bool) else f"must be true or false, not {shown(value)}"
+
+
+def _any(value: Any) -> str | None:
+    return None
+
+
+_LINK_TEXT = _text(_LINK, wanted="an address such as https://github.com/cupy/cupy/issues/8155")
+_OPTION_TEXT = _text(wanted="an option")
+
+KINDS: Mapping[str, Kind] = {
+    "line": _text(wanted="a text"),
+    "text": _text(wanted="a text", lines=True, empty=True),
+    "flag": Kind(schema={"type": "boolean"}, wrong=_flag_wrong),
+    "condition": _text(wanted="a condition", lines=True, empty=True),
+    "regex": Kind(schema={"type": "string", "minLength": 1, "maxLength": _MAX_REGEX}, wrong=_regex_wrong),
+    "link": _LINK_TEXT,
+    "links": _list_of(_LINK_TEXT, "addresses"),
+    "names": _list_of(_text(NAME, wanted='a lower-case name such as "grid-sync"'), "names"),
+    "options": _list_of(_OPTION_TEXT, "options"),
+    "standard": _text(r"^(c|gnu)\+\+[0-9]{2}$", wanted='a C++ standard such as "c++17"'),
+    "choice": Kind(schema={"type": "string"}, wrong=_any),  # checked by `wrong_value`, with the key's choices
+    # Tables and lists of tables have code of their own: harness.cases.load, .parameters, .schema.
+    "tables": Kind(schema={}, wrong=_any),
+}
+
+_WHEN = Key(kind="condition", help="where it applies; everywhere when left out")
+_REASON = Key(kind="text", help="why, for whoever reads the matrix")
+_LINK_KEY = Key(kind="link", help="the public page that tells of it")
+
+CASE: Mapping[str, Key] = {
+    "title": Key(kind="line", required=True, help="one line that says what the program shows"),
+    "description": Key(kind="text", help="a paragraph: what to learn from it"),
+    "features": Key(kind="names", help="features of CUDA that it exercises, for grouping and selection"),
+    "links": Key(kind="links", help="pages of upstream that tell of it"),
+    "source": Key(kind="tables", required=True, help="the program, by language"),
+    "entry": Key(kind="tables", help="kernels that must come out, by language"),
+    "parameters": Key(kind="tables", help="the case's own axes; each combination of values is a variant"),
+    "options": Key(kind="tables", help="compiler and library options; later tables win"),
+    "unsupported": Key(kind="tables", help="cells that mean nothing; the first that applies counts"),
+    "expect": Key(
+        kind="tables", help="what will happen; the first that applies counts, and built where none does"
+    ),
+}
+
+SOURCE: Mapping[str, Key] = {
+    "cuda": Key(kind="line", help="CUDA C++, a file in the case's folder"),
+    "python": Key(kind="line", help="Python for Numba, a file in the case's folder"),
+}
+
+OPTIONS: Mapping[str, Key] = {
+    "when": _WHEN,
+    "arch": Key(
+        kind="choice",
+        choices=("given", "implicit"),
+        help="whether the user names the architecture or leaves it to the library",
+    ),
+    "std": Key(kind="standard", help="C++ standard"),
+    "rdc": Key(kind="flag", help="relocatable device code, linked with libcudadevrt"),
+    "debug": Key(kind="flag", help="debug code (-G; debug=True in Numba)"),
+    "lineinfo": Key(kind="flag", help="line numbers in the code"),
+    "fastmath": Key(kind="flag", help="fast, less exact arithmetic"),
+    "cache": Key(kind="flag", help="Numba's cache=True"),
+    "enable_cooperative_groups": Key(kind="flag", help="CuPy's argument of that name"),
+    "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
+    "ptxas": Key(
+        kind="options", help="further options for ptxas where it runs by itself; tables add to each other"
+    ),
+}
+
+UNSUPPORTED: Mapping[str, Key] = {
+    "when": _WHEN,
+    "reason": Key(kind="text", required=True, help="why the combination means nothing"),
+    "link": _LINK_KEY,
+}
+
+EXPECT: Mapping[str, Key] = {
+    "when": _WHEN,
+    "status": Key(kind="choice", required=True, choices=EXPECTED, help="the expected status"),
+    "stage": Key(
+        kind="choice", choices=tuple(map(str, Stage)), help="where it happens; any stage when left out"
+    ),
+    "diagnostic": Key(kind="regex", help="found in the message of a diagnostic (Python's re.search)"),
+    "xfail": Key(kind="flag", help="true for what somebody should mend: a build is then reported as xpass"),
+    "reason": _REASON,
+    "link": _LINK_KEY,
+}
+
+
+def wrong_value(key: Key, value: Any) -> str | None:
+    """What is wrong with `value` as that key's value, or None."""
+    if key.choices and not isinstance(value, str):
+        return f"must be one of {', '.join(key.choices)}, not {shown(value)}"
+    if key.choices and value not in key.choices:
+        return f"{shown(value)} is not one of {', '.join(key.choices)}{_meant(value, key.choices)}"
+    return KINDS[key.kind].wrong(value)
+
+
+def _meant(value: str, choices: tuple[str, ...]) -> str:
+    hint = perhaps(value, choices)
+    return hint if hint.startswith("; perhaps") else ""

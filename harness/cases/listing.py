@@ -1,0 +1,88 @@
+"""What ``cumatrix cases list`` and ``cumatrix cases check`` say; no compiler is needed for either."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.backends import BACKENDS
+from harness.cases.errors import CaseError, Problem
+from harness.cases.load import display, load_case
+from harness.cases.select import find_cases
+from harness.model.case import Case
+
+@dataclass(frozen=True, kw_only=True)
+class CaseSummary:
+    """One line of ``cases list``."""
+
+    name: str
+    title: str
+    features: tuple[str, ...]
+    languages: tuple[str, ...]
+    backends: tuple[str, ...]
+    variants: int
+    links: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON value of every field."""
+        return asdict(self)
+
+
+def summaries(cases: Iterable[Case]) -> list[CaseSummary]:
+    """Summaries of `cases`, in their order."""
+    return [
+        CaseSummary(
+            name=case.name,
+            title=case.title,
+            features=case.features,
+            languages=tuple(case.sources),
+            backends=tuple(info.name for info in BACKENDS.values() if info.language in case.sources),
+            variants=len(case.variants),
+            links=case.links,
+        )
+        for case in cases
+    ]
+
+
+def check(root: Path, selection: Sequence[str] = ()) -> list[str]:
+    """Everything that is wrong with the chosen cases, one sentence each; empty when all are right.
+
+    Beyond what loading refuses: kernels that their source does not mention, rules that an earlier
+    rule makes unreachable, and titles used twice.
+    """
+    sentences: list[str] = []
+    titles: dict[str, str] = {}
+    for path in find_cases(root, selection):
+        try:
+            case = load_case(path, root)
+        except CaseError as error:
+            sentences += str(error).splitlines()
+            continue
+        file = display(path, root)
+        sentences += map(str, _doubts(case, file))
+        other = titles.setdefault(case.title, case.name)
+        if other != case.name:
+            sentences.append(f'{file}: title: is the same as that of "{other}"')
+    return sentences
+
+
+def _doubts(case: Case, file: str) -> list[Problem]:
+    found = []
+    for language, kernels in case.entries.items():
+        text = case.sources[language].read_text(encoding="utf-8", errors="replace")
+        for kernel in kernels:
+            if not re.search(rf"\b{re.escape(kernel)}\b", text):
+                message = f'"{kernel}" does not occur in {case.sources[language].name}'
+                found.append(Problem(file=file, line=0, key=f"entry.{language}", message=message))
+    for key, rules in (("unsupported", case.unsupported), ("expect", case.expectations)):
+        seen: dict[str, int] = {}
+        for rule in rules:
+            earlier = seen.get("") or seen.get(rule.when.text)
+            if earlier:
+                message = f"is never reached: the rule of line {earlier} applies wherever this one does"
+                found.append(Problem(file=file, line=rule.line, key=key, message=message))
+            seen.setdefault(rule.when.text, rule.line)
+    return found

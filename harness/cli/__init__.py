@@ -1,0 +1,5 @@
+"""The command ``cumatrix``."""
+
+from harness.cli.main import main
+
+__all__ = ["main"]

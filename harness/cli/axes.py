@@ -1,0 +1,74 @@
+"""Options that commands share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.engine.zygote import Limits
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+class Size(click.ParamType):
+    """A number of bytes with an optional unit: ``8G``."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+)\s*([kKmMgG]?)(?:i?[bB])?", value.strip())
+        if not match:
+            self.fail(f"{value!r} is not a size such as 8G", param, ctx)
+        return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def axes(command: Callable) -> Callable:
+    """Add the axes, limits and output options of ``run`` and ``try``."""
+    options = [
+        click.option(
+            "-b", "--backend", "backends", envvar="CUMATRIX_BACKEND", metavar="B,…",
+            help="Backends: nvrtc, cupy-nvrtc, cupy-jitify, numba, numba-cuda, or all. Default: nvrtc and those whose library is installed.",
+        ),
+        click.option(
+            "-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…",
+            help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release. Default: 12.4, or what CuPy's build loads.",
+        ),
+        click.option(
+            "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",
+            help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, all. Default: one for each generation from sm_50 to sm_120.",
+        ),
+        click.option("-k", "expression", metavar="EXPR", help="Only cells whose id matches: words with and, or, not."),
+        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Lanes that compile at the same time. Default: the number of cores."),
+        click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
+        click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
+        click.option("--python", envvar="CUMATRIX_PYTHON", metavar="PATH", help="Interpreter of the environment under test. Default: this one."),
+        click.option("--environment", envvar="CUMATRIX_ENVIRONMENT", metavar="NAME", help="What to call the environment. Default: tox's name of it, or local."),
+        click.option(
+            "--require", multiple=True, envvar="CUMATRIX_REQUIRE", metavar="REQ",
+            help="What the environment was made for, such as cupy-cuda12x==13.*; a library that is something else is unavailable.",
+        ),
+        click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
+        click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use; 0 for no limit."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def limits(timeout: float, memory: int) -> Limits:
+    """Limits from the options."""
+    return Limits(seconds=timeout, memory=memory)
+
+
+def existing(path: str) -> Path:
+    """A path that must be there."""
+    found = Path(path)
+    if not found.exists():
+        raise click.BadParameter(f"{path} does not exist")
+    return found

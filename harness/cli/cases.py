@@ -1,0 +1,59 @@
+"""``cumatrix cases``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.cases import load_cases
+from harness.cases.listing import check as check_cases
+from harness.cases.listing import summaries
+from harness.cases.schema import write_schema
+
+_FOLDER = click.option("--cases", "root", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases.")
+
+
+@click.group()
+def cases() -> None:
+    """The library of cases; no compiler is needed."""
+
+
+@cases.command("list")
+@click.argument("selection", nargs=-1, metavar="[CASE]…")
+@_FOLDER
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case.")
+def list_(selection: tuple[str, ...], root: Path, as_json: bool) -> int:
+    """List cases with their title, features, variants and backends."""
+    found = summaries(load_cases(root, selection))
+    if as_json:
+        for summary in found:
+            click.echo(json.dumps(summary.to_json()))
+        return 0
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("case", "variants", "backends", "title"):
+        table.add_column(heading, overflow="fold")
+    for summary in found:
+        table.add_row(Text(summary.name), str(summary.variants), Text(" ".join(summary.backends)), Text(summary.title))
+    Console(highlight=False).print(table)
+    return 0
+
+
+@cases.command()
+@click.argument("selection", nargs=-1, metavar="[CASE]…")
+@_FOLDER
+@click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
+def check(selection: tuple[str, ...], root: Path, **options: bool) -> int:
+    """Check cases without compiling anything."""
+    if options["write_schema"]:
+        write_schema(root / "case.schema.json")
+    problems = check_cases(root, selection)
+    for problem in problems:
+        click.echo(f"cumatrix: {problem}", err=True)
+    if not problems:
+        click.echo(f"{len(load_cases(root, selection))} cases are right", err=True)
+    return 2 if problems else 0

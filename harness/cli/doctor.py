@@ -1,0 +1,87 @@
+"""``cumatrix doctor``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from harness.backends import BACKENDS
+from harness.diagnostics import one_line
+from harness.engine.bench import Bench
+from harness.engine.environment import look
+from harness.engine.session import default_toolkit
+from harness.model import Toolchain
+from harness.toolkits import ToolkitStore, parse_toolkits
+from harness.toolkits.store import data_folder
+
+
+@click.command()
+@click.option("-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…", help="CUDA releases to try. Default: the one that fits.")
+@click.option("--python", envvar="CUMATRIX_PYTHON", metavar="PATH", help="Interpreter of the environment to look at. Default: this one.")
+def doctor(toolkits: str | None, python: str | None) -> int:
+    """Say what can be used here, what can't, and why.
+
+    Every backend is loaded for real, in a process of its own, with each toolkit.
+    """
+    environment = look(python)
+    store = ToolkitStore()
+    click.echo(f"python      {environment.version} ({environment.python})")
+    libraries = [f"{name} {entry['version']}" for name, entry in environment.distributions.items() if entry["root"]]
+    click.echo(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
+    click.echo(f"toolkits    {', '.join(toolkit.release for toolkit in store.installed()) or 'none'} in {store.root}")
+    for line in _machine():
+        click.echo(line)
+    usable = 0
+    for ref in parse_toolkits(toolkits or default_toolkit(environment)):
+        for info in BACKENDS.values():
+            found = environment.version_of(*info.distributions)
+            toolchain = Toolchain(backend=info.name, library=found[1] if found else "", toolkit=ref)
+            word, why = _try(Bench.of(toolchain, environment, store, data_folder() / "tools"))
+            usable += word == "usable"
+            click.echo(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
+    return 0 if usable else 4
+
+
+def _try(bench: Bench) -> tuple[str, str]:
+    if bench.problem:
+        return bench.problem.status.value, bench.problem.reason
+    zygote = bench.zygote()
+    try:
+        if not zygote.ready:
+            return zygote.hello["status"], zygote.hello["reason"]
+        observed = zygote.hello["observed"]
+        return "usable", ", ".join(f"{name} {version}" for name, version in observed.items() if isinstance(version, str))
+    finally:
+        zygote.close()
+
+
+def _machine() -> Iterator[str]:
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang", "g++", "c++"))), None)
+    yield f"C compiler  {compiler or 'none: cupy-jitify, CuPy up to 12 and numba-cuda need one'}"
+    missing = [name for name in ("pandas", "pyarrow", "jinja2") if not find_spec(name)]
+    yield f"report      {'can be built' if not missing else 'needs ' + ', '.join(missing) + ': pip install cumatrix[report]'}"
+    yield f"GPU         {_gpu()}"
+    system = [name for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH") if os.environ.get(name)]
+    folders = [str(path) for path in sorted(Path("/usr/local").glob("cuda*"))]
+    if system or folders:
+        yield f"note        a CUDA of this machine ({', '.join(system + folders)}) is kept out of every worker"
+
+
+def _gpu() -> str:
+    tool = shutil.which("nvidia-smi")
+    if not tool:
+        return "none: load, launch and verify are not run"
+    try:
+        argv = [tool, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"nvidia-smi does not answer: {error}"
+    return one_line(done.stdout) or "nvidia-smi lists none"
+
+

@@ -1,0 +1,79 @@
+"""The group of commands, and the one place where errors become a sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import click
+
+from harness import __version__
+from harness.cli.cases import cases
+from harness.cli.doctor import doctor
+from harness.cli.report import merge, report
+from harness.cli.run import run
+from harness.cli.toolkits import toolkits
+from harness.cli.try_ import try_
+from harness.diagnostics import clean
+from harness.errors import CumatrixError
+
+EXIT_CODES = """\b
+Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or bad input; 3 nothing to run;
+4 a part asked for is unavailable; 130 interrupted (what finished is kept).
+"""
+
+
+@click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="cumatrix")
+def cumatrix() -> None:
+    """Tells what CUDA code compiles where.
+
+    Declared cases go through every backend (NVRTC, Jitify through CuPy, Numba) for every architecture and library
+    version; what happened becomes a compatibility matrix. No GPU, driver or CUDA toolkit is needed.
+
+    \b
+    Start with:
+      cumatrix doctor                      what can be used here
+      cumatrix toolkits install 12.4       a CUDA release, from PyPI's wheels
+      cumatrix try kernel.cu               where does this file compile?
+      cumatrix run && cumatrix report reports    the cases, and the page
+    """
+
+
+for command in (run, try_, report, merge, cases, toolkits, doctor):
+    cumatrix.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; every error is one plain sentence on stderr."""
+    try:
+        code = cumatrix.main(prog_name="cumatrix", standalone_mode=False)
+    except click.exceptions.Abort:
+        code = _say("interrupted; what finished is kept", 130)
+    except KeyboardInterrupt:
+        code = _say("interrupted; what finished is kept", 130)
+    except click.ClickException as error:
+        where = f" (see {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
+        code = _say(error.format_message() + where, 2)
+    except CumatrixError as error:
+        code = _say(str(error), error.exit_code)
+    except BrokenPipeError:
+        # Whoever read the output has gone; nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except OSError as error:
+        code = _say(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 2)
+    except Exception as error:
+        if os.environ.get("CUMATRIX_DEBUG"):
+            traceback.print_exc()
+        code = _say(
+            f"a fault of cumatrix's own: {type(error).__name__}: {error}; run again with CUMATRIX_DEBUG=1 and report it", 1
+        )
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(text: str, code: int) -> int:
+    lines = clean(text).strip()
+    click.echo("\n".join(f"cumatrix: {line}" for line in lines.splitlines()), err=True)
+    return code

@@ -1,0 +1,100 @@
+"""Runs cells with progress, records and a summary: what ``run`` and ``try`` have in common."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from harness.cli.show import mark, show_summary
+from harness.diagnostics import clean
+from harness.engine.lane import Workshop
+from harness.engine.run import run_cells
+from harness.engine.session import record_of
+from harness.errors import UsageError
+from harness.model import Cell, Outcome
+from harness.records import Record, RecordWriter, make_plan
+
+
+def perform(
+    cells: Sequence[Cell], workshop: Workshop, *, out: Path | None, as_json: bool, jobs: int | None, table: bool = False
+) -> int:
+    """Run cells; returns the exit code.
+
+    Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr.
+    """
+    console = Console(stderr=True, highlight=False)
+    run_id = uuid.uuid4().hex[:12]
+    plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:])
+    records: list[Record] = []
+    interrupted = False
+    with contextlib.ExitStack() as stack:
+        writer = stack.enter_context(_writer(out, plan)) if out else None
+        progress = stack.enter_context(_progress(console))
+        task = progress.add_task("starting", total=len(cells))
+
+        def finished(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str) -> None:
+            record = record_of(cell, outcome, cached, fingerprint, run_id)
+            records.append(record)
+            if writer:
+                writer.append(record)
+            if as_json:
+                sys.stdout.write(json.dumps(record) + "\n")
+                sys.stdout.flush()
+            progress.update(task, advance=1, description=clean(f"{mark(record).letter} {cell.id}")[:90])
+            if not console.is_terminal and len(records) % 100 == 0:
+                console.print(f"{len(records)}/{len(cells)} cells", markup=False)
+
+        with _terminable():
+            try:
+                run_cells(cells, workshop, jobs or os.cpu_count() or 1, finished)
+            except KeyboardInterrupt:
+                interrupted = True
+    show_summary(console, records, planned=len(cells), table=table)
+    if out:
+        console.print(f"records: {out}", markup=False, soft_wrap=True)
+    if interrupted:
+        console.print("interrupted: what finished is kept", markup=False)
+        return 130
+    statuses = {record["status"] for record in records}
+    if "unavailable" in statuses:
+        return 4
+    return 0 if all(mark(record).as_expected for record in records) else 1
+
+
+def _writer(out: Path, plan: dict) -> RecordWriter:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}") from None
+    return RecordWriter(out, plan)
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=console, transient=True, disable=not console.is_terminal,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Treat a polite request to end (a CI job that is cancelled) like Ctrl-C."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,58 @@
+"""``cumatrix report`` and ``cumatrix merge``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.errors import NothingToRun, PartUnavailable
+from harness.records import merge as merge_records
+from harness.records import read_records, write_merged
+
+_RESULTS = click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…")
+
+
+@click.command()
+@_RESULTS
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports/html"), show_default=True, help="Folder of the page.")
+@click.option("--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Judge by the expectations that these cases have now.")
+def report(results: tuple[Path, ...], out: Path, cases: Path) -> int:
+    """Build the page and its data from records.
+
+    RESULTS are .jsonl files, or folders of them. Writes index.html, matrix.json, matrix.csv, matrix.md and results.parquet.
+    """
+    try:
+        from harness.cli.rejudge import rejudger
+        from harness.report import build_report
+    except ImportError as error:
+        raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None
+    summary = build_report(results, out, rejudge=rejudger(cases))
+    for warning in summary.warnings:
+        click.echo(f"cumatrix: {warning}", err=True)
+    click.echo(str(summary), err=True)
+    click.echo(out / "index.html")
+    return 0
+
+
+@click.command()
+@_RESULTS
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="File of the merged records.")
+def merge(results: tuple[Path, ...], out: Path) -> int:
+    """Make one set of records of several runs; says which planned cells never arrived.
+
+    Where two runs disagree on a cell, the later one counts and the disagreement is listed.
+    """
+    read = read_records(results)
+    for warning in read.warnings:
+        click.echo(f"cumatrix: {warning}", err=True)
+    merged = merge_records(read.records, read.plans)
+    if not merged.records and not merged.missing:
+        raise NothingToRun("there are no records in these files")
+    write_merged(merged, out)
+    for conflict in merged.conflicts:
+        click.echo(f"cumatrix: {conflict}", err=True)
+    for cell in merged.missing:
+        click.echo(f"never arrived: {cell['cell']}", err=True)
+    click.echo(f"{len(merged.records)} cells, {len(merged.missing)} never arrived, {len(merged.conflicts)} disagreed", err=True)
+    return 1 if merged.missing else 0

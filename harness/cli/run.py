@@ -1,0 +1,48 @@
+"""``cumatrix run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli.axes import axes, limits
+from harness.cli.perform import perform
+from harness.engine.session import ORDERS, Request, cells_of, workshop_for
+
+
+@click.command()
+@click.argument("selection", nargs=-1, metavar="[CASE]…")
+@axes
+@click.option("--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="File of records. Default: reports/ENVIRONMENT.jsonl.")
+@click.option("--order", type=click.Choice(ORDERS), default="plan", help="Order of the cells; outcomes do not depend on it.")
+def run(selection: tuple[str, ...], cases: Path, out: Path | None, order: str, as_json: bool, jobs: int | None, **options: Any) -> int:
+    """Run cases through backends, toolkits and targets.
+
+    CASE is a case's name (wmma/fragments), a topic (wmma), or the path of either; without one, all cases run.
+
+    \b
+    cumatrix run wmma -b nvrtc -t 11.8,12.4..13.0 -a sm_70..sm_90
+    cumatrix run -k "tf32 and not jitify" --json | jq .status
+    """
+    request = Request(
+        cases=cases,
+        selection=selection,
+        backends=options["backends"],
+        toolkits=options["toolkits"],
+        targets=options["targets"],
+        expression=options["expression"],
+        python=options["python"],
+        environment=options["environment"],
+        require=tuple(options["require"]),
+        cache=not options["no_cache"],
+        limits=limits(options["timeout"], options["memory"]),
+        order=order,
+    )
+    workshop = workshop_for(request)
+    cells = cells_of(request, workshop.environment)
+    if out is None and not as_json:
+        out = Path("reports") / f"{workshop.environment.name}.jsonl"
+    return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs)

@@ -1,0 +1,119 @@
+"""What the command line and the pytest plugin share: from a request to cells and a workshop."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.cases import load_cases
+from harness.engine.cache import ResultCache
+from harness.engine.environment import Environment, look
+from harness.engine.lane import Workshop
+from harness.engine.plan import choose_backends, plan
+from harness.engine.zygote import Limits
+from harness.errors import NothingToRun, UsageError
+from harness.model import Case, Cell, Outcome, TargetError
+from harness.model.axes import DEFAULT_TARGETS, parse_targets
+from harness.model.judge import expectation_of, judge
+from harness.records import Record, make_record
+from harness.toolkits import ToolkitStore, parse_toolkits
+
+ORDERS = ("plan", "reverse", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a user asks to run; every field as it was written.
+
+    Parameters
+    ----------
+    cases : Path
+        Folder of cases.
+    selection : tuple of str
+        Names, topics or paths of cases; empty for all.
+    backends, toolkits, targets : str or None
+        Axes; None for what fits the environment.
+    expression : str or None
+        ``-k``.
+    python : str or None
+        Interpreter of the environment under test.
+    environment : str or None
+        Its name.
+    require : tuple of str
+        Requirements that it was made for.
+    cache : bool
+        Whether outcomes of earlier runs may answer.
+    limits : Limits
+        What a cell may use.
+    include : tuple of Path
+        Further include directories.
+    order : str
+        ``plan``, ``reverse`` or ``random``.
+    """
+
+    cases: Path = Path("cases")
+    selection: tuple[str, ...] = ()
+    backends: str | None = None
+    toolkits: str | None = None
+    targets: str | None = None
+    expression: str | None = None
+    python: str | None = None
+    environment: str | None = None
+    require: tuple[str, ...] = ()
+    cache: bool = True
+    limits: Limits = Limits()
+    include: tuple[Path, ...] = ()
+    order: str = "plan"
+
+
+def workshop_for(request: Request) -> Workshop:
+    """Look at the environment and open the cache."""
+    python = os.path.abspath(request.python) if request.python and os.sep in request.python else request.python
+    environment = look(python, name=request.environment, require=request.require)
+    cache = ResultCache() if request.cache else None
+    return Workshop(environment, ToolkitStore(), cache, request.limits, request.include)
+
+
+def cells_of(request: Request, environment: Environment, cases: list[Case] | None = None) -> list[Cell]:
+    """Every cell that a request asks for.
+
+    Raises
+    ------
+    UsageError
+        On anything that cannot be read.
+    NothingToRun
+        When nothing is left of the selection.
+    """
+    chosen = load_cases(request.cases, request.selection) if cases is None else cases
+    try:
+        targets = parse_targets(request.targets or DEFAULT_TARGETS)
+    except TargetError as error:
+        raise UsageError(str(error)) from None
+    toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
+    backends = choose_backends(request.backends, environment)
+    cells = plan(chosen, backends, toolkits, targets, environment, request.expression)
+    if not cells:
+        raise NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits, targets and -k")
+    if request.order == "reverse":
+        cells.reverse()
+    elif request.order == "random":
+        random.shuffle(cells)
+    return cells
+
+
+def default_toolkit(environment: Environment) -> str:
+    """The release that an environment is tried with when none is named: one that its CuPy can load."""
+    if environment.version_of("cupy-cuda12x"):
+        return "12.4"
+    if environment.version_of("cupy-cuda13x"):
+        return "13.0"
+    return "11.8" if environment.version_of("cupy-cuda11x") else "12.4"
+
+
+def record_of(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str, run: str) -> Record:
+    """Judge an outcome and make its record."""
+    expected = expectation_of(cell)
+    verdict = judge(expected, outcome)
+    return make_record(cell, outcome, expected, verdict, run=run, cached=cached, fingerprint=fingerprint)

@@ -1,0 +1,65 @@
+"""A folder of cases to write bad ones into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.cases import CaseError, load_case
+from harness.model import Case
+
+Write = Callable[..., Path]
+
+GOOD = """\
+title = "A case"
+
+[source]
+cuda = "kernel.cu"
+
+[entry]
+cuda = ["scale"]
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def write(root: Path) -> Write:
+    """Write a case with a CUDA and a Python source; returns its ``case.toml``."""
+
+    def write(text: str | bytes = GOOD, name: str = "topic/some") -> Path:
+        folder = root / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "kernel.cu").write_text('extern "C" __global__ void scale() {}\n')
+        (folder / "kernel.py").write_text("def scale(): pass\n")
+        path = folder / "case.toml"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def load(root: Path, write: Write) -> Callable[..., Case]:
+    """Load a case of that text."""
+    return lambda text=GOOD, name="topic/some": load_case(write(text, name), root)
+
+
+@pytest.fixture
+def wrong(load: Callable[..., Case]) -> Callable[[str | bytes], list[str]]:
+    """The sentences that a case of that text is refused with."""
+
+    def wrong(text: str | bytes) -> list[str]:
+        with pytest.raises(CaseError) as caught:
+            load(text)
+        assert caught.value.exit_code == 2
+        return str(caught.value).splitlines()
+
+    return wrong

@@ -1,0 +1,39 @@
+"""docs/cases.md knows every key and every name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.cases.keys import CASE, EXPECT, EXPECTED, OPTIONS, SOURCE, UNSUPPORTED
+from harness.model import Stage
+from harness.model.condition import NAMES
+
+TEXT = (Path(__file__).parents[2] / "docs" / "cases.md").read_text()
+WORDS = {word for span in re.findall(r"`([^`\n]+)`", TEXT) for word in re.findall(r"[\w-]+", span)}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [CASE, SOURCE, OPTIONS, UNSUPPORTED, EXPECT, NAMES, EXPECTED, tuple(map(str, Stage))],
+)
+def test_every_word_is_explained(words):
+    assert set(words) <= WORDS
+
+
+def test_the_first_example_is_a_case(load):
+    example = re.search(r"```toml\n(#:schema.*?)```", TEXT, re.DOTALL)
+    assert example is not None
+    assert load(example[1]).title == "Adding up in double precision"
+
+
+def test_the_example_of_an_expectation_is_one(load):
+    start, expect = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:2]
+    assert load(start + expect).expectations[0].reason
+
+
+def test_the_example_of_parameters_is_one(load):
+    start, _, parameters = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    assert len(load(start + parameters).variants) == 8

@@ -1,0 +1,146 @@
+"""The cases that cumatrix comes with."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from harness.cases import load_cases, options_for
+from harness.cases.listing import check
+from harness.model import Cell, Stage, Status, Target, Toolchain, ToolkitRef
+from harness.model.judge import expectation_of
+
+ROOT = Path(__file__).parents[2] / "cases"
+CASES = {case.name: case for case in load_cases(ROOT)}
+
+
+def cell(name, backend="nvrtc", target="sm_80", toolkit="12.4", library="", packages=None, **labels):
+    case = CASES[name]
+    (variant,) = (
+        variant
+        for variant in case.variants
+        if all(variant.labels[key] == value for key, value in labels.items())
+        and len(labels) == len(variant.labels)
+    )
+    chain = Toolchain(
+        backend=backend,
+        library=library,
+        toolkit=ToolkitRef(release=toolkit, headers=toolkit),
+        packages=packages or {},
+    )
+    return Cell(case=case, variant=variant, toolchain=chain, target=Target.parse(target))
+
+
+def cupy(version):
+    return {"backend": "cupy-jitify", "library": version, "packages": {"cupy": version}}
+
+
+def numba(version):
+    return {"backend": "numba", "library": version, "packages": {"numba": version}}
+
+
+def test_nothing_is_wrong():
+    assert check(ROOT) == []
+
+
+def test_the_four_features_are_there():
+    assert {case.topic for case in CASES.values()} == {"wmma", "cooperative", "shared-memory", "exceptions"}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+def test_a_case_tells_what_it_is_for(case):
+    assert case.description
+    assert case.features
+    assert case.links
+    assert not case.title.endswith(".")
+    for rule in case.expectations:
+        assert rule.reason, f"expectation of line {rule.line}"
+        assert rule.link or not rule.xfail, f"expectation of line {rule.line}"
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+def test_sources_need_nothing_of_the_host(case):
+    if "cuda" in case.sources:
+        text = case.sources["cuda"].read_text()
+        includes = {line.split()[1] for line in text.splitlines() if line.startswith("#include")}
+        assert includes <= {"<mma.h>", "<cooperative_groups.h>"}
+        assert 'extern "C" __global__' in text
+    if "python" in case.sources:
+        tree = ast.parse(case.sources["python"].read_text())
+        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert functions == set(case.entries["python"])
+        assert "JIT_OPTIONS" in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+@pytest.mark.parametrize("toolkit", ["11.8", "12.4", "12.9"])
+@pytest.mark.parametrize(
+    ("fragment", "first"), [("half", 70), ("int8", 72), ("bf16", 80), ("tf32", 80), ("double", 80)]
+)
+def test_fragments_exist_from_a_compute_capability_on(fragment, first, toolkit):
+    for number in (50, 60, 61, 70, 72, 75, 80, 86, 89, 90):
+        for kind in ("sm", "compute"):
+            one = cell(
+                "wmma/fragments", target=f"{kind}_{number}", toolkit=toolkit, fragment=fragment, arch="given"
+            )
+            expected = expectation_of(one).status
+            assert expected is (Status.BUILT if number >= first else Status.REJECTED), one.id
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "arch", "toolkit", "status", "xfail"),
+    [
+        ("12.3.0", "sm_80", "implicit", "12.4", Status.REJECTED, True),
+        ("13.0.0", "sm_90", "implicit", "12.4", Status.REJECTED, True),
+        ("13.1.0", "sm_80", "implicit", "12.4", Status.BUILT, False),
+        ("14.2.0", "sm_80", "implicit", "13.0", Status.BUILT, False),
+        ("14.2.0", "sm_75", "implicit", "13.0", Status.REJECTED, False),
+        ("12.3.0", "sm_75", "implicit", "12.4", Status.REJECTED, False),
+        ("13.6.0", "sm_80", "given", "12.4", Status.REJECTED, False),
+        ("13.6.0", "sm_80", "given", "12.9", Status.BUILT, False),
+    ],
+)
+def test_the_row_of_cupy_8155(version, target, arch, toolkit, status, xfail):
+    one = cell("wmma/accumulator-16x16x8", target=target, toolkit=toolkit, arch=arch, **cupy(version))
+    expected = expectation_of(one)
+    assert (expected.status, expected.xfail) == (status, xfail)
+    assert options_for(one)["arch"] == arch
+
+
+@pytest.mark.parametrize(
+    ("version", "cache", "status"),
+    [
+        ("0.58.1", True, Status.BUILT),
+        ("0.59.0", True, Status.REJECTED),
+        ("0.59.0", False, Status.BUILT),
+        ("0.59.1", True, Status.BUILT),
+    ],
+)
+def test_the_row_of_numba_9432(version, cache, status):
+    one = cell("cooperative/numba-9432", cache=cache, **numba(version))
+    assert expectation_of(one).status is status
+    assert options_for(one).get("cache", False) is cache
+
+
+@pytest.mark.parametrize(
+    ("size", "toolkit", "target", "stage"),
+    [
+        (49152, "12.0", "sm_80", None),
+        (49156, "12.0", "sm_80", Stage.ASSEMBLE),
+        (49156, "12.3", "compute_80", None),  # PTX alone cannot show it
+        (49156, "12.4", "sm_50", None),
+        (49156, "12.6", "sm_80", None),
+        (49156, "12.8", "sm_80", Stage.ASSEMBLE),
+        (65540, "12.4", "sm_75", Stage.ASSEMBLE),
+        (65540, "12.4", "sm_80", None),
+        (102400, "12.6", "sm_70", Stage.ASSEMBLE),
+        (102400, "12.6", "sm_86", None),
+        (232448, "12.5", "sm_90", Stage.ASSEMBLE),
+        (232448, "13.5", "sm_121", Stage.ASSEMBLE),
+    ],
+)
+def test_static_shared_memory(size, toolkit, target, stage):
+    expected = expectation_of(cell("shared-memory/static", target=target, toolkit=toolkit, bytes=size))
+    assert expected.stage is stage
+    assert expected.status is (Status.REJECTED if stage else Status.BUILT)
