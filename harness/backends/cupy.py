@@ -140,6 +140,8 @@ class CupyBackend:
         compiler.function = SimpleNamespace(
             Module=lambda: _Module(job), LinkState=lambda: _LinkState(setup, job)
         )
+        if not (setup.home / "lib64" / "libcudadevrt.a").is_file():
+            compiler._get_cudadevrt_path = lambda: ""  # PyPI's wheels before 12.9: compiled, and noted as not linked
         if self.version >= (13, 0):
             self.jitify_module._init_module = lambda: None  # a warm-up of Jitify's that loads its result
             if self.version == (13, 0):

@@ -1,0 +1,204 @@
+"""pytest collects cases: every ``case.toml`` gives one item a cell.
+
+Works with ``-n``, ``-k``, ``-m``, ``--lf`` and ``--junitxml``. An unexpected success of a known fault fails, as
+strict xfail does. Records are written as by ``cumatrix run``, also from several workers of pytest-xdist. Cases that the
+library has compiled before are answered from the cache.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cases import load_case
+from harness.engine.lane import Lane, Workshop
+from harness.engine.session import Request, cells_of, record_of, workshop_for
+from harness.errors import CumatrixError, NothingToRun
+from harness.model import Cell, Status, Verdict
+from harness.records import Record, RecordWriter, make_plan
+
+_ZYGOTES = 4
+_KEY = pytest.StashKey["_Session"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("cumatrix", "cumatrix: what CUDA code compiles where")
+    add = group.addoption
+    add("--cumatrix-backend", metavar="B,…", help="backends, as in cumatrix run; also CUMATRIX_BACKEND")
+    add("--cumatrix-toolkit", metavar="V,…", help="CUDA releases; also CUMATRIX_TOOLKIT")
+    add("--cumatrix-target", metavar="T,…", help="architectures; also CUMATRIX_TARGET")
+    add("--cumatrix-python", metavar="PATH", help="interpreter of the environment under test; also CUMATRIX_PYTHON")
+    add("--cumatrix-out", metavar="FILE", help="file of records (default: reports/ENVIRONMENT.jsonl)")
+    add("--cumatrix-no-cache", action="store_true", help="compile everything")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cumatrix: a cell of cumatrix's matrix")
+    config.stash[_KEY] = _Session(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    session = config.stash.get(_KEY, None)
+    if session:
+        session.close()
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.name == "case.toml":
+        return CaseFile.from_parent(parent, path=file_path)
+    return None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    ours = session.config.stash[_KEY]
+    ours.begin([item.cell for item in session.items if isinstance(item, CellItem)])
+
+
+class _Session:
+    """What all items of one pytest process share; made when the first case is collected."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        # The workers of one run are one run: xdist gives them all the same name of it.
+        worker = getattr(config, "workerinput", None)
+        self.worker = worker["workerid"] if worker else None
+        self.run = (worker["testrunuid"] if worker else uuid.uuid4().hex)[:12]
+        self._workshop: Workshop | None = None
+        self._lane: Lane | None = None
+        self._writer: RecordWriter | None = None
+
+    @property
+    def request(self) -> Request:
+        from os import environ
+
+        def value(name: str) -> Any:
+            return self.config.getoption(f"--cumatrix-{name}") or environ.get(f"CUMATRIX_{name.upper()}")
+
+        return Request(
+            backends=value("backend"),
+            toolkits=value("toolkit"),
+            targets=value("target"),
+            python=value("python"),
+            environment=environ.get("CUMATRIX_ENVIRONMENT"),
+            require=tuple(environ.get("CUMATRIX_REQUIRE", "").split()),
+            cache=not self.config.getoption("--cumatrix-no-cache"),
+        )
+
+    @property
+    def workshop(self) -> Workshop:
+        if self._workshop is None:
+            self._workshop = workshop_for(self.request)
+        return self._workshop
+
+    @property
+    def out(self) -> Path:
+        named = self.config.getoption("--cumatrix-out")
+        return Path(named) if named else self.config.rootpath / "reports" / f"{self.workshop.environment.name}.jsonl"
+
+    def begin(self, cells: list[Cell]) -> None:
+        """Open the file of records; the first process to know the plan writes it, the others add to its file."""
+        if not cells or self.config.getoption("--collect-only"):
+            return
+        first = self.worker in (None, "gw0")
+        plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name) if first else None
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = RecordWriter(self.out, plan, truncate=self.worker is None)
+        self._writer.__enter__()
+
+    def perform(self, cell: Cell) -> Record:
+        """Run one cell and write its record."""
+        if self._lane is None:
+            self._lane = Lane(self.workshop, keep=_ZYGOTES)
+        outcome, cached, fingerprint = self._lane.run(cell)
+        record = record_of(cell, outcome, cached, fingerprint, self.run)
+        if self._writer:
+            self._writer.append(record)
+        return record
+
+    def close(self) -> None:
+        if self._lane:
+            self._lane.close()
+        if self._writer:
+            self._writer.__exit__(None, None, None)
+            self._writer = None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """With xdist the controller empties the file before any worker adds to it."""
+    config = session.config
+    if config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput"):
+        named = config.getoption("--cumatrix-out")
+        if named:
+            Path(named).unlink(missing_ok=True)
+
+
+class CaseFile(pytest.File):
+    """A ``case.toml``."""
+
+    def collect(self) -> Iterator[CellItem]:
+        ours = self.config.stash[_KEY]
+        try:
+            case = load_case(self.path, self.path.parent.parent.parent)
+            cells = cells_of(ours.request, ours.workshop.environment, [case])
+        except NothingToRun:
+            return
+        except CumatrixError as error:
+            raise self.CollectError(str(error)) from None
+        for cell in cells:
+            yield CellItem.from_parent(self, name=cell.id.removeprefix(case.name).strip(), cell=cell)
+
+
+class CellItem(pytest.Item):
+    """One cell."""
+
+    def __init__(self, *, cell: Cell, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.cell = cell
+        self.add_marker("cumatrix")
+        # Cells of one toolchain share a worker process: pytest -n auto --dist loadgroup keeps them together.
+        self.add_marker(pytest.mark.xdist_group(cell.toolchain.name))
+
+    def runtest(self) -> None:
+        record = self.config.stash[_KEY].perform(self.cell)
+        for key in ("cell", "backend", "library", "toolkit", "target", "status", "stage", "verdict", "fingerprint"):
+            self.user_properties.append((key, str(record[key] or "")))
+        said = record["reason"] or next((item["message"] for item in record["diagnostics"]), "")
+        match Verdict(record["verdict"]):
+            case Verdict.UNSUPPORTED:
+                pytest.skip(said)
+            case Verdict.XFAIL:
+                pytest.xfail(record["expected"]["reason"] or said)
+            case Verdict.PASS:
+                return
+        raise CellFailed(record)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, CellFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.cell.id
+
+
+class CellFailed(Exception):
+    """A cell that is not as expected."""
+
+    def __init__(self, record: Record) -> None:
+        wanted = record["expected"]
+        lines = [f"{record['status']} at {record['stage']}" if record["stage"] else str(record["status"])]
+        lines.append(f"expected: {wanted['status']}" + (f" at {wanted['stage']}" if wanted["stage"] else ""))
+        if wanted["diagnostic"]:
+            lines.append(f"expected diagnostic: /{wanted['diagnostic']}/")
+        if record["verdict"] == Verdict.XPASS:
+            lines.append(f"[XPASS(strict)] {wanted['reason']} {wanted['link']}")
+        if record["reason"]:
+            lines.append(record["reason"])
+        lines += [f"{item['severity']}: {item['message']}" for item in record["diagnostics"][:5]]
+        if record["status"] != Status.BUILT:
+            lines += ["", record["log"][-3000:], "", *record["command"]]
+        super().__init__("\n".join(lines))
