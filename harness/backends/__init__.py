@@ -54,7 +54,9 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             distributions=("numba",),
             excludes=("numba-cuda",),
         ),
-        BackendInfo(name="numba-cuda", title="numba-cuda, Numba's successor", language="python", distributions=("numba-cuda",)),
+        BackendInfo(
+            name="numba-cuda", title="numba-cuda, Numba's successor", language="python", distributions=("numba-cuda",)
+        ),
     )
 }
 """Every backend by name, in the order in which tables show them."""

@@ -61,7 +61,9 @@ class CupyBackend:
             jitify_headers.warm(setup, jitify, [name, wanted], lambda source: self._compile_headers(setup, source))
         import numpy
 
-        return {"observed": {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}}
+        return {
+            "observed": {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}
+        }
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
@@ -137,9 +139,7 @@ class CupyBackend:
         compiler._use_ptx = job.virtual
         if not self.jitify:
             compiler.nvrtc = _Listening(compiler.nvrtc, job)
-        compiler.function = SimpleNamespace(
-            Module=lambda: _Module(job), LinkState=lambda: _LinkState(setup, job)
-        )
+        compiler.function = SimpleNamespace(Module=lambda: _Module(job), LinkState=lambda: _LinkState(setup, job))
         if not (setup.home / "lib64" / "libcudadevrt.a").is_file():
             compiler._get_cudadevrt_path = lambda: ""  # PyPI's wheels before 12.9: compiled, and noted as not linked
         if self.version >= (13, 0):
@@ -184,7 +184,7 @@ class _Listening:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._nvrtc, name)
 
-    def compileProgram(self, program: int, options: tuple[str, ...]) -> None:  # noqa: N802
+    def compileProgram(self, program: int, options: tuple[str, ...]) -> None:
         self._job.command[1:] = ["nvrtcCompileProgram " + " ".join(options)]
         self._nvrtc.compileProgram(program, options)
 
@@ -225,7 +225,9 @@ class _LinkState:
         try:
             nvjitlink.link_with_runtime(self.setup, self.job)
         except Rejected as error:
-            self.job.notes.append("the driver's linker says no more than CUDA_ERROR_INVALID_PTX or so; the words are nvJitLink's")
+            self.job.notes.append(
+                "the driver's linker says no more than CUDA_ERROR_INVALID_PTX or so; the words are nvJitLink's"
+            )
             raise _LinkFailed(error.reason) from None
         assert self.job.artifact is not None
         return Path(self.job.artifact["path"]).read_bytes()

@@ -142,7 +142,7 @@ class NumbaBackend:
             runtime._initialize()
             runtime.lib = VirtualRuntime(setup)
         nvvm.NVVM()
-        CUDATargetContext.load_additional_registries(_Nothing())  # type: ignore[arg-type]
+        CUDATargetContext.load_additional_registries(_Nothing())
 
     def capabilities(self) -> list[tuple[int, int]]:
         """What the library says it can build with this NVVM."""

@@ -86,7 +86,7 @@ class NumbaCudaBackend(NumbaBackend):
         from numba.cuda.cudadrv import nvrtc
 
         if hasattr(nvrtc, "get_supported_ccs"):
-            return sorted(tuple(cc) for cc in nvrtc.get_supported_ccs())  # type: ignore[misc]
+            return sorted(tuple(cc) for cc in nvrtc.get_supported_ccs())
         return super().capabilities()
 
     def arch_option(self) -> Any:

@@ -59,9 +59,7 @@ class Report:
         """Note a problem with what stands at `key`."""
         dotted = ".".join(part for part in key if isinstance(part, str))
         self.problems.append(
-            Problem(
-                file=self.file, line=self.line(key) if line is None else line, key=dotted, message=message
-            )
+            Problem(file=self.file, line=self.line(key) if line is None else line, key=dotted, message=message)
         )
 
     def line(self, key: Key) -> int:

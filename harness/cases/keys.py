@@ -128,9 +128,7 @@ CASE: Mapping[str, Key] = {
     "parameters": Key(kind="tables", help="the case's own axes; each combination of values is a variant"),
     "options": Key(kind="tables", help="compiler and library options; later tables win"),
     "unsupported": Key(kind="tables", help="cells that mean nothing; the first that applies counts"),
-    "expect": Key(
-        kind="tables", help="what will happen; the first that applies counts, and built where none does"
-    ),
+    "expect": Key(kind="tables", help="what will happen; the first that applies counts, and built where none does"),
 }
 
 SOURCE: Mapping[str, Key] = {
@@ -153,9 +151,7 @@ OPTIONS: Mapping[str, Key] = {
     "cache": Key(kind="flag", help="Numba's cache=True"),
     "enable_cooperative_groups": Key(kind="flag", help="CuPy's argument of that name"),
     "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
-    "ptxas": Key(
-        kind="options", help="further options for ptxas where it runs by itself; tables add to each other"
-    ),
+    "ptxas": Key(kind="options", help="further options for ptxas where it runs by itself; tables add to each other"),
 }
 
 UNSUPPORTED: Mapping[str, Key] = {
@@ -167,9 +163,7 @@ UNSUPPORTED: Mapping[str, Key] = {
 EXPECT: Mapping[str, Key] = {
     "when": _WHEN,
     "status": Key(kind="choice", required=True, choices=EXPECTED, help="the expected status"),
-    "stage": Key(
-        kind="choice", choices=tuple(map(str, Stage)), help="where it happens; any stage when left out"
-    ),
+    "stage": Key(kind="choice", choices=tuple(map(str, Stage)), help="where it happens; any stage when left out"),
     "diagnostic": Key(kind="regex", help="found in the message of a diagnostic (Python's re.search)"),
     "xfail": Key(kind="flag", help="true for what somebody should mend: a build is then reported as xpass"),
     "reason": _REASON,

@@ -14,6 +14,7 @@ from harness.cases.load import display, load_case
 from harness.cases.select import find_cases
 from harness.model.case import Case
 
+
 @dataclass(frozen=True, kw_only=True)
 class CaseSummary:
     """One line of ``cases list``."""

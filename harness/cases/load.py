@@ -59,9 +59,7 @@ def display(path: Path, root: Path) -> str:
         return path.as_posix()
 
 
-def check_table(
-    report: Report, key: tuple[str | int, ...], value: Any, keys: Mapping[str, Key]
-) -> dict[str, Any]:
+def check_table(report: Report, key: tuple[str | int, ...], value: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
     """Entries of a table that are right; notes unknown and missing keys and wrong values."""
     if not isinstance(value, dict):
         report.add(key, f"must be a table, not {shown(value)}")
@@ -127,9 +125,7 @@ class _Rules:
             good = check_table(self.report, (name, index), item, keys)
             when = self.condition((name, index, "when"), good.pop("when", ""))
             if name == "expect" and good.get("xfail") and good.get("status") == Status.BUILT:
-                self.report.add(
-                    (name, index, "xfail"), "what is expected to be built cannot be expected to fail"
-                )
+                self.report.add((name, index, "xfail"), "what is expected to be built cannot be expected to fail")
             if len(self.report.problems) == before:
                 made.append(make(when=when, line=self.report.line((name, index)), good=good))
         return made
@@ -187,9 +183,7 @@ def _read(path: Path, shown_path: str) -> str:
     text = data.decode("utf-8-sig")
     for number, content in enumerate(text.split("\n"), start=1):
         if len(content) > MAX_LINE:
-            raise _failure(
-                shown_path, f"a line may have {MAX_LINE} characters, this one has {len(content)}", number
-            )
+            raise _failure(shown_path, f"a line may have {MAX_LINE} characters, this one has {len(content)}", number)
     return text
 
 

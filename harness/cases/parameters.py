@@ -75,9 +75,7 @@ def _plain(report: Report, key: Key, name: str, values: list[Any]) -> list[Choic
         report.add(key, "has no values")
     kinds = {type(item) for item in values if not _wrong_scalar(item)}
     if len(kinds) > 1:
-        report.add(
-            key, "mixes kinds of values: write texts only, or whole numbers, fractions, true and false"
-        )
+        report.add(key, "mixes kinds of values: write texts only, or whole numbers, fractions, true and false")
         return []
     items: list[Choice] = []
     for item in values:
@@ -102,9 +100,7 @@ def _labelled(report: Report, key: Key, values: dict[str, Any]) -> list[Choice]:
         if not re.fullmatch(LABEL[1:-1], label):
             report.add((*key, label), f"{shown(label)} {_NO_LABEL}")
         elif not isinstance(table, dict):
-            report.add(
-                (*key, label), f"must be a table of definitions, as in {{ M = 16 }}, not {shown(table)}"
-            )
+            report.add((*key, label), f"must be a table of definitions, as in {{ M = 16 }}, not {shown(table)}")
         else:
             for name, item in table.items():
                 if message := _wrong_identifier(name) or _wrong_scalar(item):
@@ -132,6 +128,4 @@ def _same_macro_twice(report: Report, choices: Mapping[str, list[Choice]]) -> No
         for name in {name for _, table in items for name in table}:
             other = owners.setdefault(name, parameter)
             if other != parameter:
-                report.add(
-                    ("parameters", parameter), f'defines {name}, which parameter "{other}" defines too'
-                )
+                report.add(("parameters", parameter), f'defines {name}, which parameter "{other}" defines too')

@@ -44,9 +44,7 @@ def _wrong_path(folder: Path, text: str) -> str | None:
 
 
 def _beside(folder: Path, text: str) -> str:
-    hint = perhaps(
-        text, sorted(item.name for item in folder.iterdir() if item.is_file() and item.suffix != ".toml")
-    )
+    hint = perhaps(text, sorted(item.name for item in folder.iterdir() if item.is_file() and item.suffix != ".toml"))
     return hint if hint.startswith("; perhaps") else ""
 
 
@@ -93,9 +91,7 @@ def _signatures(report: Report, kernels: Any) -> dict[str, str]:
         if not re.fullmatch(IDENTIFIER[1:-1], name):
             report.add((*key, name), f"{shown(name)} is not the name of a function")
         elif not isinstance(signature, str) or not re.fullmatch(SIGNATURE[1:-1], signature):
-            report.add(
-                (*key, name), f'must be a signature such as "void(float32[:])", not {shown(signature)}'
-            )
+            report.add((*key, name), f'must be a signature such as "void(float32[:])", not {shown(signature)}')
         else:
             good[name] = signature
     return good

@@ -15,7 +15,14 @@ from harness.cases.listing import check as check_cases
 from harness.cases.listing import summaries
 from harness.cases.schema import write_schema
 
-_FOLDER = click.option("--cases", "root", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases.")
+_FOLDER = click.option(
+    "--cases",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path("cases"),
+    show_default=True,
+    help="Folder of cases.",
+)
 
 
 @click.group()

@@ -22,8 +22,20 @@ from harness.toolkits.store import data_folder
 
 
 @click.command()
-@click.option("-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…", help="CUDA releases to try. Default: the one that fits.")
-@click.option("--python", envvar="CUMATRIX_PYTHON", metavar="PATH", help="Interpreter of the environment to look at. Default: this one.")
+@click.option(
+    "-t",
+    "--toolkit",
+    "toolkits",
+    envvar="CUMATRIX_TOOLKIT",
+    metavar="V,…",
+    help="CUDA releases to try. Default: the one that fits.",
+)
+@click.option(
+    "--python",
+    envvar="CUMATRIX_PYTHON",
+    metavar="PATH",
+    help="Interpreter of the environment to look at. Default: this one.",
+)
 def doctor(toolkits: str | None, python: str | None) -> int:
     """Say what can be used here, what can't, and why.
 
@@ -56,7 +68,9 @@ def _try(bench: Bench) -> tuple[str, str]:
         if not zygote.ready:
             return zygote.hello["status"], zygote.hello["reason"]
         observed = zygote.hello["observed"]
-        return "usable", ", ".join(f"{name} {version}" for name, version in observed.items() if isinstance(version, str))
+        return "usable", ", ".join(
+            f"{name} {version}" for name, version in observed.items() if isinstance(version, str)
+        )
     finally:
         zygote.close()
 
@@ -83,5 +97,3 @@ def _gpu() -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"nvidia-smi does not answer: {error}"
     return one_line(done.stdout) or "nvidia-smi lists none"
-
-

@@ -68,7 +68,8 @@ def main() -> None:
         if os.environ.get("CUMATRIX_DEBUG"):
             traceback.print_exc()
         code = _say(
-            f"a fault of cumatrix's own: {type(error).__name__}: {error}; run again with CUMATRIX_DEBUG=1 and report it", 1
+            f"a fault of cumatrix's own: {type(error).__name__}: {error}; run again with CUMATRIX_DEBUG=1 and report it",
+            1,
         )
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -32,6 +32,8 @@ def perform(
     Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr.
     """
     console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        console = Console(stderr=True, highlight=False, width=200)  # a log has no edge to fold at
     run_id = uuid.uuid4().hex[:12]
     plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:])
     records: list[Record] = []

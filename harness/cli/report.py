@@ -10,13 +10,27 @@ from harness.errors import NothingToRun, PartUnavailable
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
 
-_RESULTS = click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…")
+_RESULTS = click.argument(
+    "results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…"
+)
 
 
 @click.command()
 @_RESULTS
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports/html"), show_default=True, help="Folder of the page.")
-@click.option("--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Judge by the expectations that these cases have now.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("reports/html"),
+    show_default=True,
+    help="Folder of the page.",
+)
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path),
+    default=Path("cases"),
+    show_default=True,
+    help="Judge by the expectations that these cases have now.",
+)
 def report(results: tuple[Path, ...], out: Path, cases: Path) -> int:
     """Build the page and its data from records.
 
@@ -37,7 +51,13 @@ def report(results: tuple[Path, ...], out: Path, cases: Path) -> int:
 
 @click.command()
 @_RESULTS
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="File of the merged records.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="File of the merged records.",
+)
 def merge(results: tuple[Path, ...], out: Path) -> int:
     """Make one set of records of several runs; says which planned cells never arrived.
 
@@ -54,5 +74,7 @@ def merge(results: tuple[Path, ...], out: Path) -> int:
         click.echo(f"cumatrix: {conflict}", err=True)
     for cell in merged.missing:
         click.echo(f"never arrived: {cell['cell']}", err=True)
-    click.echo(f"{len(merged.records)} cells, {len(merged.missing)} never arrived, {len(merged.conflicts)} disagreed", err=True)
+    click.echo(
+        f"{len(merged.records)} cells, {len(merged.missing)} never arrived, {len(merged.conflicts)} disagreed", err=True
+    )
     return 1 if merged.missing else 0

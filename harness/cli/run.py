@@ -15,10 +15,27 @@ from harness.engine.session import ORDERS, Request, cells_of, workshop_for
 @click.command()
 @click.argument("selection", nargs=-1, metavar="[CASE]…")
 @axes
-@click.option("--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="File of records. Default: reports/ENVIRONMENT.jsonl.")
-@click.option("--order", type=click.Choice(ORDERS), default="plan", help="Order of the cells; outcomes do not depend on it.")
-def run(selection: tuple[str, ...], cases: Path, out: Path | None, order: str, as_json: bool, jobs: int | None, **options: Any) -> int:
+@click.option(
+    "--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File of records. Default: reports/ENVIRONMENT.jsonl.",
+)
+@click.option(
+    "--order", type=click.Choice(ORDERS), default="plan", help="Order of the cells; outcomes do not depend on it."
+)
+def run(
+    selection: tuple[str, ...],
+    cases: Path,
+    out: Path | None,
+    order: str,
+    as_json: bool,
+    jobs: int | None,
+    **options: Any,
+) -> int:
     """Run cases through backends, toolkits and targets.
 
     CASE is a case's name (wmma/fragments), a topic (wmma), or the path of either; without one, all cases run.

@@ -75,10 +75,10 @@ def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """Programs and toolchains down, targets across."""
     targets = sorted({record["target"] for record in records}, key=lambda name: Target.parse(name).sort_key)
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("case")
-    table.add_column("toolchain")
+    table.add_column("case", overflow="fold")
+    table.add_column("toolchain", no_wrap=True)
     for target in targets:
-        table.add_column(target.replace("compute_", "c_").replace("sm_", ""), justify="center")
+        table.add_column(target.replace("compute_", "c").replace("sm_", ""), justify="center", no_wrap=True)
     rows: dict[tuple[str, str], dict[str, Mark]] = {}
     for record in records:
         variant = f"[{record['variant']}]" if record["variant"] else ""
@@ -90,7 +90,9 @@ def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
         shown = case
     console.print(table)
     used = dict.fromkeys(mark(record) for record in records)
-    console.print(Text("  ").join(Text(f"{said.letter} {said.word}", said.style) for said in _MARKS.values() if said in used))
+    console.print(
+        Text("  ").join(Text(f"{said.letter} {said.word}", said.style) for said in _MARKS.values() if said in used)
+    )
 
 
 def _toolchain(record: Mapping[str, Any]) -> str:
@@ -106,4 +108,8 @@ def _why(record: Mapping[str, Any]) -> str:
     expected = wanted["status"] + (f" at {wanted['stage']}" if wanted["stage"] else "")
     if wanted["diagnostic"]:
         expected += f" with /{wanted['diagnostic']}/"
-    return one_line(f"{got}, expected {expected}. {words}", 300) if record["status"] != "unavailable" else one_line(words, 300)
+    return (
+        one_line(f"{got}, expected {expected}. {words}", 300)
+        if record["status"] != "unavailable"
+        else one_line(words, 300)
+    )

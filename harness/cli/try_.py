@@ -21,12 +21,29 @@ _MACRO = re.compile(r"[A-Za-z_]\w*")
 @click.command("try")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @axes
-@click.option("-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR", help="A further include directory.")
+@click.option(
+    "-I",
+    "include",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="A further include directory.",
+)
 @click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="A macro, or a constant of a Python module.")
 @click.option("--std", metavar="STD", help="C++ dialect, such as c++17.")
-@click.option("--option", "extra", multiple=True, metavar="OPTION", help="An option for the compiler, as it is: --option=-lineinfo.")
-@click.option("--signature", multiple=True, metavar="NAME=SIG", help="Signature of a Numba kernel: 'axpy=void(float32[:])'.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also keep the records in a file.")
+@click.option(
+    "--option",
+    "extra",
+    multiple=True,
+    metavar="OPTION",
+    help="An option for the compiler, as it is: --option=-lineinfo.",
+)
+@click.option(
+    "--signature", multiple=True, metavar="NAME=SIG", help="Signature of a Numba kernel: 'axpy=void(float32[:])'."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also keep the records in a file."
+)
 def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: str | None, extra: tuple[str, ...],
          signature: tuple[str, ...], out: Path | None, as_json: bool, jobs: int | None, **options: Any) -> int:  # fmt: skip
     """Where does this file compile?
@@ -56,7 +73,9 @@ def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: st
     return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, table=True)
 
 
-def _case(file: Path, define: tuple[str, ...], std: str | None, extra: tuple[str, ...], signature: tuple[str, ...]) -> Case:
+def _case(
+    file: Path, define: tuple[str, ...], std: str | None, extra: tuple[str, ...], signature: tuple[str, ...]
+) -> Case:
     languages = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cuda", ".py": "python"}
     if file.suffix not in languages:
         raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py)")

@@ -56,7 +56,12 @@ def _read(log: str, source: str) -> Iterator[Diagnostic]:
             tool = groups.get("tool")
             message = f"{tool}: {groups['message']}" if tool else groups["message"]
             yield _diagnostic(
-                _SEVERITY.get(severity, severity), groups.get("code") or "", message, groups.get("file") or "", place, source
+                _SEVERITY.get(severity, severity),
+                groups.get("code") or "",
+                message,
+                groups.get("file") or "",
+                place,
+                source,
             )
         elif match := _PYTHON.match(line):
             name = match["name"].rpartition(".")[2]
@@ -69,7 +74,7 @@ def _read(log: str, source: str) -> Iterator[Diagnostic]:
 def _following(lines: list[str]) -> Iterator[str]:
     for line in lines:
         text = line.strip()
-        if _PYTHON.match(line) or set(text) <= set("^~- ") and text:
+        if _PYTHON.match(line) or (set(text) <= set("^~- ") and text):
             return
         if text:
             yield text
@@ -77,7 +82,10 @@ def _following(lines: list[str]) -> Iterator[str]:
 
 def _diagnostic(severity: str, code: str, message: str, file: str, line: str | None, source: str) -> Diagnostic:
     name = PurePath(file.strip()).name
-    if source and (PurePath(name).suffix in (".cu", ".ptx", ".cubin") and "tmp" in file or re.fullmatch(r"[0-9a-f]{20,}\.\w+\.?\w*", name)):
+    if source and (
+        (PurePath(name).suffix in (".cu", ".ptx", ".cubin") and "tmp" in file)
+        or re.fullmatch(r"[0-9a-f]{20,}\.\w+\.?\w*", name)
+    ):
         name = source
     message = one_line(message)
     return Diagnostic(

@@ -49,16 +49,23 @@ class Bench:
         info, ref = BACKENDS[self.toolchain.backend], self.toolchain.toolkit
         found = self.environment.version_of(*info.distributions)
         if info.distributions:
-            broken = [self.environment.broken[name] for name in (*info.distributions, "numpy") if name in self.environment.broken]
+            broken = [
+                self.environment.broken[name]
+                for name in (*info.distributions, "numpy")
+                if name in self.environment.broken
+            ]
             if broken:
                 return _problem(Status.UNAVAILABLE, broken[0])
             if found is None:
                 return _problem(
-                    Status.UNAVAILABLE, f"{info.name} needs {info.distributions[0]}, which {self.environment.name} has not"
+                    Status.UNAVAILABLE,
+                    f"{info.name} needs {info.distributions[0]}, which {self.environment.name} has not",
                 )
             replaced = self.environment.version_of(*info.excludes)
             if replaced:
-                return _problem(Status.UNAVAILABLE, f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}")
+                return _problem(
+                    Status.UNAVAILABLE, f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
+                )
             misfit = info.misfit(found[0], ref.release)
             if misfit:
                 return _problem(Status.UNSUPPORTED, misfit)

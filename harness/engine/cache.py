@@ -36,12 +36,16 @@ class ResultCache:
 
     def __init__(self, folder: Path | None = None) -> None:
         named = os.environ.get("CUMATRIX_CACHE")
-        self.folder = folder or (Path(named).expanduser() if named else platformdirs.user_cache_path("cumatrix")) / "results"
+        self.folder = (
+            folder or (Path(named).expanduser() if named else platformdirs.user_cache_path("cumatrix")) / "results"
+        )
         try:
             # Values are texts of JSON: diskcache stores those as they are, and nothing is ever unpickled.
             self._store = diskcache.Cache(str(self.folder), size_limit=_SIZE, eviction_policy="least-recently-used")
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"cannot use the cache in {self.folder}: {error}; pass --no-cache or set CUMATRIX_CACHE") from None
+            raise UsageError(
+                f"cannot use the cache in {self.folder}: {error}; pass --no-cache or set CUMATRIX_CACHE"
+            ) from None
 
     def outcome(self, key: str) -> Outcome | None:
         """The outcome kept under a key; an entry that cannot be read counts as missing."""

@@ -99,14 +99,16 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         answer = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise PartUnavailable(f"cannot ask {executable} what it has installed: {error}") from None
-    broken = {}
+    broken: dict[str, str] = {}
     for text in require:
         wanted = _requirement(text)
         there = answer["distributions"].get(canonicalize_name(wanted.name))
         if there is None:
             broken[canonicalize_name(wanted.name)] = f"asked for {text}, but {wanted.name} is not installed"
         elif not wanted.specifier.contains(there["version"], prereleases=True):
-            broken[canonicalize_name(wanted.name)] = f"asked for {text}, but {wanted.name} {there['version']} is installed"
+            broken[canonicalize_name(wanted.name)] = (
+                f"asked for {text}, but {wanted.name} {there['version']} is installed"
+            )
     return Environment(
         name=name or os.environ.get("TOX_ENV_NAME") or "local",
         python=executable,

@@ -15,7 +15,9 @@ import harness
 
 # Raise it when the meaning of a key's fields changes.
 _SCHEMA = 1
-_INCLUDE = re.compile(rb"#\s*(?:include|include_next|embed)\s*([<\"])([^>\"\n]+)[>\"]|__has_include\s*\(\s*([<\"])([^>\"\n]+)[>\"]")
+_INCLUDE = re.compile(
+    rb"#\s*(?:include|include_next|embed)\s*([<\"])([^>\"\n]+)[>\"]|__has_include\s*\(\s*([<\"])([^>\"\n]+)[>\"]"
+)
 _COMPUTED = re.compile(rb"#\s*include\s+[A-Za-z_]")
 _ENGINE_FOLDERS = ("worker", "backends", "diagnostics", "artifacts", "engine")
 

@@ -138,7 +138,11 @@ class Workshop:
         return {
             **hello["observed"],
             "wheels": dict(bench.toolkit.packages),
-            **({"headers_wheels": dict(bench.headers.packages)} if bench.headers.release != bench.toolkit.release else {}),
+            **(
+                {"headers_wheels": dict(bench.headers.packages)}
+                if bench.headers.release != bench.toolkit.release
+                else {}
+            ),
         }
 
 

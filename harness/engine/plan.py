@@ -70,7 +70,9 @@ def plan(
                 packages=environment.packages,
             )
             cells += [
-                cell for cell in _cells(cases, info.language, toolchain, targets) if keep is None or keep.matches(cell.id)
+                cell
+                for cell in _cells(cases, info.language, toolchain, targets)
+                if keep is None or keep.matches(cell.id)
             ]
     return cells
 
@@ -126,5 +128,9 @@ class _Expression:
             self.place += 1
             return inner
         if token in ("", ")", "and", "or"):
-            raise UsageError(f"cannot read -k: a word is missing before {token!r}" if token else "cannot read -k: a word is missing at its end")
+            raise UsageError(
+                f"cannot read -k: a word is missing before {token!r}"
+                if token
+                else "cannot read -k: a word is missing at its end"
+            )
         return lambda text: token.lower() in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.cases import load_cases
@@ -63,7 +63,7 @@ class Request:
     environment: str | None = None
     require: tuple[str, ...] = ()
     cache: bool = True
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     include: tuple[Path, ...] = ()
     order: str = "plan"
 

@@ -126,7 +126,11 @@ def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
     else:
         raise ValueError(f"unknown format {told['format']!r}")
     return Artifact(
-        format=told["format"], target=str(target), bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), kernels=kernels
+        format=told["format"],
+        target=str(target),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        kernels=kernels,
     )
 
 

@@ -82,7 +82,7 @@ class Zygote:
         ours, theirs = socket.socketpair()
         self.channel = ours
         self._buffer = bytearray()
-        self._log = open(self.folder / "zygote.log", "w+b")
+        self._log = open(self.folder / "zygote.log", "w+b")  # noqa: SIM115: closed with the zygote
         home = self.folder / "home"
         home.mkdir()
         self.process = subprocess.Popen(
@@ -161,7 +161,9 @@ class Zygote:
             code = None
         self._log.flush()
         text = (self.folder / "zygote.log").read_text("utf-8", "replace")[-2000:]
-        how = f"its process ended with signal {-code}" if code is not None and code < 0 else f"its process ended ({code})"
+        how = (
+            f"its process ended with signal {-code}" if code is not None and code < 0 else f"its process ended ({code})"
+        )
         return f"{how}: {one_line(text)}" if text.strip() else how
 
 

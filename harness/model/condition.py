@@ -182,7 +182,11 @@ class _Reader:
             raise ConditionError(f'{name} is a text: compare it with "{value}"')
         if kind is str and known is None and symbol not in ("==", "!="):
             raise ConditionError(f"{name} is a text: compare it with == or !=")
-        if known is not None and symbol not in ("==", "!=") and any(isinstance(item, str) != isinstance(value, str) for item in known):
+        if (
+            known is not None
+            and symbol not in ("==", "!=")
+            and any(isinstance(item, str) != isinstance(value, str) for item in known)
+        ):
             raise ConditionError(f"{name} {symbol} {value!r} compares a text with a number")
         return lambda facts: name in facts and bool(function(facts[name], value))
 

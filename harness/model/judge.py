@@ -39,14 +39,10 @@ def judge(expected: Expectation, outcome: Outcome) -> Verdict:
     return Verdict.FAIL
 
 
-def matches(
-    expected: Expectation, status: Status, stage: Stage | None, diagnostics: Iterable[Diagnostic]
-) -> bool:
+def matches(expected: Expectation, status: Status, stage: Stage | None, diagnostics: Iterable[Diagnostic]) -> bool:
     """Whether status, stage and diagnostic are the expected ones."""
     if status is not expected.status:
         return False
     if expected.stage is not None and stage is not expected.stage:
         return False
-    return expected.diagnostic is None or any(
-        re.search(expected.diagnostic, item.message) for item in diagnostics
-    )
+    return expected.diagnostic is None or any(re.search(expected.diagnostic, item.message) for item in diagnostics)

@@ -114,9 +114,7 @@ class Outcome:
                 "stages": tuple(Stage(stage) for stage in fields.get("stages", ())),
                 "diagnostics": tuple(Diagnostic(**item) for item in fields.get("diagnostics", ())),
                 "artifact": artifact
-                and Artifact(
-                    **{**artifact, "kernels": tuple(KernelResources(**k) for k in artifact["kernels"])}
-                ),
+                and Artifact(**{**artifact, "kernels": tuple(KernelResources(**k) for k in artifact["kernels"])}),
                 "command": tuple(fields.get("command", ())),
                 "notes": tuple(fields.get("notes", ())),
             }

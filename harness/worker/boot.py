@@ -11,10 +11,13 @@ import sys
 def boot() -> None:
     folder, backend, control = sys.argv[1], sys.argv[2], int(sys.argv[3])
     # The script's own folder must not shadow modules of the libraries under test.
-    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != os.path.dirname(os.path.realpath(__file__))]
+    sys.path[:] = [
+        entry for entry in sys.path if os.path.realpath(entry or ".") != os.path.dirname(os.path.realpath(__file__))
+    ]
     spec = importlib.util.spec_from_file_location(
         "harness", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["harness"] = module
     spec.loader.exec_module(module)

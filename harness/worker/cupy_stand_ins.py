@@ -13,7 +13,6 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
 from importlib.metadata import distribution
-from pathlib import Path
 
 from harness.backends.api import Setup, Unavailable
 from harness.worker import native
@@ -81,7 +80,9 @@ def _source(soname: str, symbols: Iterable[str]) -> str:
         wanted = sorted(symbol for symbol in symbols if re.match(r"cu[A-Z]", symbol))
         return "".join(f"int {symbol}() {{ return {_NO_DEVICE}; }}\n" for symbol in wanted)
     wanted = sorted(symbol for symbol in symbols if symbol.startswith(_PREFIXES[stem]) and symbol not in _OURS)
-    return (_CUDART if stem == "libcudart" else "") + "".join(f"int {symbol}() {{ return {_NO_DEVICE}; }}\n" for symbol in wanted)
+    return (_CUDART if stem == "libcudart" else "") + "".join(
+        f"int {symbol}() {{ return {_NO_DEVICE}; }}\n" for symbol in wanted
+    )
 
 
 def _look(name: str) -> tuple[set[str], dict[str, set[str]]]:
@@ -91,7 +92,9 @@ def _look(name: str) -> tuple[set[str], dict[str, set[str]]]:
     needed, undefined = set(), defaultdict(set)
     for module in modules:
         needed |= set(re.findall(r"\(NEEDED\).*\[(lib(?:cu|nccl)[^\]]*)\]", _run("readelf", "-dW", module)))
-        for symbol, version in re.findall(r"^\s*[Uw] (\w+)(?:@+(\S+))?$", _run("nm", "-D", "--undefined-only", module), re.MULTILINE):
+        for symbol, version in re.findall(
+            r"^\s*[Uw] (\w+)(?:@+(\S+))?$", _run("nm", "-D", "--undefined-only", module), re.MULTILINE
+        ):
             undefined[version].add(symbol)
     known = {soname for soname in needed if soname.split(".so")[0] in (*_PREFIXES, "libcuda")}
     return known, undefined

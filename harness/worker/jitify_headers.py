@@ -60,7 +60,7 @@ def _find(kept: Path, jitify: Any, compile: Callable[[str], None]) -> None:
 
     def keep(*arguments: Any) -> Any:
         found = original(*arguments)
-        table.update(zip(found[3], found[2]))
+        table.update(zip(found[3], found[2], strict=True))
         return found
 
     try:

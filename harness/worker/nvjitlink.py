@@ -24,7 +24,7 @@ class Linker:
         self.lib = ctypes.CDLL(str(library))
         # Entry points carry the release they came with, and a library keeps those of older ones.
         names = re.findall(rb"__nvJitLinkCreate_(\d+)_(\d+)\0", library.read_bytes())
-        self.suffix = "_%d_%d" % max((int(a), int(b)) for a, b in names) if names else ""
+        self.suffix = "_{}_{}".format(*max((int(a), int(b)) for a, b in names)) if names else ""
         self.version = self.suffix.strip("_").replace("_", ".")
 
     def link(self, options: Sequence[str], inputs: Sequence[tuple[int, bytes | Path]]) -> tuple[bytes, str]:

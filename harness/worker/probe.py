@@ -22,13 +22,13 @@ def content(dist: Distribution) -> str:
     digest = hashlib.sha256(record.encode())
     files = dist.files or []
     try:
-        installed = max(os.stat(dist.locate_file(f)).st_mtime for f in files if str(f).endswith("/RECORD"))
+        installed = max(os.stat(str(dist.locate_file(f))).st_mtime for f in files if str(f).endswith("/RECORD"))
     except (OSError, ValueError):
         return digest.hexdigest()
     for file in files:
         if file.hash is None or str(file).endswith(".pyc"):
             continue
-        path = dist.locate_file(file)
+        path = str(dist.locate_file(file))
         try:
             if os.stat(path).st_mtime > installed + 60:
                 with open(path, "rb") as opened:
@@ -49,7 +49,7 @@ def main() -> None:
             dist = distribution(name)
         except PackageNotFoundError:
             continue
-        needs = [normal(re.match(r"[\w.-]+", text)[0]) for text in dist.requires or []]
+        needs = [normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in dist.requires or []]
         found[name] = {"version": dist.version, "content": content(dist), "requires": needs, "root": name in roots}
         waiting.extend(needs)
     version = ".".join(map(str, sys.version_info[:3]))

@@ -57,7 +57,11 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, dict[str, Any]]:
         return None, {"status": ended.status, "reason": ended.reason}
     except Exception as error:
         words = traceback.format_exception_only(type(error), error)[-1].strip()
-        return None, {"status": "unavailable", "reason": f"{name} cannot be loaded: {words}", "log": traceback.format_exc()}
+        return None, {
+            "status": "unavailable",
+            "reason": f"{name} cannot be loaded: {words}",
+            "log": traceback.format_exc(),
+        }
     observed = hello.setdefault("observed", {})
     observed["python"] = ".".join(map(str, sys.version_info[:3]))
     try:
@@ -197,7 +201,7 @@ def _parent(pid: int) -> int:
 def cuda_libraries() -> list[str]:
     """Files of NVIDIA's compilers and runtimes that this process has loaded."""
     stems = ("libnvrtc", "libnvvm", "libnvJitLink", "libcudart", "libcuda.so", "libnvptxcompiler")
-    found = {}
+    found: dict[str, None] = {}
     with open("/proc/self/maps") as maps:
         for line in maps:
             path = line.rstrip("\n").partition("/")[2]

@@ -21,8 +21,7 @@ def cell(name, backend="nvrtc", target="sm_80", toolkit="12.4", library="", pack
     (variant,) = (
         variant
         for variant in case.variants
-        if all(variant.labels[key] == value for key, value in labels.items())
-        and len(labels) == len(variant.labels)
+        if all(variant.labels[key] == value for key, value in labels.items()) and len(labels) == len(variant.labels)
     )
     chain = Toolchain(
         backend=backend,
@@ -81,9 +80,7 @@ def test_sources_need_nothing_of_the_host(case):
 def test_fragments_exist_from_a_compute_capability_on(fragment, first, toolkit):
     for number in (50, 60, 61, 70, 72, 75, 80, 86, 89, 90):
         for kind in ("sm", "compute"):
-            one = cell(
-                "wmma/fragments", target=f"{kind}_{number}", toolkit=toolkit, fragment=fragment, arch="given"
-            )
+            one = cell("wmma/fragments", target=f"{kind}_{number}", toolkit=toolkit, fragment=fragment, arch="given")
             expected = expectation_of(one).status
             assert expected is (Status.BUILT if number >= first else Status.REJECTED), one.id
 

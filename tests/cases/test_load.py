@@ -88,9 +88,7 @@ def test_a_case_without_parameters_has_one_nameless_variant(load):
 
 def test_the_sentence_names_file_line_and_key(wrong):
     text = GOOD + '\n[[expect]]\nstatus = "rejected"\n\n[[expect]]\nstatuz = "rejected"\nstatus = "built"\n'
-    assert wrong(text) == [
-        'cases/topic/some/case.toml:13: expect.statuz: unknown key; perhaps you meant "status"'
-    ]
+    assert wrong(text) == ['cases/topic/some/case.toml:13: expect.statuz: unknown key; perhaps you meant "status"']
 
 
 def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
@@ -187,8 +185,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
         ("[parameters.n]\n'a b' = { M = 1 }", "parameters.n.a b", "cannot be a variant's name"),
         ("[parameters]\nm = [1]\nk = { a = { M = 2 } }", "parameters.k", 'which parameter "m" defines too'),
         (
-            "[parameters]\na=[1,2,3,4,5,6,7,8,9,10]\n"
-            + "".join(f"a{i}=[1,2,3,4,5,6,7,8,9,10]\n" for i in range(40)),
+            "[parameters]\na=[1,2,3,4,5,6,7,8,9,10]\n" + "".join(f"a{i}=[1,2,3,4,5,6,7,8,9,10]\n" for i in range(40)),
             "parameters",
             "a case may have 10000",
         ),
@@ -261,9 +258,7 @@ def test_bad_entries(wrong, entry, words):
 
 @pytest.mark.parametrize("entry", ["", "[entry]\npython = {}", "[entry]\npython = { scale = 'float32' }"])
 def test_python_needs_signatures(wrong, entry):
-    assert any(
-        ": entry.python" in line for line in wrong(f'title="x"\n[source]\npython = "kernel.py"\n{entry}\n')
-    )
+    assert any(": entry.python" in line for line in wrong(f'title="x"\n[source]\npython = "kernel.py"\n{entry}\n'))
 
 
 @pytest.mark.parametrize(

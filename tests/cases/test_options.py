@@ -34,9 +34,7 @@ def cell(case, backend, variant=0, toolkit="12.4"):
     return Cell(
         case=case,
         variant=case.variants[variant],
-        toolchain=Toolchain(
-            backend=backend, library="", toolkit=ToolkitRef(release=toolkit, headers=toolkit)
-        ),
+        toolchain=Toolchain(backend=backend, library="", toolkit=ToolkitRef(release=toolkit, headers=toolkit)),
         target=Target.parse("sm_80"),
     )
 

@@ -66,9 +66,7 @@ def test_any_text_is_survived(text):
 @given(
     st.dictionaries(
         st.text(alphabet="abc", min_size=1, max_size=3),
-        st.sampled_from(
-            ['"x"', "'#'", '"""\n\n"""', "'''\n]'''", "[\n1, # ]\n]", "{ z = '}' }", '"\\""', "1"]
-        ),
+        st.sampled_from(['"x"', "'#'", '"""\n\n"""', "'''\n]'''", "[\n1, # ]\n]", "{ z = '}' }", '"\\""', "1"]),
         min_size=1,
     )
 )

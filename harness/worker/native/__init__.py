@@ -36,7 +36,9 @@ def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Pat
     library = tools / digest / name
     if library.is_file():
         return library
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "cc", "gcc", "clang", "g++", "c++"))), None)
+    compiler = next(
+        filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "cc", "gcc", "clang", "g++", "c++"))), None
+    )
     if compiler is None:
         raise Unavailable(f"a C compiler is needed to build {name}: install gcc or set CC")
     library.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,26 @@
+"""Records: one JSON object a cell, the plan beside them, and how several runs become one."""
+
+from harness.records.errors import RecordError
+from harness.records.merge import Conflict, Merged, facts, merge, write_merged
+from harness.records.plan import make_plan, plan_path, read_plans, this_machine
+from harness.records.record import SCHEMA, Record, make_record
+from harness.records.store import RecordWriter, Results, read_records
+
+__all__ = [
+    "SCHEMA",
+    "Conflict",
+    "Merged",
+    "Record",
+    "RecordError",
+    "RecordWriter",
+    "Results",
+    "facts",
+    "make_plan",
+    "make_record",
+    "merge",
+    "plan_path",
+    "read_plans",
+    "read_records",
+    "this_machine",
+    "write_merged",
+]

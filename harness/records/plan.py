@@ -1,0 +1,164 @@
+"""Plans: what a run set out to do, written before its first cell, beside its records."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.model import Cell
+from harness.records.errors import RecordError
+
+PLAN_SCHEMA = 1
+
+Plan = dict[str, Any]
+
+CELL_KEYS = (
+    "cell", "case", "variant", "backend", "library", "toolkit", "target", "environment", "title", "topic"
+)  # fmt: skip
+
+
+def plan_path(path: Path) -> Path:
+    """``x.plan.json`` for ``x.jsonl``."""
+    return path.with_name(path.name.removesuffix(".jsonl") + ".plan.json")
+
+
+def make_plan(
+    cells: Iterable[Cell],
+    *,
+    run: str,
+    environment: str,
+    argv: Sequence[str] = (),
+    started: datetime | None = None,
+    machine: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Say what a run will do.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        Every cell that should arrive.
+    run : str
+        Name of the run, the same as in its records.
+    environment : str
+        Name of the environment that it runs in.
+    argv : sequence of str
+        The command line.
+    started : datetime, optional
+        Now, when left out. Later runs win over earlier ones when records are merged.
+    machine : Mapping, optional
+        `this_machine()` when left out.
+    """
+    return {
+        "schema": PLAN_SCHEMA,
+        "run": run,
+        "environment": environment,
+        "started": (started or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds"),
+        "machine": dict(this_machine() if machine is None else machine),
+        "argv": list(argv),
+        "cells": [_planned(cell) for cell in cells],
+    }
+
+
+def this_machine() -> dict[str, Any]:
+    """Operating system, Python and processor; nothing that names the machine or its user."""
+    return {
+        "os": platform.platform(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpu": _processor(),
+        "cpus": os.cpu_count() or 1,
+    }
+
+
+def read_plans(path: Path) -> list[Plan]:
+    """Plans in one ``.plan.json``: one of a run, several of a merged file.
+
+    Raises
+    ------
+    RecordError
+        When the file cannot be read or is not a plan.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path}: not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise RecordError(f"{path}: not a plan: must be a table")
+    plans = value["plans"] if isinstance(value.get("plans"), list) else [value]
+    for plan in plans:
+        problem = _problem(plan)
+        if problem:
+            raise RecordError(f"{path}: {problem}")
+    return plans
+
+
+def plans_json(plans: Sequence[Plan]) -> bytes:
+    """Content of a ``.plan.json``."""
+    value = plans[0] if len(plans) == 1 else {"schema": PLAN_SCHEMA, "plans": list(plans)}
+    return (json.dumps(value, indent=1) + "\n").encode()
+
+
+def started_at(plan: Plan) -> datetime:
+    """When the run started; a time without a zone is taken for UTC."""
+    time = datetime.fromisoformat(plan["started"])
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _planned(cell: Cell) -> dict[str, str]:
+    toolchain = cell.toolchain
+    return {
+        "cell": cell.id,
+        "case": cell.case.name,
+        "variant": cell.variant.name,
+        "backend": toolchain.backend,
+        "library": toolchain.library,
+        "toolkit": str(toolchain.toolkit),
+        "target": str(cell.target),
+        "environment": toolchain.environment,
+        "title": cell.case.title,
+        "topic": cell.case.topic,
+    }
+
+
+def _problem(plan: Any) -> str:
+    if not isinstance(plan, dict):
+        return "not a plan: must be a table"
+    schema = plan.get("schema")
+    if type(schema) is not int:
+        return "schema: must be a whole number"
+    if schema > PLAN_SCHEMA:
+        return (
+            f"schema: the plan has version {schema} and this cumatrix reads versions up to {PLAN_SCHEMA}: "
+            "update cumatrix"
+        )
+    kinds = {"run": str, "environment": str, "started": str, "machine": dict, "argv": list, "cells": list}
+    for key, kind in kinds.items():
+        if not isinstance(plan.get(key), kind):
+            return f"{key}: missing, or not of the right type"
+    try:
+        started_at(plan)
+    except ValueError:
+        return f"started: {plan['started']!r} is not a time such as 2026-01-31T12:00:00+00:00"
+    for place, cell in enumerate(plan["cells"]):
+        for key in CELL_KEYS:
+            if not isinstance(cell, dict) or not isinstance(cell.get(key), str):
+                return f"cells[{place}].{key}: missing, or not text"
+    return ""
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()

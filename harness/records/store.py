@@ -1,0 +1,193 @@
+"""Files of records: appended to line by line while a run goes on, read back strictly."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from harness.records.atomic import replace_files
+from harness.records.errors import RecordError
+from harness.records.plan import Plan, plan_path, plans_json, read_plans
+from harness.records.record import Record
+from harness.records.schema import check_record, upgrade
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What was read.
+
+    Parameters
+    ----------
+    records : tuple of dict
+        In the order of files and lines.
+    plans : tuple of dict
+        The plans found beside the files.
+    warnings : tuple of str
+        What the caller should pass on to the user: lines cut off by a killed run, missing plans.
+    """
+
+    records: tuple[Record, ...]
+    plans: tuple[Plan, ...]
+    warnings: tuple[str, ...]
+
+
+class RecordWriter:
+    """Appends records to a file that other processes may append to as well.
+
+    Parameters
+    ----------
+    path : Path
+        The ``.jsonl`` file.
+    plan : Mapping or None
+        What the run set out to do (`harness.records.plan.make_plan`); written beside the file. None leaves the
+        plan to whoever opened the file first.
+    truncate : bool
+        False keeps what the file holds: for the other processes of the same run, and for going on with
+        one that was interrupted.
+    """
+
+    def __init__(self, path: Path, plan: Mapping[str, Any] | None, *, truncate: bool = True) -> None:
+        self.path = Path(path)
+        self.plan = plan
+        self.truncate = truncate
+        self._lock = FileLock(f"{self.path}.lock")
+        self._file = -1
+
+    def __enter__(self) -> RecordWriter:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            if self.truncate:
+                os.ftruncate(self._file, 0)
+            # After the truncation: killed here, the run shows as one whose cells never arrived, and
+            # not as one that has the records of an earlier run.
+            if self.plan is not None:
+                replace_files({plan_path(self.path): plans_json([dict(self.plan)])})
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self._file)
+        self._file = -1
+
+    def append(self, record: Record) -> None:
+        """Add one line with one write, so that a run that is killed keeps all it had."""
+        # A lone surrogate (a byte of a log that was not UTF-8) cannot be encoded; JSON's escape can.
+        text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        line = text.encode("utf-8", "backslashreplace") + b"\n"
+        with self._lock:
+            end = self._mend_end()
+            if os.write(self._file, line) != len(line):
+                os.ftruncate(self._file, end)
+                raise OSError(f"{self.path}: the disk took only a part of a record, which was removed again")
+
+    def _mend_end(self) -> int:
+        """Remove the half line of a writer that was killed: we hold the lock, nobody will finish it."""
+        end = os.fstat(self._file).st_size
+        if not end or os.pread(self._file, 1, end - 1) == b"\n":
+            return end
+        tail = b""
+        start = end
+        while start and b"\n" not in tail:
+            start = max(0, start - 65536)
+            tail = os.pread(self._file, end - start, start)
+        end -= len(tail.rpartition(b"\n")[2])
+        os.ftruncate(self._file, end)
+        return end
+
+
+def read_records(paths: Iterable[Path]) -> Results:
+    """Read files of records, and folders of them with all below.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        ``.jsonl`` files or folders. A file that is named twice is read once.
+
+    Raises
+    ------
+    RecordError
+        On anything damaged; it names file, line and key. Only a last line that was cut off is dropped,
+        with a warning, because that is what a killed run leaves.
+    """
+    records: list[Record] = []
+    plans: list[Plan] = []
+    warnings: list[str] = []
+    for path in _files(paths):
+        records += _read_file(path, warnings)
+        beside = plan_path(path)
+        if beside.is_file():
+            plans += read_plans(beside)
+        else:
+            warnings.append(f"{path}: no {beside.name} beside it, so cells that never arrived cannot be told")
+    return Results(records=tuple(records), plans=tuple(plans), warnings=tuple(warnings))
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    seen: set[Path] = set()
+    for path in map(Path, paths):
+        if not path.exists():
+            raise RecordError(f"{path}: no such file or folder")
+        for file in sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]:
+            if file.is_file() and file.resolve() not in seen:
+                seen.add(file.resolve())
+                yield file
+
+
+def _read_file(path: Path, warnings: list[str]) -> list[Record]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
+    # Not splitlines(): a log may hold other characters that Python takes for ends of lines.
+    *lines, rest = data.split(b"\n")
+    records = [_read_line(line, f"{path}: line {number}") for number, line in enumerate(lines, 1)]
+    if rest:
+        where = f"{path}: line {len(lines) + 1}"
+        try:
+            json.loads(rest.decode())
+        except (ValueError, RecursionError):
+            warnings.append(f"{where}: cut off, as by a run that was killed; the record was dropped")
+        else:
+            records.append(_read_line(rest, where))
+    return records
+
+
+def _read_line(line: bytes, where: str) -> Record:
+    try:
+        value = json.loads(line.decode(), parse_constant=_no_constant)
+        if not isinstance(value, dict):
+            raise RecordError("must be a table")
+        record = upgrade(value)
+        check_record(record)
+    except RecordError as error:
+        raise RecordError(f"{where}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{where}: not UTF-8: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{where}: not JSON: {error}") from None
+    return _encodable(record) if _SURROGATE.search(line) else record
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _encodable(value: Any) -> Any:
+    """Replace lone surrogates: no file that is written from the records could hold them."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_encodable(item) for item in value]
+        case dict():
+            return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,108 @@
+"""The matrix as Markdown, fit for ``$GITHUB_STEP_SUMMARY``."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+
+import pandas as pd
+
+from harness.report.marks import MARKS
+from harness.report.matrix import ToolchainColumn, fold_targets, pivot, totals
+from harness.report.matrix import parts as split
+
+# GitHub takes 1 MiB a step and shows nothing of a longer one.
+MAX_BYTES = 900_000
+LISTED = 50
+
+
+def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
+    """Totals, what is not as expected, and one table a topic.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.report.matrix.frame`.
+    max_bytes : int
+        Tables that would make the text longer are left out, and named.
+    """
+    counts = totals(table)
+    bad = sum(count for key, count in counts.items() if not MARKS[key].good)
+    parts = [
+        "# CUDA compatibility matrix\n",
+        f"{len(table):,} cells, {f'**{bad:,} not as expected**' if bad else 'all as expected'}: "
+        + ", ".join(f"{MARKS[key].letter} {count:,} {MARKS[key].word}" for key, count in counts.items())
+        + ".\n",
+        *_unexpected(table),
+    ]
+    size = sum(len(part.encode()) + 1 for part in parts)
+    left_out = []
+    for (topic,), part in split(table, "topic"):
+        text = _topic(topic, part)
+        if size + len(text.encode()) > max_bytes:
+            left_out.append(escape(topic))
+            continue
+        size += len(text.encode()) + 1
+        parts.append(text)
+    if left_out:
+        parts.append(f"Too long to be shown here: {', '.join(left_out)}. See index.html or matrix.csv.\n")
+    return "\n".join(parts)
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    text = " ".join(text.split())
+    return re.sub(r"[\\`*_{}\[\]<>()#|!~&@:$=+-]", lambda match: f"&#{ord(match[0])};", text)
+
+
+def _unexpected(table: pd.DataFrame) -> list[str]:
+    bad = table[~table["mark"].map(lambda key: MARKS[key].good)]
+    if bad.empty:
+        return []
+    place = ("case", "variant", "backend", "library", "toolkit")
+    axes = {key: list(part["target"]) for key, part in split(table, *place)}
+    order = list(MARKS)
+    # Stable: the gravest kind first, and within a kind the order of the matrix.
+    groups = sorted(split(bad, "mark", "case", "variant", "message"), key=lambda item: order.index(item[0][0]))
+    lines = []
+    for (mark, case, variant, message), part in groups[:LISTED]:
+        where = "; ".join(
+            f"{escape(ToolchainColumn(*key[2:]).label)}: {fold_targets(cells['target'], axes[key])}"
+            for key, cells in split(part, *place)
+        )
+        # In <code> GitHub makes no mention or reference of what a compiler happened to print.
+        said = f" <code>{escape(message[:160])}</code>" if message else ""
+        name = escape(f"{case}[{variant}]" if variant else case)
+        lines.append(f"- {MARKS[mark].letter} {MARKS[mark].word}: **{name}**{said} ({where})")
+    if len(groups) > LISTED:
+        lines.append(f"- and {len(groups) - LISTED:,} more: see matrix.csv")
+    return ["## Not as expected\n", "\n".join(lines) + "\n"]
+
+
+def _topic(topic: str, table: pd.DataFrame) -> str:
+    wide = pivot(table)
+    columns = list(wide.columns)
+    spans = [
+        (ToolchainColumn(*key), list(run))
+        for key, run in groupby(range(len(columns)), lambda place: columns[place][:3])
+    ]
+    lines = [
+        f"## {escape(topic)}\n",
+        "| Case | " + " | ".join(f"{escape(item.tool)}<br>{escape(item.cuda)}" for item, _ in spans) + " |",
+        "| --- |" + " --- |" * len(spans),
+    ]
+    for (_, case, variant), marks in zip(wide.index, wide.itertuples(index=False, name=None), strict=True):
+        cells = [_cell([(columns[place][3], marks[place]) for place in places]) for _, places in spans]
+        name = escape(case) + (f"<br>{escape(variant)}" if variant else "")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(cells: list[tuple[str, str]]) -> str:
+    planned = [(target, mark) for target, mark in cells if mark]
+    axis = [target for target, _ in planned]
+    return "<br>".join(
+        f"{mark.letter} {fold_targets((target for target, key in planned if key == mark.key), axis)}"
+        for mark in MARKS.values()
+        if any(key == mark.key for _, key in planned)
+    )

@@ -1,0 +1,43 @@
+"""Files of a case, to be shown on its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.report.text import clean
+
+_SUFFIXES = frozenset((".toml", ".cu", ".cuh", ".h", ".hpp", ".py", ".cpp"))
+_MAX_BYTES = 100_000
+
+
+def case_files(cases: Path | None, case: str) -> dict[str, str]:
+    """Texts of the files in the case's folder by name, ``case.toml`` first; empty where there are none.
+
+    Parameters
+    ----------
+    cases : Path or None
+        The folder of cases.
+    case : str
+        Name of a case out of a record: not to be trusted with a path.
+    """
+    if cases is None:
+        return {}
+    root = cases.resolve()
+    folder = (root / case).resolve() if "\0" not in case else root
+    if folder == root or root not in folder.parents or not folder.is_dir():
+        return {}
+    return {path.name: _read(path) for path in _shown(folder.iterdir(), folder)}
+
+
+def _shown(paths: Iterable[Path], folder: Path) -> list[Path]:
+    # A link could lead out of the folder of cases, and a report is published.
+    found = [path for path in paths if path.suffix in _SUFFIXES and path.is_file() and not path.is_symlink()]
+    return sorted(found, key=lambda path: (path.name != "case.toml", path.name))
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    text = clean(data[:_MAX_BYTES].decode("utf-8", "replace"))
+    return text if len(data) <= _MAX_BYTES else f"{text}\n… (cut)"

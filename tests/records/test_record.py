@@ -1,0 +1,109 @@
+"""What a record holds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from record_builders import built, cell, record, rejected
+
+from harness import __version__
+from harness.model import Expectation, Outcome, Stage, Status, Verdict
+from harness.model.condition import Condition
+from harness.records import make_record
+from harness.records.schema import check_record
+
+KEYS = [
+    *("schema", "cell", "case", "title", "topic", "features", "links", "variant", "backend", "library", "target"),
+    *("toolkit", "environment", "toolchain", "status", "stage", "stages", "verdict", "expected", "reason"),
+    *("diagnostics", "artifact", "device", "signal", "seconds", "cached", "command", "log", "notes", "fingerprint"),
+    *("run", "cumatrix"),
+]
+
+
+def test_has_exactly_the_documented_keys():
+    assert list(record()) == KEYS
+
+
+def test_tells_what_was_asked_for_and_what_was_found():
+    made = record(cell(variant={"fragment": "tf32"}, toolkit="12.4", headers="12.6"))
+    assert made["cell"] == "wmma/fragments[fragment=tf32] cupy-nvrtc@13.6.0 cuda12.4+headers12.6 sm_80"
+    assert (made["topic"], made["case"], made["variant"]) == ("wmma", "wmma/fragments", "fragment=tf32")
+    assert made["toolkit"] == "12.4+headers12.6"
+    assert made["toolchain"] == {
+        "requested": {
+            "packages": {"cupy": "13.6.0"},
+            "library": "13.6.0",
+            "toolkit": "12.4",
+            "headers": "12.6",
+        },
+        "observed": {"nvrtc": "12.4.127", "python": "3.11.9"},
+    }
+    assert (made["status"], made["stage"], made["stages"]) == (
+        "built",
+        "assemble",
+        ["preprocess", "compile", "assemble"],
+    )
+    assert made["artifact"]["kernels"][0]["num_regs"] == 40
+    assert made["cumatrix"] == __version__
+
+
+def test_keeps_the_expectation_and_the_verdict():
+    expected = Expectation(
+        when=Condition.always(),
+        status=Status.REJECTED,
+        stage=Stage.COMPILE,
+        diagnostic="incomplete",
+        xfail=True,
+        reason="CuPy ships no crt",
+        link="https://github.com/cupy/cupy/issues/1",
+    )
+    made = record(outcome=rejected(), expected=expected)
+    assert made["verdict"] == "xfail"
+    assert made["expected"] == {
+        "status": "rejected",
+        "stage": "compile",
+        "diagnostic": "incomplete",
+        "xfail": True,
+        "reason": "CuPy ships no crt",
+        "link": "https://github.com/cupy/cupy/issues/1",
+    }
+    assert made["diagnostics"][0] == {
+        "severity": "error",
+        "message": "incomplete type is not allowed",
+        "code": "70",
+        "file": "kernel.cu",
+        "line": 12,
+        "fingerprint": "incomple",
+    }
+
+
+def test_same_outcome_differs_only_in_run_seconds_and_cached():
+    first = record(outcome=built(seconds=0.1), run="a", cached=False)
+    second = record(outcome=built(seconds=0.9), run="b", cached=True)
+    assert {key for key in first if first[key] != second[key]} == {"run", "seconds", "cached"}
+
+
+def test_is_plain_json():
+    made = record(outcome=rejected())
+    assert json.loads(json.dumps(made)) == made
+    assert type(made["status"]) is str
+    check_record(made)
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_status_passes_the_check(status):
+    check_record(record(outcome=Outcome(status=status, reason="so")))
+
+
+def test_numbers_that_json_lacks_are_refused():
+    with pytest.raises(ValueError, match="JSON"):
+        make_record(
+            cell(),
+            built(seconds=float("nan")),
+            Expectation(when=Condition.always(), status=Status.BUILT),
+            Verdict.PASS,
+            run="r",
+            cached=False,
+            fingerprint="",
+        )

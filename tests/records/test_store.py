@@ -1,0 +1,255 @@
+"""Writing while others write, and reading what may be damaged."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+
+import pytest
+from record_builders import built, cell, plan, record, rejected
+
+from harness.records import RecordError, RecordWriter, plan_path, read_plans, read_records, schema
+
+
+def write(path, *records, of=None):
+    with RecordWriter(path, of if of is not None else plan(cell())) as writer:
+        for item in records:
+            writer.append(item)
+    return path
+
+
+def damaged(tmp_path, change, of=None):
+    """A file whose second line is `change`."""
+    path = write(tmp_path / "r.jsonl", record())
+    text = change if isinstance(change, str) else json.dumps(change)
+    with path.open("ab") as file:
+        file.write(text.encode("utf-8", "surrogateescape") + b"\n")
+    return path
+
+
+def error_of(path):
+    with pytest.raises(RecordError) as caught:
+        read_records([path])
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_reads_what_was_written(tmp_path):
+    first, second = record(), record(cell(target="sm_90a"), rejected())
+    results = read_records([write(tmp_path / "deep" / "r.jsonl", first, second)])
+    assert results.records == (first, second)
+    assert results.warnings == ()
+    assert [item["run"] for item in results.plans] == ["run-1"]
+
+
+def test_plan_lists_every_cell_before_the_first_is_done(tmp_path):
+    planned = plan(cell(), cell(target="sm_90"))
+    write(tmp_path / "r.jsonl", of=planned)
+    assert plan_path(tmp_path / "r.jsonl") == tmp_path / "r.plan.json"
+    (read,) = read_plans(tmp_path / "r.plan.json")
+    assert read == planned
+    assert read["cells"][1] == {
+        "cell": "wmma/fragments cupy-nvrtc@13.6.0 cuda12.4 sm_90",
+        "case": "wmma/fragments",
+        "variant": "",
+        "backend": "cupy-nvrtc",
+        "library": "13.6.0",
+        "toolkit": "12.4",
+        "target": "sm_90",
+        "environment": "cupy13",
+        "title": "Fragments of every shape",
+        "topic": "wmma",
+    }
+
+
+def test_opening_truncates_and_joining_does_not(tmp_path):
+    path = write(tmp_path / "r.jsonl", record())
+    with RecordWriter(path, None, truncate=False) as writer:
+        writer.append(record(cell(target="sm_90")))
+    assert len(read_records([path]).records) == 2
+    write(path, record())
+    assert len(read_records([path]).records) == 1
+
+
+def test_one_line_one_write_even_with_ends_of_lines_in_the_log(tmp_path):
+    log = "a\nb\r\n\u2028c\x85d\x0c"
+    path = write(tmp_path / "r.jsonl", record(outcome=rejected(log=log)))
+    assert path.read_bytes().count(b"\n") == 1
+    assert read_records([path]).records[0]["log"] == log
+
+
+def test_bytes_that_are_not_text_become_replacement_characters(tmp_path):
+    log = b"caf\xe9 \xf0\x9f\x98\x80".decode("utf-8", "surrogateescape")
+    path = write(tmp_path / "r.jsonl", record(outcome=rejected(log=log)))
+    assert read_records([path]).records[0]["log"] == "caf\ufffd \U0001f600"
+
+
+def _append_many(path, name, count):
+    with RecordWriter(path, None, truncate=False) as writer:
+        for number in range(count):
+            writer.append(record(outcome=rejected(log=f"{name}-{number} " + "x" * 9000)))
+
+
+def test_several_processes_append_whole_lines(tmp_path):
+    path = write(tmp_path / "r.jsonl")
+    context = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
+    workers = [context.Process(target=_append_many, args=(path, name, 25)) for name in "abc"]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    logs = {item["log"].split()[0] for item in read_records([path]).records}
+    assert logs == {f"{name}-{number}" for name in "abc" for number in range(25)}
+
+
+def _append_and_die(path):
+    with RecordWriter(path, None, truncate=False) as writer:
+        writer.append(record())
+        os.write(writer._file, b'{"schema": 1, "cell": "ha')
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_killed_run_keeps_what_it_had_and_says_what_it_lost(tmp_path):
+    path = write(tmp_path / "r.jsonl")
+    worker = multiprocessing.get_context("fork").Process(target=_append_and_die, args=(path,))
+    worker.start()
+    worker.join(60)
+    results = read_records([path])
+    assert len(results.records) == 1
+    assert results.warnings == (f"{path}: line 2: cut off, as by a run that was killed; the record was dropped",)
+
+    # Whoever goes on with the file does not glue a record to the half line.
+    with RecordWriter(path, None, truncate=False) as writer:
+        writer.append(record(cell(target="sm_90")))
+    results = read_records([path])
+    assert [item["target"] for item in results.records] == ["sm_80", "sm_90"]
+    assert results.warnings == ()
+
+
+def test_whole_last_line_without_newline_counts(tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps(record()))
+    assert len(read_records([path]).records) == 1
+
+
+def test_folder_is_read_recursively_and_nothing_twice(tmp_path):
+    write(tmp_path / "a" / "one.jsonl", record())
+    write(tmp_path / "b" / "two.jsonl", record())
+    (tmp_path / "a" / "other.txt").write_text("no record")
+    results = read_records([tmp_path, tmp_path / "a" / "one.jsonl"])
+    assert len(results.records) == len(results.plans) == 2
+
+
+def test_missing_plan_is_a_warning(tmp_path):
+    path = write(tmp_path / "r.jsonl", record())
+    plan_path(path).unlink()
+    (warning,) = read_records([path]).warnings
+    assert "no r.plan.json beside it" in warning
+
+
+def test_missing_file_is_named(tmp_path):
+    assert error_of(tmp_path / "none.jsonl") == f"{tmp_path / 'none.jsonl'}: no such file or folder"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{not json", "line 2: not JSON: "),
+        ("", "line 2: not JSON: "),
+        ('{"schema": 1, "seconds": NaN}', "line 2: not JSON: NaN is not a number"),
+        ("[" * 100_000, "line 2: not JSON: "),
+        ('"\udcff"', "line 2: not UTF-8: "),
+        ("[]", "line 2: must be a table"),
+        ("{}", "line 2: schema: missing"),
+        ({"schema": True}, "line 2: schema: must be a whole number from 1"),
+        ({"schema": 1}, "line 2: cell: missing"),
+        ({**record(), "status": "green"}, "line 2: status: 'green' is not one of built, rejected, "),
+        ({**record(), "stage": "cook"}, "line 2: stage: 'cook' is not one of preprocess, "),
+        ({**record(), "verdict": "maybe"}, "line 2: verdict: 'maybe' is not one of pass, "),
+        ({**record(), "target": "sm_80b"}, "line 2: target: 'sm_80b' is not a target"),
+        ({**record(), "cell": ""}, "line 2: cell: must not be empty"),
+        ({**record(), "log": 3}, "line 2: log: must be text, not a number"),
+        ({**record(), "log": None}, "line 2: log: must be text, not null"),
+        ({**record(), "signal": True}, "line 2: signal: must be a whole number, not true or false"),
+        ({**record(), "seconds": "1"}, "line 2: seconds: must be a number, not text"),
+        ({**record(), "seconds": -1}, "line 2: seconds: must be a number of seconds, not -1"),
+        ({**record(), "cached": 1}, "line 2: cached: must be true or false, not a number"),
+        ({**record(), "command": ["a", 1]}, "line 2: command[1]: must be text, not a number"),
+        ({**record(), "diagnostics": [{"severity": "error"}]}, "line 2: diagnostics[0].message: missing"),
+        ({**record(), "toolchain": {"requested": {}}}, "line 2: toolchain.observed: missing"),
+        ({**record(), "expected": []}, "line 2: expected: must be a table, not a list"),
+        (
+            {
+                **record(),
+                "artifact": {**record()["artifact"], "kernels": [{"name": "k", "num_regs": "many"}]},
+            },
+            "line 2: artifact.kernels[0].num_regs: must be a whole number, not text",
+        ),
+    ],
+)
+def test_damage_names_file_line_and_key(tmp_path, line, message):
+    path = damaged(tmp_path, line)
+    assert error_of(path).startswith(f"{path}: {message}")
+
+
+def test_infinite_seconds_are_damage(tmp_path):
+    line = json.dumps(record()).replace('"seconds": 0.12', '"seconds": 1e999')
+    assert "seconds: must be a number of seconds, not inf" in error_of(damaged(tmp_path, line))
+
+
+def test_keys_of_a_later_version_of_the_schema_are_let_through(tmp_path):
+    assert read_records([damaged(tmp_path, {**record(), "colour": "blue"})]).records[1]["colour"] == "blue"
+
+
+def test_newer_schema_is_refused_in_one_sentence(tmp_path):
+    path = damaged(tmp_path, {"schema": 99, "shape": "unheard of"})
+    assert error_of(path) == (
+        f"{path}: line 2: schema: the record has version 99 and this cumatrix reads versions up to 1: update cumatrix"
+    )
+
+
+def test_older_schemas_migrate_step_by_step(monkeypatch):
+    monkeypatch.setattr(
+        schema,
+        "MIGRATIONS",
+        {
+            1: lambda old: {**old, "steps": [*old.get("steps", []), "one"]},
+            2: lambda old: {**old, "steps": [*old["steps"], "two"]},
+        },
+    )
+    assert schema.upgrade({"schema": 1}, 3) == {"schema": 3, "steps": ["one", "two"]}
+    assert schema.upgrade({"schema": 3}, 3) == {"schema": 3}
+    with pytest.raises(RecordError, match="version 3 can no longer be read"):
+        schema.upgrade({"schema": 3}, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("{", "not JSON"),
+        ([], "not a plan"),
+        ({"schema": 7}, "schema: the plan has version 7"),
+        ({"schema": 1}, "run: missing"),
+        ({**plan(), "started": "yesterday"}, "started: 'yesterday' is not a time"),
+        ({**plan(), "cells": [{"cell": "x"}]}, "cells[0].case: missing"),
+    ],
+)
+def test_damaged_plan_is_refused(tmp_path, change, message):
+    path = write(tmp_path / "r.jsonl", record())
+    plan_path(path).write_text(change if isinstance(change, str) else json.dumps(change))
+    assert error_of(path).startswith(f"{tmp_path / 'r.plan.json'}: {message}")
+
+
+def test_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
+    path = tmp_path / "r.jsonl"
+    real = os.write
+    with RecordWriter(path, plan(cell())) as writer:
+        writer.append(record())
+        monkeypatch.setattr(os, "write", lambda file, data: real(file, data[:50]))
+        with pytest.raises(OSError, match="only a part"):
+            writer.append(record(outcome=built(registers=9)))
+        monkeypatch.undo()
+    results = read_records([path])
+    assert (len(results.records), results.warnings) == (1, ())

@@ -1,0 +1,131 @@
+"""A report is whole, or it is the one that was there before."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from record_builders import cell, plan, record, rejected
+
+from harness.records import RecordError, RecordWriter
+from harness.report import NothingToReport, ReportError, build, build_report
+
+FILES = ["cases", "index.html", "matrix.csv", "matrix.json", "matrix.md", "results.parquet"]
+
+
+@pytest.fixture
+def results(tmp_path):
+    path = tmp_path / "results" / "r.jsonl"
+    with RecordWriter(path, plan(cell(), cell(target="sm_90"), cell(target="sm_100"))) as writer:
+        writer.append(record())
+        writer.append(record(cell(target="sm_90"), rejected()))
+    return path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_writes_everything_and_sums_up(results, tmp_path):
+    out = tmp_path / "new" / "html"
+    summary = build_report([results.parent], out)
+    assert names(out) == FILES
+    assert (summary.out, summary.cells, summary.not_as_expected, summary.missing) == (out, 3, 2, 1)
+    assert summary.totals == {"built": 1, "fail": 1, "missing": 1}
+    assert names(out.parent) == ["html"]
+    assert out.stat().st_mode & 0o777 == 0o777 & ~_umask()
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_same_records_give_the_same_bytes(results, tmp_path):
+    build_report([results], tmp_path / "a")
+    build_report([results.parent], tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_replaces_an_earlier_report_completely(results, tmp_path):
+    out = tmp_path / "html"
+    (out / "cases").mkdir(parents=True)
+    (out / "cases" / "gone.html").write_text("old")
+    build_report([results], out)
+    assert names(out / "cases") == ["wmma-fragments.html"]
+
+
+@pytest.mark.parametrize("broken", ["results_parquet", "render_pages"])
+def test_failure_leaves_the_earlier_report(results, tmp_path, monkeypatch, broken):
+    out = tmp_path / "html"
+    build_report([results], out)
+    before = contents(out)
+
+    def fail(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(build, broken, fail)
+    with pytest.raises(OSError, match="no space"):
+        build_report([results], out)
+    assert contents(out) == before
+    assert names(tmp_path) == ["html", "results"]
+
+
+def test_failed_swap_puts_the_earlier_report_back(results, tmp_path, monkeypatch):
+    out = tmp_path / "html"
+    build_report([results], out)
+    before = contents(out)
+    real = Path.rename
+
+    def rename(source, target):
+        if source.name == "new":
+            raise OSError("cannot rename")
+        return real(source, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(OSError, match="cannot rename"):
+        build_report([results], out)
+    assert contents(out) == before
+
+
+def test_refuses_to_replace_what_is_no_report(results, tmp_path):
+    with pytest.raises(ReportError, match=r"r\.jsonl, which is no part of a report") as caught:
+        build_report([results], results.parent)
+    assert caught.value.exit_code == 2
+    assert results.exists()
+    with pytest.raises(ReportError, match="is a file"):
+        build_report([results], results)
+
+
+def test_nothing_to_report(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NothingToReport) as caught:
+        build_report([tmp_path / "empty"], tmp_path / "html")
+    assert caught.value.exit_code == 3
+    assert not (tmp_path / "html").exists()
+
+
+def test_damaged_records_make_no_report(results, tmp_path):
+    results.write_bytes(results.read_bytes() + b"{}\n")
+    with pytest.raises(RecordError, match="line 3: schema: missing"):
+        build_report([results], tmp_path / "html")
+    assert not (tmp_path / "html").exists()
+
+
+def test_run_that_was_killed_is_reported_with_a_warning(results, tmp_path):
+    results.write_bytes(results.read_bytes()[:-20])
+    summary = build_report([results], tmp_path / "html")
+    assert (summary.totals, summary.missing) == ({"built": 1, "missing": 2}, 2)
+    assert "line 2: cut off" in summary.warnings[0]
+    assert "line 2: cut off" in (tmp_path / "html" / "index.html").read_text()
+
+
+def test_verdicts_can_be_given_anew(results, tmp_path):
+    summary = build_report([results], tmp_path / "html", rejudge=lambda item: {**item, "verdict": "xfail"})
+    assert summary.totals == {"xfail": 2, "missing": 1}

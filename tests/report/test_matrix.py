@@ -1,0 +1,124 @@
+"""Order, marks and folding of the matrix."""
+
+from __future__ import annotations
+
+import pytest
+from record_builders import BUILT, built, cell, plan, record, rejected
+
+from harness.model import Artifact, Expectation, Outcome, Stage, Status
+from harness.model.condition import Condition
+from harness.records import merge
+from harness.report.marks import MARKS, mark_of
+from harness.report.matrix import fold_targets, frame, pivot, totals
+
+XFAIL = Expectation(when=Condition.always(), status=Status.REJECTED, xfail=True)
+REJECTED = Expectation(when=Condition.always(), status=Status.REJECTED)
+CRASHED = Expectation(when=Condition.always(), status=Status.CRASHED)
+PTX = Artifact(format="ptx", target="compute_80", bytes=10, sha256="")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected", "key"),
+    [
+        (built(), BUILT, "built"),
+        (built(artifact=PTX, stage=Stage.COMPILE, stages=(Stage.COMPILE,)), BUILT, "partial"),
+        (built(artifact=PTX), BUILT, "built"),
+        (rejected(), REJECTED, "rejected"),
+        (rejected(), XFAIL, "xfail"),
+        (built(), XFAIL, "xpass"),
+        (built(), REJECTED, "fail"),
+        (rejected(), BUILT, "fail"),
+        (Outcome(status=Status.CRASHED), REJECTED, "crashed"),
+        (Outcome(status=Status.CRASHED), CRASHED, "died"),
+        (Outcome(status=Status.TIMED_OUT), XFAIL, "timed_out"),
+        (Outcome(status=Status.UNSUPPORTED), XFAIL, "unsupported"),
+        (Outcome(status=Status.UNAVAILABLE), BUILT, "unavailable"),
+        (Outcome(status=Status.HARNESS_ERROR), BUILT, "harness_error"),
+    ],
+)
+def test_mark_of_status_and_verdict(outcome, expected, key):
+    made = record(outcome=outcome, expected=expected)
+    assert mark_of(made).key == key
+    good = made["verdict"] in ("pass", "xfail", "unsupported")
+    assert mark_of(made).good is good
+
+
+def test_ptx_for_a_virtual_target_is_all_there_is():
+    made = record(cell(target="compute_80"), built(artifact=PTX, stages=(Stage.COMPILE,)))
+    assert mark_of(made).key == "built"
+
+
+def test_no_two_marks_share_a_letter_or_a_word():
+    assert len({mark.letter for mark in MARKS.values()}) == len({mark.word for mark in MARKS.values()}) == len(MARKS)
+
+
+def test_columns_are_in_the_order_of_backends_versions_and_targets():
+    cells = [
+        cell(backend="torch-nvcc", library="2.5", target="sm_80"),
+        cell(backend="numba", library="0.61.0", target="sm_80"),
+        cell(backend="cupy-jitify", library="13.6.0", target="sm_80"),
+        cell(library="13.10.0", target="sm_80"),
+        cell(library="13.9.0", toolkit="13.0", target="sm_80"),
+        cell(library="13.9.0", toolkit="12.10", target="compute_50"),
+        cell(library="13.9.0", toolkit="12.10", target="sm_100"),
+        cell(library="13.9.0", toolkit="12.10", target="sm_90a"),
+        cell(library="13.9.0", toolkit="12.10", target="sm_90"),
+        cell(library="13.9.0", toolkit="12.9", headers="12.10", target="sm_80"),
+        cell(library="13.9.0", toolkit="12.9", target="sm_80"),
+        cell(library="13.9.0rc1", target="sm_80"),
+        cell(backend="nvrtc", library="", target="sm_80"),
+    ]
+    wide = pivot(frame(merge(map(record, cells), [])))
+    assert list(wide.columns) == [
+        ("nvrtc", "", "12.4", "sm_80"),
+        ("cupy-nvrtc", "13.9.0rc1", "12.4", "sm_80"),
+        ("cupy-nvrtc", "13.9.0", "12.9", "sm_80"),
+        ("cupy-nvrtc", "13.9.0", "12.9+headers12.10", "sm_80"),
+        ("cupy-nvrtc", "13.9.0", "12.10", "sm_90"),
+        ("cupy-nvrtc", "13.9.0", "12.10", "sm_90a"),
+        ("cupy-nvrtc", "13.9.0", "12.10", "sm_100"),
+        ("cupy-nvrtc", "13.9.0", "12.10", "compute_50"),
+        ("cupy-nvrtc", "13.9.0", "13.0", "sm_80"),
+        ("cupy-nvrtc", "13.10.0", "12.4", "sm_80"),
+        ("cupy-jitify", "13.6.0", "12.4", "sm_80"),
+        ("numba", "0.61.0", "12.4", "sm_80"),
+        ("torch-nvcc", "2.5", "12.4", "sm_80"),
+    ]
+
+
+def test_rows_are_in_natural_order():
+    cells = [cell("b/x"), cell("a/y", {"n": 10}), cell("a/y", {"n": 9}), cell("a/x")]
+    wide = pivot(frame(merge(map(record, cells), [])))
+    assert list(wide.index) == [("a", "a/x", ""), ("a", "a/y", "n=9"), ("a", "a/y", "n=10"), ("b", "b/x", "")]
+
+
+def test_missing_and_not_planned_are_different():
+    planned = [cell(target="sm_80"), cell(target="sm_90"), cell("other/one", target="sm_80")]
+    table = frame(merge([record(planned[0]), record(planned[2])], [plan(*planned)]))
+    assert pivot(table).values.tolist() == [["built", ""], ["built", "missing"]]
+    assert totals(table) == {"built": 2, "missing": 1}
+
+
+def test_only_missing_cells_make_a_matrix_too():
+    table = frame(merge([], [plan(cell())]))
+    assert totals(table) == {"missing": 1}
+    assert table["status"].tolist() == [""]
+
+
+AXIS = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "compute_80", "compute_90"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        ([], ""),
+        (["sm_80"], "sm_80"),
+        (["sm_86", "sm_80"], "sm_80, sm_86"),
+        (["sm_75", "sm_80", "sm_86"], "sm_75–sm_86"),
+        (["sm_75", "sm_80", "sm_86", "sm_100"], "sm_75–sm_86, sm_100"),
+        (["sm_90", "sm_100", "compute_80"], "sm_90, sm_100, compute_80"),
+        (AXIS, "sm_75–sm_100, compute_80, compute_90"),
+    ],
+)
+def test_targets_fold_into_ranges_of_what_was_asked_for(chosen, text):
+    assert fold_targets(chosen, AXIS) == text

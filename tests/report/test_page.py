@@ -1,0 +1,251 @@
+"""The pages: nothing that a log says can act, and every cell can be linked to."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from record_builders import BUILT, built, cell, plan, record, rejected
+
+from harness.model import Expectation, Outcome, Stage, Status
+from harness.model.condition import Condition
+from harness.records import merge
+from harness.report.groups import anchor_of
+from harness.report.matrix import frame
+from harness.report.page import page_names, render_pages
+from harness.report.text import clean, natural_key, one_line, safe_link
+
+HOSTILE = (
+    "\x1b[31m<script>alert(1)</script>\x1b]0;title\x07 <img src=x onerror=alert(2)> \"'&\u202e\x00\x08 {{ 7 * 7 }}"
+)
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = [], [], []
+        self.feed(text)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def values(self, name):
+        return [value for _, key, value in self.attributes if key == name]
+
+
+def pages(*records, plans=(), warnings=(), cases=None):
+    merged = merge(records, plans)
+    return render_pages(merged, frame(merged), warnings, cases)
+
+
+def hostile_record():
+    of = cell(title=HOSTILE)
+    of = replace(
+        of,
+        case=replace(
+            of.case,
+            features=(HOSTILE,),
+            links=("javascript:alert(1)", "https://example.com/?a=1&b=2", HOSTILE),
+        ),
+    )
+    expected = Expectation(
+        when=Condition.always(),
+        status=Status.REJECTED,
+        diagnostic="something else",
+        reason=HOSTILE,
+        link="javascript:alert(3)",
+    )
+    outcome = rejected(
+        HOSTILE,
+        log=HOSTILE * 3,
+        command=("nvrtc", HOSTILE),
+        notes=(HOSTILE,),
+        reason=HOSTILE,
+        observed={HOSTILE: HOSTILE},
+    )
+    return {**record(of, outcome, expected), "variant": HOSTILE, "environment": HOSTILE, "library": HOSTILE}
+
+
+def test_hostile_texts_are_shown_and_do_nothing():
+    hostile = hostile_record()
+    bad_plan = plan(cell(target="sm_90"), environment=HOSTILE, argv=[HOSTILE], machine={HOSTILE: HOSTILE})
+    other = {**record(outcome=built(), run="earlier"), "cell": hostile["cell"]}
+    made = pages(hostile, other, plans=[bad_plan], warnings=[HOSTILE])
+    assert set(made) == {"index.html", "cases/wmma-fragments.html"}
+    for text in made.values():
+        page = Page(text)
+        assert not {"script", "img", "iframe", "object", "link", "form"} & set(page.tags)
+        assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"]
+        assert all(re.match(r"https?://|#|cases/|matrix\.|results\.|\.\./index", link) for link in page.values("href"))
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+        assert "{{ 7 * 7 }}" in page.text
+    page = Page(made["cases/wmma-fragments.html"])
+    assert "https://example.com/?a=1&b=2" in page.values("href")
+    assert page.text.count("<script>alert(1)</script>") >= 9
+    assert "javascript:alert(3)" in page.text  # as text: the reader sees what was refused
+
+
+def test_policy_lets_in_the_style_sheet_and_nothing_else():
+    for text in pages(record()).values():
+        (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        assert policy in Page(text).values("content")
+        assert "http" not in style
+        assert "url(" not in style
+        assert "@import" not in style
+
+
+def test_every_cell_is_linked_and_the_link_leads_somewhere():
+    cells = [cell(case, {"n": n}, target=t) for case in ("a/b", "a-b/c") for n in (1, 2) for t in ("sm_80", "sm_90")]
+    made = pages(*map(record, cells[:-1]), plans=[plan(*cells)])
+    ids = {name: set(Page(text).values("id")) for name, text in made.items()}
+    links = [link for link in Page(made["index.html"]).values("href") if "#c" in link]
+    assert {link.split("#")[1] for link in links} == {anchor_of(item.id) for item in cells}
+    for link in links:
+        name, _, anchor = link.partition("#")
+        assert anchor in ids[name], link
+    for name, text in made.items():
+        every = Page(text).values("id")
+        assert len(every) == len(set(every)), f"an id twice in {name}"
+        assert all(link[1:] in ids[name] for link in Page(text).values("href") if link.startswith("#"))
+
+
+def test_cells_with_the_same_facts_are_told_once():
+    same = [
+        record(cell(target=t), rejected(f"{t} is too old, see sm_801 and compute_{t[3:]}", log=f"for {t}"))
+        for t in ("sm_70", "sm_75", "sm_80")
+    ]
+    other = record(cell(target="sm_90"), rejected("another"))
+    page = pages(*same, other)["cases/wmma-fragments.html"]
+    assert page.count("<details id=") == 2
+    assert "<b>sm_70–sm_80</b>" in page
+    assert Page(page).text.count("is too old") == 1
+    assert all(f'<tbody id="{anchor_of(item["cell"])}">' in page for item in same)
+
+
+def test_page_of_a_case_tells_everything():
+    outcome = Outcome(
+        status=Status.CRASHED,
+        stage=Stage.COMPILE,
+        stages=(Stage.PREPROCESS, Stage.COMPILE),
+        signal=11,
+        log="boom",
+        command=("cupy.RawModule", "-std=c++17"),
+        notes=("tried twice",),
+        device={"virtual": True, "compute_capability": "8.0"},
+        observed={"nvrtc": "12.4.127"},
+    )
+    text = Page(pages(record(outcome=outcome))["cases/wmma-fragments.html"]).text
+    for words in (
+        "crashed at compile, by signal 11 (SIGSEGV)",
+        "Expected built",
+        "preprocess done compile stopped assemble not run",
+        "boom",
+        "cupy.RawModule -std=c++17",
+        "tried twice",
+        "virtual: the library was shown a device that is not there",
+        "nvrtc observed 12.4.127",
+    ):
+        assert words in text
+    text = Page(pages(record())["cases/wmma-fragments.html"]).text
+    assert "cubin for sm_80, 4,312 bytes kernel 40 1,024 – – 0 –" in text
+
+
+def test_index_says_what_needs_attention():
+    planned = [cell(target=t) for t in ("sm_80", "sm_86", "sm_90", "sm_100")]
+    bad = [record(item, rejected("no such type"), BUILT) for item in planned[:3]]
+    text = Page(pages(*bad, plans=[plan(*planned)], warnings=["x.jsonl: line 9: cut off"])["index.html"]).text
+    assert "3 not as expected , 1 never arrived" in text
+    assert "cupy-nvrtc 13.6.0, CUDA 12.4: sm_80–sm_90 no such type" in text
+    assert "x.jsonl: line 9: cut off" in text
+    assert "2026-01-01 12:00:00 UTC" in text
+    assert "Everything is as expected." in Page(pages(record())["index.html"]).text
+
+
+def test_index_lists_runs_that_disagree():
+    text = Page(pages(record(run="a"), record(outcome=rejected(), run="b"))["index.html"]).text
+    assert "1 cell came out differently" in text
+    assert "rejected in b, built in a" in text
+
+
+def test_tables_are_made_for_screen_readers():
+    page = Page(pages(record(), record(cell(target="sm_90")))["index.html"])
+    assert page.values("scope").count("colgroup") == 2
+    assert {"col", "colgroup", "row"} <= set(page.values("scope"))
+    assert page.tags.count("caption") == 2
+    assert "✓ built" in page.text
+
+
+@pytest.mark.parametrize("case", ["../../etc/passwd", "/abs", "a/..", "..", "x" * 500, "a b\n/c", "ä/ö", "C:\\x"])
+def test_page_names_stay_in_their_folder(case):
+    name = page_names([case])[case]
+    assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.html", name)
+    assert len(name) < 120
+
+
+def test_page_names_are_never_shared():
+    cases = ["a-b/c", "a/b-c", "A/b-c", "a/b c"]
+    assert len({name.lower() for name in page_names(cases).values()}) == len(cases)
+    assert page_names(["wmma/fragments"]) == {"wmma/fragments": "wmma-fragments.html"}
+
+
+def test_files_of_a_case_are_shown_and_no_others(tmp_path):
+    folder = tmp_path / "cases" / "wmma" / "fragments"
+    folder.mkdir(parents=True)
+    (folder / "case.toml").write_text('title = "<b>"')
+    (folder / "kernel.cu").write_text("int x;" + " " * 200_000)
+    (folder / "secret.txt").write_text("secret")
+    (tmp_path / "outside.py").write_text("outside")
+    (folder / "link.py").symlink_to(tmp_path / "outside.py")
+    page = pages(record(), cases=tmp_path / "cases")["cases/wmma-fragments.html"]
+    text = Page(page).text
+    assert 'title = "<b>"' in text
+    assert "int x;" in text
+    assert "… (cut)" in text
+    assert "secret" not in text
+    assert "outside" not in text
+    assert len(page) < 150_000
+    away = {**record(), "case": "../fragments"}
+    assert "Program" not in Page(next(iter(list(pages(away, cases=folder.parent / "x").values())[1:]))).text
+
+
+@pytest.mark.parametrize(
+    ("address", "safe"),
+    [
+        ("https://github.com/cupy/cupy/issues/1", True),
+        ("http://example.com", True),
+        ("javascript:alert(1)", False),
+        ("JaVaScRiPt:alert(1)", False),
+        ("data:text/html,x", False),
+        ("https:x", False),
+        ("https://a b", False),
+        ("https://a\n", False),
+        ('https://a"onclick=', False),
+        ("//example.com", False),
+        ("https://[", False),
+        ("", False),
+    ],
+)
+def test_only_web_addresses_become_links(address, safe):
+    assert safe_link(address) == (address if safe else "")
+
+
+def test_clean_text():
+    assert (
+        clean("\x1b[1;31mred\x1b[0m\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 a\tb\r\nc\rd\x9b31me") == "redlink a\tb\ncde"
+    )
+    assert clean("\x1b]never ends") == ""
+    assert one_line("a\n b\t c", 4) == "a b…"
+    assert sorted(["n=10", "n=9", "m", "n=9a"], key=natural_key) == ["m", "n=9", "n=9a", "n=10"]
