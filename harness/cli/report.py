@@ -44,7 +44,8 @@ def report(results: tuple[Path, ...], out: Path, cases: Path) -> int:
     summary = build_report(results, out, rejudge=rejudger(cases))
     for warning in summary.warnings:
         click.echo(f"cumatrix: {warning}", err=True)
-    click.echo(str(summary), err=True)
+    words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())
+    click.echo(f"{summary.cells} cells: {words}; {summary.not_as_expected} not as expected", err=True)
     click.echo(out / "index.html")
     return 0
 

@@ -82,7 +82,7 @@ class Zygote:
         ours, theirs = socket.socketpair()
         self.channel = ours
         self._buffer = bytearray()
-        self._log = open(self.folder / "zygote.log", "w+b")  # noqa: SIM115: closed with the zygote
+        self._log = open(self.folder / "zygote.log", "w+b")  # noqa: SIM115 - closed with the zygote
         home = self.folder / "home"
         home.mkdir()
         self.process = subprocess.Popen(

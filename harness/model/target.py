@@ -12,7 +12,7 @@ _PATTERN = re.compile(r"(sm|compute)_(\d{2,3})([af]?)")
 # is asked of that toolkit.
 _CAPABILITIES = tuple(
     "50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 90a 100 100a 100f 101 101a 101f "
-    "103 103a 103f 107 107a 107f 110 110a 110f 120 120a 120f 121 121a 121f".split()  # noqa: SIM905
+    "103 103a 103f 107 107a 107f 110 110a 110f 120 120a 120f 121 121a 121f".split()
 )
 
 

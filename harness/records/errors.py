@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from harness.errors import UsageError
 
-class RecordError(ValueError):
+
+class RecordError(UsageError):
     """A file of records or a plan that cannot be used; the message is one plain sentence."""
-
-    exit_code = 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from harness.errors import UsageError
 
-class ReportError(Exception):
+
+class ReportError(UsageError):
     """A report cannot be written where it was asked for; the message is one plain sentence."""
-
-    exit_code = 2
 
 
 class NothingToReport(ReportError):
