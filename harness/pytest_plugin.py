@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from harness.cases import load_case
 from harness.engine.lane import Lane, Workshop
 from harness.engine.session import Request, cells_of, record_of, workshop_for
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Cell, Status, Verdict
-from harness.records import Record, RecordWriter, make_plan
+from harness.records import Record, RecordError, RecordWriter, make_plan, plan_path, read_plans
 
 _ZYGOTES = 4
 _KEY = pytest.StashKey["_Session"]()
@@ -65,7 +66,6 @@ class _Session:
         self.config = config
         # The workers of one run are one run: xdist gives them all the same name of it.
         worker = getattr(config, "workerinput", None)
-        self.worker = worker["workerid"] if worker else None
         self.run = (worker["testrunuid"] if worker else uuid.uuid4().hex)[:12]
         self._workshop: Workshop | None = None
         self._lane: Lane | None = None
@@ -100,14 +100,15 @@ class _Session:
         return Path(named) if named else self.config.rootpath / "reports" / f"{self.workshop.environment.name}.jsonl"
 
     def begin(self, cells: list[Cell]) -> None:
-        """Open the file of records; the first process to know the plan writes it, the others add to its file."""
+        """Open the file of records: the first process of a run empties it and writes the plan, the others add to it."""
         if not cells or self.config.getoption("--collect-only"):
             return
-        first = self.worker in (None, "gw0")
-        plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name) if first else None
         self.out.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = RecordWriter(self.out, plan, truncate=self.worker is None)
-        self._writer.__enter__()
+        with FileLock(f"{self.out}.begin"):
+            first = not _has_begun(self.out, self.run)
+            plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name) if first else None
+            self._writer = RecordWriter(self.out, plan, truncate=first)
+            self._writer.__enter__()
 
     def perform(self, cell: Cell) -> Record:
         """Run one cell and write its record."""
@@ -127,13 +128,12 @@ class _Session:
             self._writer = None
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """With xdist the controller empties the file before any worker adds to it."""
-    config = session.config
-    if config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput"):
-        named = config.getoption("--cumatrix-out")
-        if named:
-            Path(named).unlink(missing_ok=True)
+def _has_begun(out: Path, run: str) -> bool:
+    """Whether another worker of the same run has opened the file."""
+    try:
+        return any(plan["run"] == run for plan in read_plans(plan_path(out)))
+    except (OSError, RecordError):
+        return False
 
 
 class CaseFile(pytest.File):

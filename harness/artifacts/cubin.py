@@ -17,7 +17,7 @@ _EM_CUDA = 190
 _ENTRY = 0x10  # STO_CUDA_ENTRY, in a symbol's st_other
 _FRAME_SIZE, _MIN_STACK_SIZE, _REGCOUNT = 0x11, 0x12, 0x2F
 _SIZED_VALUE = 4
-_SYSTEM_SHARED = 1024  # what the system reserves in each block from sm_90 on, counted in .nv.shared.* of newer ABIs
+_SYSTEM_SHARED = 1024  # what the system reserves in each block from sm_90 on, counted in .nv.shared.* of linked cubins
 
 
 def read_cubin(data: bytes, log: str = "") -> tuple[Target, tuple[KernelResources, ...]]:
@@ -36,7 +36,8 @@ def read_cubin(data: bytes, log: str = "") -> tuple[Target, tuple[KernelResource
         When it is no cubin.
     """
     try:
-        elf = ELFFile(io.BytesIO(data))
+        # CuPy takes the last byte of what NVRTC gives for a terminator and cuts it off.
+        elf = ELFFile(io.BytesIO(data + b"\0"))
         if elf.header["e_machine"] not in (_EM_CUDA, "EM_CUDA"):
             raise ValueError("not a cubin: an ELF file for another machine")
         return _target(elf), tuple(_kernels(elf, _spills(log)))
@@ -62,7 +63,7 @@ def _kernels(elf: ELFFile, spills: dict[str, int]) -> Iterator[KernelResources]:
         return
     raw, size = symbols.data(), symbols["sh_entsize"]
     values = _info(elf)
-    reserved = _SYSTEM_SHARED if elf.get_section_by_name(".nv.shared.reserved.0") is not None else 0
+    reserved = _SYSTEM_SHARED if _target(elf).cc >= 90 and elf.header["e_type"] == "ET_EXEC" else 0
     for index, symbol in enumerate(symbols.iter_symbols()):
         if symbol["st_info"]["type"] != "STT_FUNC" or not raw[index * size + 5] & _ENTRY:
             continue

@@ -41,7 +41,7 @@ def report(results: tuple[Path, ...], out: Path, cases: Path) -> int:
         from harness.report import build_report
     except ImportError as error:
         raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None
-    summary = build_report(results, out, rejudge=rejudger(cases))
+    summary = build_report(results, out, cases if cases.is_dir() else None, rejudge=rejudger(cases))
     for warning in summary.warnings:
         click.echo(f"cumatrix: {warning}", err=True)
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())

@@ -23,7 +23,7 @@ _PTX_LINE = re.compile(
     r"^(?:ptxas|nvlink)\s+(?P<file>\S.{0,400}?), line (?P<line>\d+);\s*(?P<severity>error|warning|fatal)\s*:\s*(?P<message>.+)$"
 )
 _BARE = re.compile(
-    r"^(?:(?P<tool>ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm)\s+)?"
+    r"^(?:(?P<tool>ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm)(?::\s*|\s+))?"
     r"(?P<severity>catastrophic error|fatal error|fatal|error|warning|remark)\s*(?P<code>#?[\w-]*\d[\w-]*)?\s*:\s*(?P<message>.+)$",
     re.IGNORECASE,
 )

@@ -116,7 +116,7 @@ class Bench:
         target, release = cell.target, self.toolchain.toolkit.release
         if str(target) not in hello["targets"]:
             return f"CUDA {release} knows no {target} (ptxas --help)"
-        if "architectures" in hello and target.cc not in hello["architectures"]:
+        if "architectures_of" in hello and target.cc not in hello["architectures"]:
             return f"{hello['architectures_of']} knows no compute capability {target.capability}"
         return None
 

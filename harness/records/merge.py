@@ -31,6 +31,10 @@ class Conflict:
     kept: Record
     dropped: tuple[Record, ...]
 
+    def __str__(self) -> str:
+        others = ", ".join(f"{record['status']} in run {record['run']}" for record in self.dropped)
+        return f"{self.cell}: {self.kept['status']} in run {self.kept['run']} counts; {others}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Merged:

@@ -48,6 +48,11 @@ class ReportSummary:
     conflicts: int
     warnings: tuple[str, ...]
 
+    def __str__(self) -> str:
+        parts = ", ".join(f"{count} {MARKS[key].word}" for key, count in self.totals.items())
+        conflicts = f"; {self.conflicts} came out differently in different runs" if self.conflicts else ""
+        return f"{self.cells} cells: {parts}{conflicts}"
+
 
 def build_report(
     paths: Sequence[Path],

@@ -28,6 +28,7 @@ def test_later_run_wins_whatever_the_order_of_files(flipped):
     assert merged.records == (new,)
     (conflict,) = merged.conflicts
     assert (conflict.cell, conflict.kept, conflict.dropped) == (cell().id, new, (old,))
+    assert str(conflict) == f"{cell().id}: rejected in run new counts; built in run old"
 
 
 def test_start_is_compared_as_time_and_not_as_text():

@@ -37,6 +37,7 @@ def test_writes_everything_and_sums_up(results, tmp_path):
     assert names(out) == FILES
     assert (summary.out, summary.cells, summary.not_as_expected, summary.missing) == (out, 3, 2, 1)
     assert summary.totals == {"built": 1, "fail": 1, "missing": 1}
+    assert str(summary) == "3 cells: 1 built, 1 not as expected, 1 missing"
     assert names(out.parent) == ["html"]
     assert out.stat().st_mode & 0o777 == 0o777 & ~_umask()
 
