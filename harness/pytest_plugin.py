@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from harness.cases import load_case
 from harness.engine.lane import Lane, Workshop
 from harness.engine.session import Request, cells_of, record_of, workshop_for
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Cell, Status, Verdict
-from harness.records import Record, RecordError, RecordWriter, make_plan, plan_path, read_plans
+from harness.records import Record, RecordWriter, make_plan
 
 _ZYGOTES = 4
 _KEY = pytest.StashKey["_Session"]()
@@ -100,15 +99,12 @@ class _Session:
         return Path(named) if named else self.config.rootpath / "reports" / f"{self.workshop.environment.name}.jsonl"
 
     def begin(self, cells: list[Cell]) -> None:
-        """Open the file of records: the first process of a run empties it and writes the plan, the others add to it."""
+        """Open the file of records, which the workers of one run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{self.out}.begin"):
-            first = not _has_begun(self.out, self.run)
-            plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name) if first else None
-            self._writer = RecordWriter(self.out, plan, truncate=first)
-            self._writer.__enter__()
+        plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name)
+        self._writer = RecordWriter(self.out, plan)
+        self._writer.__enter__()
 
     def perform(self, cell: Cell) -> Record:
         """Run one cell and write its record."""
@@ -126,14 +122,6 @@ class _Session:
         if self._writer:
             self._writer.__exit__(None, None, None)
             self._writer = None
-
-
-def _has_begun(out: Path, run: str) -> bool:
-    """Whether another worker of the same run has opened the file."""
-    try:
-        return any(plan["run"] == run for plan in read_plans(plan_path(out)))
-    except (OSError, RecordError):
-        return False
 
 
 class CaseFile(pytest.File):

@@ -59,7 +59,7 @@ class Bench:
             if found is None:
                 return _problem(
                     Status.UNAVAILABLE,
-                    f"{info.name} needs {info.distributions[0]}, which {self.environment.name} has not",
+                    f"{info.name} needs {info.distributions[0]}, which is not installed in {self.environment.name}",
                 )
             replaced = self.environment.version_of(*info.excludes)
             if replaced:

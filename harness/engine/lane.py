@@ -182,9 +182,12 @@ class Lane:
     def close(self) -> None:
         """End every zygote, and with it whatever it runs."""
         self.closed = True
-        for zygote in list(self._zygotes.values()):
+        while self._zygotes:
+            try:
+                zygote = self._zygotes.popitem()[1]
+            except KeyError:
+                return  # the lane's own thread and the one that interrupts it may both be here
             zygote.close()
-        self._zygotes.clear()
 
     def _zygote(self, bench: Bench) -> Zygote:
         zygote = self._zygotes.get(bench.toolchain)

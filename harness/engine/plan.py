@@ -90,6 +90,8 @@ class _Expression:
 
     def __init__(self, text: str) -> None:
         self.tokens = re.findall(r"\(|\)|[^\s()]+", text)
+        if len(self.tokens) > 200:
+            raise UsageError(f"cannot read -k: it may have 200 words and parentheses, this one has {len(self.tokens)}")
         self.place = 0
         self.test = self._either()
         if self.place != len(self.tokens):

@@ -121,6 +121,10 @@ class Zygote:
 
     def close(self) -> None:
         """End the zygote and everything below it, and remove its folder."""
+        try:
+            self.channel.shutdown(socket.SHUT_RDWR)  # wakes a lane that waits for an answer
+        except OSError:
+            pass  # the zygote has gone already
         self.channel.close()
         try:
             self.process.wait(2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -9,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock
 
 from harness.records.atomic import replace_files
 from harness.records.errors import RecordError
@@ -41,36 +41,32 @@ class Results:
 
 
 class RecordWriter:
-    """Appends records to a file that other processes may append to as well.
+    """Appends records to a file that other processes of the same run may append to as well.
+
+    The first process of a run to open the file empties it and writes the plan beside it; the others, which have the
+    same plan, add to it.
 
     Parameters
     ----------
     path : Path
         The ``.jsonl`` file.
-    plan : Mapping or None
-        What the run set out to do (`harness.records.plan.make_plan`); written beside the file. None leaves the
-        plan to whoever opened the file first.
-    truncate : bool
-        False keeps what the file holds: for the other processes of the same run, and for going on with
-        one that was interrupted.
+    plan : Mapping
+        What the run set out to do (`harness.records.plan.make_plan`).
     """
 
-    def __init__(self, path: Path, plan: Mapping[str, Any] | None, *, truncate: bool = True) -> None:
+    def __init__(self, path: Path, plan: Mapping[str, Any]) -> None:
         self.path = Path(path)
         self.plan = plan
-        self.truncate = truncate
-        self._lock = FileLock(f"{self.path}.lock")
         self._file = -1
 
     def __enter__(self) -> RecordWriter:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._lock:
-            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-            if self.truncate:
+        self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        with self._locked():
+            if not self._has_begun():
                 os.ftruncate(self._file, 0)
-            # After the truncation: killed here, the run shows as one whose cells never arrived, and
-            # not as one that has the records of an earlier run.
-            if self.plan is not None:
+                # After the truncation: killed here, the run shows as one whose cells never arrived, and
+                # not as one that has the records of an earlier run.
                 replace_files({plan_path(self.path): plans_json([dict(self.plan)])})
         return self
 
@@ -83,11 +79,25 @@ class RecordWriter:
         # A lone surrogate (a byte of a log that was not UTF-8) cannot be encoded; JSON's escape can.
         text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         line = text.encode("utf-8", "backslashreplace") + b"\n"
-        with self._lock:
+        with self._locked():
             end = self._mend_end()
             if os.write(self._file, line) != len(line):
                 os.ftruncate(self._file, end)
                 raise OSError(f"{self.path}: the disk took only a part of a record, which was removed again")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _has_begun(self) -> bool:
+        try:
+            return any(plan["run"] == self.plan["run"] for plan in read_plans(plan_path(self.path)))
+        except (OSError, RecordError):
+            return False
 
     def _mend_end(self) -> int:
         """Remove the half line of a writer that was killed: we hold the lock, nobody will finish it."""

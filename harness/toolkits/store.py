@@ -87,7 +87,7 @@ class ToolkitStore:
         try:
             manifest = json.loads((home / _MANIFEST).read_text("utf-8"))
             return Toolkit(release=manifest["release"], home=home.resolve(), packages=manifest["packages"])
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def install(self, release: Release, *, force: bool = False) -> Toolkit:

@@ -40,7 +40,8 @@ def run_child(backend: Backend, setup: Setup, request: dict[str, Any], output: i
 def _isolate(request: dict[str, Any], output: int) -> None:
     os.setsid()
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(output, 1)

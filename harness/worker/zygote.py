@@ -30,7 +30,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def serve(name: str, control: int) -> None:
     """Prepare a backend and serve jobs until the other side goes away."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Whoever started this process may be killed: then nobody is left to end what the cell has started.
+    signal.signal(signal.SIGTERM, _leave)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the scheduler's to handle
     channel = socket.socket(fileno=control)
@@ -46,6 +48,11 @@ def serve(name: str, control: int) -> None:
         return
     for line in lines:
         _send(channel, _run(backend, setup, json.loads(line), channel))
+
+
+def _leave(number: int, frame: object) -> None:
+    _end_descendants()
+    os._exit(0)
 
 
 def _prepare(name: str, setup: Setup) -> tuple[Backend | None, dict[str, Any]]:
@@ -90,7 +97,7 @@ def _run(backend: Backend, setup: Setup, request: dict[str, Any], channel: socke
         _kill_group(child)
     _, status = os.waitpid(child, 0)
     seconds = time.monotonic() - started
-    leftovers = _end_descendants(child)
+    leftovers = _end_descendants()
     os.close(reader)
     return {
         "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
@@ -122,9 +129,7 @@ def _watch(child: int, reader: int, channel: socket.socket, deadline: float, kee
             for fd, event in poll.poll(left * 1000):
                 if fd == channel.fileno():
                     # The scheduler is gone: nobody will ask for this cell again.
-                    _kill_group(child)
-                    _end_descendants(child)
-                    os._exit(0)
+                    _leave(signal.SIGTERM, None)
                 done = done or fd == ended
                 if fd == reader:
                     if event & select.POLLHUP and not event & select.POLLIN:
@@ -164,10 +169,9 @@ def _kill_group(child: int) -> None:
             pass  # it ended by itself, or has not become the leader of its group yet
 
 
-def _end_descendants(child: int) -> int:
+def _end_descendants() -> int:
     """Kill everything that the cell left; orphans come to this process, so it ends when there are no children."""
     count = 0
-    _kill_group(child)
     while True:
         found = _children()
         if not found:

@@ -66,10 +66,10 @@ def test_plan_lists_every_cell_before_the_first_is_done(tmp_path):
 
 def test_opening_truncates_and_joining_does_not(tmp_path):
     path = write(tmp_path / "r.jsonl", record())
-    with RecordWriter(path, None, truncate=False) as writer:
+    with RecordWriter(path, plan()) as writer:
         writer.append(record(cell(target="sm_90")))
     assert len(read_records([path]).records) == 2
-    write(path, record())
+    write(path, record(), of=plan(run="run-2"))
     assert len(read_records([path]).records) == 1
 
 
@@ -87,7 +87,7 @@ def test_bytes_that_are_not_text_become_replacement_characters(tmp_path):
 
 
 def _append_many(path, name, count):
-    with RecordWriter(path, None, truncate=False) as writer:
+    with RecordWriter(path, plan()) as writer:
         for number in range(count):
             writer.append(record(outcome=rejected(log=f"{name}-{number} " + "x" * 9000)))
 
@@ -105,7 +105,7 @@ def test_several_processes_append_whole_lines(tmp_path):
 
 
 def _append_and_die(path):
-    with RecordWriter(path, None, truncate=False) as writer:
+    with RecordWriter(path, plan()) as writer:
         writer.append(record())
         os.write(writer._file, b'{"schema": 1, "cell": "ha')
         os.kill(os.getpid(), signal.SIGKILL)
@@ -121,7 +121,7 @@ def test_killed_run_keeps_what_it_had_and_says_what_it_lost(tmp_path):
     assert results.warnings == (f"{path}: line 2: cut off, as by a run that was killed; the record was dropped",)
 
     # Whoever goes on with the file does not glue a record to the half line.
-    with RecordWriter(path, None, truncate=False) as writer:
+    with RecordWriter(path, plan()) as writer:
         writer.append(record(cell(target="sm_90")))
     results = read_records([path])
     assert [item["target"] for item in results.records] == ["sm_80", "sm_90"]
