@@ -1,4 +1,7 @@
-"""Errors that a user can mend: one plain sentence, and the exit code that contract-minded callers rely on."""
+"""Errors that a user can mend: one plain sentence, and the exit code that callers rely on."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class CumatrixError(Exception):
@@ -27,3 +30,12 @@ class PartUnavailable(CumatrixError):
     """A part that was asked for cannot be used here."""
 
     exit_code = 4
+
+
+def perhaps(word: str, known: Iterable[str]) -> str:
+    """``; perhaps you meant "status"``, or the list of what is known where nothing is close."""
+    known = list(known)
+    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    if close:
+        return f'; perhaps you meant "{close[0]}"'
+    return f"; known are {', '.join(known)}" if known else ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from harness.cases.positions import Positions
 from harness.errors import UsageError
@@ -74,15 +73,6 @@ class Report:
             found[MAX_PROBLEMS:] = [Problem(file=self.file, line=0, key="", message=message)]
         if found:
             raise CaseError(found)
-
-
-def perhaps(word: str, known: Iterable[str]) -> str:
-    """``; perhaps you meant "status"``, or the list of what is known where nothing is close."""
-    known = list(known)
-    close = get_close_matches(word, known, n=1, cutoff=0.6)
-    if close:
-        return f'; perhaps you meant "{close[0]}"'
-    return f"; known are {', '.join(known)}" if known else ""
 
 
 def shown(value: object, limit: int = 60) -> str:

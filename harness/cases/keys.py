@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cases.errors import perhaps, shown
+from harness.cases.errors import shown
+from harness.errors import perhaps
 from harness.model.words import Stage, Status
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"

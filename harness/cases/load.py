@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cases.errors import CaseError, Problem, Report, perhaps, shown
+from harness.cases.errors import CaseError, Problem, Report, shown
 from harness.cases.keys import CASE, EXPECT, NAME, OPTIONS, SOURCE, UNSUPPORTED, Key, wrong_value
 from harness.cases.parameters import read_parameters
 from harness.cases.sources import read_entries, read_sources
+from harness.errors import perhaps
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.condition import Condition, ConditionError
 from harness.model.words import Stage, Status

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from harness.cases.errors import CaseError, Problem, perhaps
+from harness.cases.errors import CaseError, Problem
 from harness.cases.load import FILE_NAME, load_case
+from harness.errors import perhaps
 from harness.model.case import Case
 
 

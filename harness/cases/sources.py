@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from harness.cases.errors import Report, perhaps, shown
+from harness.cases.errors import Report, shown
 from harness.cases.keys import IDENTIFIER, SOURCE
+from harness.errors import perhaps
 
 SIGNATURE = r"^[A-Za-z_][A-Za-z0-9_.]*\(.*\)$"
 _SIGNATURES = '{ scale = "void(float32[:])" }, each kernel with its Numba signature'

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
+from harness.engine.session import Request
 from harness.engine.zygote import Limits
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -61,14 +61,17 @@ def axes(command: Callable) -> Callable:
     return command
 
 
-def limits(timeout: float, memory: int) -> Limits:
-    """Limits from the options."""
-    return Limits(seconds=timeout, memory=memory)
-
-
-def existing(path: str) -> Path:
-    """A path that must be there."""
-    found = Path(path)
-    if not found.exists():
-        raise click.BadParameter(f"{path} does not exist")
-    return found
+def request_of(options: Mapping[str, Any], **more: Any) -> Request:
+    """The request that the shared options make, with a command's own fields."""
+    return Request(
+        backends=options["backends"],
+        toolkits=options["toolkits"],
+        targets=options["targets"],
+        expression=options["expression"],
+        python=options["python"],
+        environment=options["environment"],
+        require=tuple(options["require"]),
+        cache=not options["no_cache"],
+        limits=Limits(seconds=options["timeout"], memory=options["memory"]),
+        **more,
+    )

@@ -10,7 +10,7 @@ from harness.model import Case, Cell, Outcome, Status, Target, Toolchain, Toolki
 from harness.model.judge import expectation_of, judge
 from harness.model.outcome import Diagnostic
 from harness.model.words import Stage
-from harness.records import Record
+from harness.records import Record, expected_json
 
 
 def rejudger(root: Path) -> Callable[[Record], Record]:
@@ -38,14 +38,6 @@ def rejudger(root: Path) -> Callable[[Record], Record]:
             stage=Stage(record["stage"]) if record["stage"] else None,
             diagnostics=tuple(Diagnostic(**item) for item in record["diagnostics"]),
         )
-        wanted = {
-            "status": expected.status,
-            "stage": expected.stage,
-            "diagnostic": expected.diagnostic,
-            "xfail": expected.xfail,
-            "reason": expected.reason,
-            "link": expected.link,
-        }
-        return {**record, "expected": wanted, "verdict": judge(expected, outcome), "title": case.title}
+        return {**record, "expected": expected_json(expected), "verdict": judge(expected, outcome), "title": case.title}
 
     return rejudge

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from harness.cli.axes import axes, limits
+from harness.cli.axes import axes, request_of
 from harness.cli.perform import perform
-from harness.engine.session import ORDERS, Request, cells_of, workshop_for
+from harness.engine.session import ORDERS, cells_of, workshop_for
 
 
 @click.command()
@@ -44,20 +44,7 @@ def run(
     cumatrix run wmma -b nvrtc -t 11.8,12.4..13.0 -a sm_70..sm_90
     cumatrix run -k "tf32 and not jitify" --json | jq .status
     """
-    request = Request(
-        cases=cases,
-        selection=selection,
-        backends=options["backends"],
-        toolkits=options["toolkits"],
-        targets=options["targets"],
-        expression=options["expression"],
-        python=options["python"],
-        environment=options["environment"],
-        require=tuple(options["require"]),
-        cache=not options["no_cache"],
-        limits=limits(options["timeout"], options["memory"]),
-        order=order,
-    )
+    request = request_of(options, cases=cases, selection=selection, order=order)
     workshop = workshop_for(request)
     cells = cells_of(request, workshop.environment)
     if out is None and not as_json:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from harness.cli.axes import axes, limits
+from harness.cli.axes import axes, request_of
 from harness.cli.perform import perform
-from harness.engine.session import Request, cells_of, workshop_for
+from harness.engine.session import cells_of, workshop_for
 from harness.errors import UsageError
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
@@ -56,18 +56,7 @@ def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: st
     cumatrix try kernel.cu -I include -D N=4 --std c++17 --option=-default-device
     """
     case = _case(file, define, std, extra, signature)
-    request = Request(
-        backends=options["backends"],
-        toolkits=options["toolkits"],
-        targets=options["targets"],
-        expression=options["expression"],
-        python=options["python"],
-        environment=options["environment"],
-        require=tuple(options["require"]),
-        cache=not options["no_cache"],
-        limits=limits(options["timeout"], options["memory"]),
-        include=tuple(folder.resolve() for folder in include),
-    )
+    request = request_of(options, include=tuple(folder.resolve() for folder in include))
     workshop = workshop_for(request)
     cells = cells_of(request, workshop.environment, [case])
     return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, table=True)

@@ -28,7 +28,9 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 # NumbaError classes and other exceptions of Python: `LoweringError: Failed in cuda mode pipeline …`
-_PYTHON = re.compile(r"^(?P<name>(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)): ?(?P<message>.*)$")
+_PYTHON = re.compile(
+    r"^(?P<name>(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)): ?(?P<message>.*)$"
+)
 
 
 def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:

@@ -11,6 +11,7 @@ from harness.backends import BACKENDS
 from harness.engine.environment import Environment
 from harness.engine.key import Key
 from harness.engine.zygote import Zygote
+from harness.errors import PartUnavailable
 from harness.model import Cell, Outcome, Status, Toolchain
 from harness.toolkits import Toolkit, ToolkitStore
 
@@ -74,6 +75,10 @@ class Bench:
                 return _problem(
                     Status.UNAVAILABLE, f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
                 )
+            try:
+                _ = toolkit.fingerprint
+            except PartUnavailable as error:
+                return _problem(Status.UNAVAILABLE, str(error))
         return None
 
     @cached_property

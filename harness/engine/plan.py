@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 
 from harness.backends import BACKENDS, BackendInfo
 from harness.engine.environment import Environment
-from harness.errors import UsageError
+from harness.errors import UsageError, perhaps
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 
 
@@ -27,9 +26,7 @@ def choose_backends(names: str | None, environment: Environment) -> list[Backend
     chosen = {}
     for name in filter(None, (item.strip() for item in names.split(","))):
         if name not in BACKENDS:
-            close = get_close_matches(name, BACKENDS, n=1)
-            hint = f"; perhaps you meant {close[0]}" if close else ""
-            raise UsageError(f"unknown backend {name!r}{hint}; known are {', '.join(BACKENDS)}")
+            raise UsageError(f"unknown backend {name!r}{perhaps(name, BACKENDS)}")
         chosen[name] = BACKENDS[name]
     if not chosen:
         raise UsageError(f"no backend is named; known are {', '.join(BACKENDS)}")

@@ -12,11 +12,12 @@ import operator
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
+
+from harness.errors import perhaps
 
 __all__ = ["NAMES", "Condition", "ConditionError", "Version"]
 
@@ -177,7 +178,7 @@ class _Reader:
             return versions
         known = self.parameters.get(name)
         if known is not None and symbol in ("==", "!=") and value not in known:
-            raise ConditionError(f"{name} is never {value!r}{_perhaps(str(value), map(str, known))}")
+            raise ConditionError(f"{name} is never {value!r}{perhaps(str(value), map(str, known))}")
         if kind is str and not isinstance(value, str):
             raise ConditionError(f'{name} is a text: compare it with "{value}"')
         if kind is str and known is None and symbol not in ("==", "!="):
@@ -207,10 +208,4 @@ class _Reader:
             return bool if all(isinstance(value, bool) for value in self.parameters[name]) else object
         if name in NAMES:
             return NAMES[name]
-        raise ConditionError(f"unknown name {name!r}{_perhaps(name, [*NAMES, *self.parameters])}")
-
-
-def _perhaps(word: str, known: Collection[str] | Any) -> str:
-    known = list(known)
-    close = get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"; perhaps you meant {close[0]!r}" if close else f"; known are {', '.join(sorted(known))}"
+        raise ConditionError(f"unknown name {name!r}{perhaps(name, [*NAMES, *self.parameters])}")

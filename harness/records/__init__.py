@@ -3,7 +3,7 @@
 from harness.records.errors import RecordError
 from harness.records.merge import Conflict, Merged, facts, merge, write_merged
 from harness.records.plan import make_plan, plan_path, read_plans, this_machine
-from harness.records.record import SCHEMA, Record, make_record
+from harness.records.record import SCHEMA, Record, expected_json, make_record
 from harness.records.store import RecordWriter, Results, read_records
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "RecordError",
     "RecordWriter",
     "Results",
+    "expected_json",
     "facts",
     "make_plan",
     "make_record",

@@ -76,14 +76,7 @@ def make_record(
         "stage": outcome.stage,
         "stages": facts["stages"],
         "verdict": verdict,
-        "expected": {
-            "status": expected.status,
-            "stage": expected.stage,
-            "diagnostic": expected.diagnostic,
-            "xfail": expected.xfail,
-            "reason": expected.reason,
-            "link": expected.link,
-        },
+        "expected": expected_json(expected),
         "reason": outcome.reason,
         "diagnostics": facts["diagnostics"],
         "artifact": facts["artifact"],
@@ -101,3 +94,15 @@ def make_record(
     # Through JSON and back: no tuple, enum or number that a reader of the file would see differently.
     plain: Record = json.loads(json.dumps(record, allow_nan=False))
     return plain
+
+
+def expected_json(expected: Expectation) -> dict[str, Any]:
+    """What a record says of the expectation that applied."""
+    return {
+        "status": expected.status,
+        "stage": expected.stage,
+        "diagnostic": expected.diagnostic,
+        "xfail": expected.xfail,
+        "reason": expected.reason,
+        "link": expected.link,
+    }

@@ -5,25 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-# ECMA-48: CSI and OSC sequences (colours, cursor, titles, hyperlinks), then the two-character ones.
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]", re.S
-)
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-# Marks that change the direction of what follows: a log must read as it is.
-_DIRECTIONS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+from harness.diagnostics.text import clean, one_line
 
-
-def clean(text: str) -> str:
-    """Remove terminal escapes and control characters but newline and tab; show marks of direction as U+FFFD."""
-    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    return _DIRECTIONS.sub("\ufffd", _CONTROLS.sub("", text))
-
-
-def one_line(text: str, limit: int = 300) -> str:
-    """First `limit` characters of the cleaned text, on one line."""
-    text = " ".join(clean(text).split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+__all__ = ["clean", "natural_key", "one_line", "safe_link"]
 
 
 def safe_link(address: str) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 
-from harness.errors import UsageError
+from harness.errors import UsageError, perhaps
 from harness.model import ToolkitRef
 from harness.model.condition import Version
 
@@ -82,9 +81,7 @@ def parse_toolkits(text: str) -> list[ToolkitRef]:
 def _known(name: str) -> str:
     if name in RELEASES:
         return name
-    close = get_close_matches(name, RELEASES, n=1)
-    hint = f"; perhaps you meant {close[0]}" if close else ""
-    raise UsageError(f"unknown CUDA release {name!r}{hint}; known are {', '.join(RELEASES)}")
+    raise UsageError(f"unknown CUDA release {name!r}{perhaps(name, RELEASES)}")
 
 
 def _number(text: str) -> Version:

@@ -147,7 +147,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
         (
             "[[expect]]\nstatus = 'built'\nwhen = 'backnd == \"nvrtc\"'",
             "expect.when",
-            "perhaps you meant 'backend'",
+            'perhaps you meant "backend"',
         ),
         ("[[expect]]\nstatus = 'built'\nwhen = 'cc >= 8.0'", "expect.when", "compare it with a text"),
         ("[[expect]]\nstatus = 'built'\nwhen = 'cc >='", "expect.when", "cannot read the condition"),

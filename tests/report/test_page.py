@@ -244,7 +244,8 @@ def test_only_web_addresses_become_links(address, safe):
 
 def test_clean_text():
     assert (
-        clean("\x1b[1;31mred\x1b[0m\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 a\tb\r\nc\rd\x9b31me") == "redlink a\tb\ncde"
+        clean("\x1b[1;31mred\x1b[0m\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 a\tb\r\nc\rd\x9b31me")
+        == "redlink a\tb\nc\ufffdd\ufffd31me"
     )
     assert clean("\x1b]never ends") == ""
     assert one_line("a\n b\t c", 4) == "a b…"
