@@ -147,8 +147,10 @@ class CellItem(pytest.Item):
         super().__init__(**keywords)
         self.cell = cell
         self.add_marker("cumatrix")
+        self.extra_keyword_matches.add(cell.id)  # so that -k takes a case's name with its topic
         # Cells of one toolchain share a worker process: pytest -n auto --dist loadgroup keeps them together.
-        self.add_marker(pytest.mark.xdist_group(cell.toolchain.name))
+        if self.config.pluginmanager.hasplugin("xdist"):
+            self.add_marker(pytest.mark.xdist_group(cell.toolchain.name))
 
     def runtest(self) -> None:
         record = self.config.stash[_KEY].perform(self.cell)

@@ -42,7 +42,9 @@ class Bench:
     def of(cls, toolchain: Toolchain, environment: Environment, store: ToolkitStore, tools: Path) -> Bench:
         """The bench of a toolchain, from what is installed."""
         ref = toolchain.toolkit
-        return cls(toolchain, environment, store.find(ref.release), store.find(ref.headers), tools)
+        toolkit = store.find(ref.release)
+        headers = toolkit if ref.headers == ref.release else store.find(ref.headers)
+        return cls(toolchain, environment, toolkit, headers, tools)
 
     @cached_property
     def problem(self) -> Outcome | None:

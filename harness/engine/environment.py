@@ -122,4 +122,4 @@ def _requirement(text: str) -> Requirement:
     try:
         return Requirement(text)
     except InvalidRequirement as error:
-        raise UsageError(f"{text!r} is not a requirement such as numba==0.59.1: {error}") from None
+        raise UsageError(f"{text!r} is not a requirement such as numba==0.59.1: {str(error).splitlines()[0]}") from None

@@ -58,6 +58,8 @@ class Workshop:
         self.tools = data_folder() / "tools"
         self._benches: dict[Toolchain, Bench] = {}
         self._hellos: dict[str, dict[str, Any]] = {}
+        self._jobs: dict[str, dict[str, Any]] = {}
+        self._keys: dict[str, str] = {}
         self._digests: dict[tuple[Path, tuple[Path, ...]], str] = {}
 
     def bench(self, toolchain: Toolchain) -> Bench:
@@ -80,8 +82,13 @@ class Workshop:
         if self.cache and "status" not in hello:
             self.cache.keep_fact(Key("hello").add("bench", bench.key).hex(), hello)
 
-    def job(self, cell: Cell, bench: Bench, scratch: str) -> dict[str, Any]:
-        """Fields of `harness.backends.api.Job` for a cell."""
+    def job(self, cell: Cell, bench: Bench) -> dict[str, Any]:
+        """Fields of `harness.backends.api.Job` for a cell, but for its scratch folder."""
+        if cell.id not in self._jobs:
+            self._jobs[cell.id] = self._job(cell, bench)
+        return self._jobs[cell.id]
+
+    def _job(self, cell: Cell, bench: Bench) -> dict[str, Any]:
         language = BACKENDS[cell.toolchain.backend].language
         source = cell.case.sources[language]
         include = [*bench.include, *self.include]
@@ -95,12 +102,16 @@ class Workshop:
             "target": str(cell.target),
             "options": options_for(cell),
             "include": [str(folder) for folder in include],
-            "scratch": scratch,
         }
 
     def key(self, cell: Cell, bench: Bench) -> str:
         """Content key of a cell."""
-        job = self.job(cell, bench, "")
+        if cell.id not in self._keys:
+            self._keys[cell.id] = self._key(cell, bench)
+        return self._keys[cell.id]
+
+    def _key(self, cell: Cell, bench: Bench) -> str:
+        job = dict(self.job(cell, bench))
         source = Path(job.pop("source"))
         folders = tuple(Path(folder) for folder in job["include"] if Path(folder) not in bench.include)
         if (source, folders) not in self._digests:
@@ -202,7 +213,7 @@ class Lane:
 
     def _compile(self, cell: Cell, bench: Bench, zygote: Zygote) -> Outcome:
         scratch = Path(tempfile.mkdtemp(prefix="cell-", dir=zygote.folder)).resolve()
-        job = self.workshop.job(cell, bench, str(scratch))
+        job = {**self.workshop.job(cell, bench), "scratch": str(scratch)}
         try:
             ended = zygote.run(job, self.workshop.limits)
             assert bench.toolkit is not None
