@@ -50,7 +50,8 @@ def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
 def _read(log: str, source: str) -> Iterator[Diagnostic]:
     lines = log.splitlines()
     for number, line in enumerate(lines):
-        line = line.rstrip()[:4000]
+        # cuda.core puts its own words before the first line of the linker's log.
+        line = line.rstrip()[:4000].removeprefix("nvJitLink error log: ")
         if match := _PLACED.match(line) or _PTX_LINE.match(line) or _BARE.match(line):
             groups = match.groupdict()
             severity = groups["severity"].lower()

@@ -1,0 +1,86 @@
+"""One cell straight through a worker process: what a backend says, before the engine judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import make_case, make_cell
+from environments import python_with
+
+from harness.engine.settle import settle
+from harness.engine.zygote import Limits, Zygote
+from harness.toolkits import Toolkit
+from harness.toolkits.store import data_folder
+
+
+class Workers:
+    """Worker processes by what they have loaded; the newest few are kept."""
+
+    def __init__(self) -> None:
+        self.running: dict[tuple[str, str, str], Zygote] = {}
+
+    def get(self, requirement: str, backend: str, toolkit: Toolkit) -> Zygote:
+        key = (requirement, backend, toolkit.release)
+        if key not in self.running:
+            while len(self.running) >= 3:
+                self.running.pop(next(iter(self.running))).close()
+            setup = {
+                "home": str(toolkit.home),
+                "release": toolkit.release,
+                "headers": toolkit.release,
+                "include": [str(folder) for folder in toolkit.include],
+                "tools": str(data_folder() / "tools"),
+            }
+            self.running[key] = Zygote(python_with(requirement), backend, setup)
+        return self.running[key]
+
+    def close(self) -> None:
+        for zygote in self.running.values():
+            zygote.close()
+
+
+@pytest.fixture(scope="session")
+def workers() -> Iterator[Workers]:
+    (data_folder() / "tools").mkdir(parents=True, exist_ok=True)
+    made = Workers()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run_cell(workers: Workers, toolkit: Callable[[str], Toolkit], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Run a program; a package that cannot be installed is an error, not a skip."""
+
+    def run(
+        requirement: str, backend: str, release: str, source: str, target: str,
+        entries: Mapping[str, str], options: Mapping[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        installed = toolkit(release)
+        zygote = workers.get(requirement, backend, installed)
+        if not zygote.ready:
+            return dict(zygote.hello)
+        path = tmp_path / ("kernel.py" if backend.startswith("numba") else "kernel.cu")
+        path.write_text(source)
+        number = len(list(tmp_path.glob("cell-*")))
+        scratch = tmp_path / f"cell-{number:02}"
+        scratch.mkdir()
+        job = {
+            "cell": "made by hand",
+            "source": str(path),
+            "entries": dict(entries),
+            "definitions": {},
+            "target": target,
+            "options": {"arch": "implicit", **options},
+            "include": [str(folder) for folder in installed.include],
+            "scratch": str(scratch),
+        }
+        ended = zygote.run(job, Limits(seconds=120))
+        cell = make_cell(make_case(path), backend, release, target)
+        outcome = settle(cell, ended, scratch, installed.home, data_folder() / "tools", entries).to_json()
+        observed = {**zygote.hello["observed"], **outcome["observed"]}
+        return {**outcome, "observed": observed, "stages": list(outcome["stages"]), "notes": list(outcome["notes"])}
+
+    return run

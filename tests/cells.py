@@ -1,0 +1,145 @@
+"""Cells made by hand, and running them through the real engine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.engine.environment import Environment, look
+from harness.engine.lane import Lane, Workshop
+from harness.engine.run import run_cells
+from harness.engine.session import record_of
+from harness.engine.zygote import Limits
+from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
+from harness.model.condition import Condition
+from harness.toolkits import ToolkitStore
+
+LANGUAGES = {"nvrtc": "cuda", "cupy-nvrtc": "cuda", "cupy-jitify": "cuda", "numba": "python", "numba-cuda": "python"}
+DISTRIBUTIONS = {
+    "nvrtc": (),
+    "cupy-nvrtc": ("cupy-cuda12x", "cupy-cuda13x"),
+    "cupy-jitify": ("cupy-cuda12x", "cupy-cuda13x"),
+    "numba": ("numba",),
+    "numba-cuda": ("numba-cuda",),
+}
+
+
+def make_case(
+    source: Path,
+    name: str = "",
+    *,
+    entries: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    definitions: Mapping[str, Any] | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> Case:
+    """A case of one program."""
+    language = "python" if source.suffix == ".py" else "cuda"
+    return Case(
+        name=name or f"made/{source.parent.name}",
+        path=source,
+        title=name or source.parent.name,
+        sources={language: source},
+        entries={language: dict(entries)} if entries else {},
+        variants=(Variant(labels={}, definitions=dict(definitions or {})),),
+        options=(OptionRule(when=Condition.always(), values=dict(options or {})),),
+        expectations=tuple(expectations),
+    )
+
+
+def make_cell(
+    case: Case, backend: str = "nvrtc", release: str = "12.4", target: str = "sm_80", *,
+    environment: Environment | None = None, headers: str = "",
+) -> Cell:  # fmt: skip
+    """A cell of a case's only variant."""
+    found = environment.version_of(*DISTRIBUTIONS[backend]) if environment else None
+    toolchain = Toolchain(
+        backend=backend,
+        library=found[1] if found else "",
+        toolkit=ToolkitRef(release=release, headers=headers or release),
+        environment=environment.name if environment else "local",
+        packages=environment.packages if environment else {},
+    )
+    return Cell(case=case, variant=case.variants[0], toolchain=toolchain, target=Target.parse(target))
+
+
+class Place:
+    """One environment: its workshop, and a lane that keeps its workers between the tests of a module."""
+
+    def __init__(self, python: str | None, store: ToolkitStore, *, seconds: float = 120.0) -> None:
+        self.environment = look(python)
+        self.store = store
+        self.workshop = Workshop(self.environment, store, None, Limits(seconds=seconds))
+        self.lane = Lane(self.workshop, keep=3)
+
+    def cell(self, case: Case, backend: str, release: str, target: str) -> Cell:
+        """A cell of this environment."""
+        return make_cell(case, backend, release, target, environment=self.environment)
+
+    def run(
+        self, backend: str, release: str, source: str | Path, target: str, *,
+        entries: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
+    ) -> Outcome:  # fmt: skip
+        """Outcome of a program, given as text or as a file."""
+        folder = Path(tempfile.mkdtemp(prefix="cumatrix-test-"))
+        try:
+            if isinstance(source, str):
+                path = folder / ("kernel.py" if LANGUAGES[backend] == "python" else "kernel.cu")
+                path.write_text(source)
+                source = path
+            case = make_case(source, "made/program", entries=entries, options=options)
+            return self.lane.run(self.cell(case, backend, release, target))[0]
+        finally:
+            shutil.rmtree(folder)
+
+
+def run_all(cells: Sequence[Cell], workshop: Workshop, jobs: int = 1) -> dict[str, dict[str, Any]]:
+    """Records of cells by id, in the order in which they finished."""
+    records: dict[str, dict[str, Any]] = {}
+
+    def finished(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str) -> None:
+        assert cell.id not in records, "a cell finished twice"
+        records[cell.id] = record_of(cell, outcome, cached, fingerprint, "run")
+
+    run_cells(cells, workshop, jobs, finished)
+    return records
+
+
+def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What two records of the same outcome have in common."""
+    return {key: value for key, value in record.items() if key not in ("seconds", "cached", "run")}
+
+
+def write_case(root: Path, name: str, source: str, table: str = "", *, file: str = "kernel.cu") -> Path:
+    """A case as users write them; returns its ``case.toml``."""
+    folder = root / name
+    folder.mkdir(parents=True)
+    (folder / file).write_text(source)
+    language = "python" if file.endswith(".py") else "cuda"
+    path = folder / "case.toml"
+    path.write_text(f'title = "{name}"\n\n[source]\n{language} = "{file}"\n\n{table}')
+    return path
+
+
+REJECTED = '[[expect]]\nstatus = "rejected"\ndiagnostic = "{}"\nreason = "it is wrong"\n'
+
+
+def write_library(root: Path) -> None:
+    """A small library of cases: built, refused, known to fail, slow, by target and by variant."""
+    write_case(root, "plain/one", "__global__ void one(int *a) { *a = 1; }")
+    write_case(
+        root, "plain/two", "__global__ void two(float *a) { a[threadIdx.x] *= N; }", "[parameters]\nN = [2, 3]\n"
+    )
+    write_case(root, "wrong/name", "__global__ void name(int *a) { *a = missing; }", REJECTED.format("is undefined"))
+    write_case(root, "wrong/known", "__global__ void known(int *a) { throw 1; }",
+               REJECTED.format("exception handling") + "xfail = true\n")  # fmt: skip
+    new = '[[expect]]\nwhen = \'cc < "8.0"\'\nstatus = "rejected"\nreason = "no such type"\n'
+    write_case(
+        root, "by-target/tf32",
+        "#include <mma.h>\n__global__ void tf32() { nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 8, float> a; }", new,
+    )  # fmt: skip
+    write_case(root, "plain/header", '#include "own.h"\n__global__ void header(int *a) { *a = OWN; }')
+    (root / "plain" / "header" / "own.h").write_text("#define OWN 7\n")

@@ -1,0 +1,215 @@
+"""What users see when something is wrong: a sentence, a remedy, an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import write_case, write_library
+
+from harness.toolkits import Toolkit
+
+COMMANDS = ["run", "try", "report", "merge", "cases", "toolkits", "doctor", "cases list", "cases check", "toolkits list", "toolkits install",
+            "toolkits path", "toolkits remove"]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help(cumatrix: Any, command: str, option: str) -> None:
+    done = cumatrix(*command.split(), option)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"Usage: cumatrix {command}".rstrip())
+    assert done.stderr == ""
+    assert max(map(len, done.stdout.splitlines())) <= 110
+
+
+def test_help_lists_what_works_and_the_exit_codes(cumatrix: Any) -> None:
+    words = cumatrix("--help").stdout
+    for command in ("run", "try", "report", "merge", "cases", "toolkits", "doctor"):
+        assert f"\n  {command} " in words
+        assert f"cumatrix {command} is not" not in words
+    for code in ("0 all as expected", "1 some cell", "2 bad usage", "3 nothing to run", "4 a part", "130 interrupted"):
+        assert code in " ".join(words.split())
+
+
+def sentence(done: Any, code: int, *words: str) -> None:
+    """One plain sentence on stderr, which says `words`."""
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("cumatrix: ")
+    for word in words:
+        assert word.replace('"', "") in lines[0].replace('"', "")
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    write_library(tmp_path / "cases")
+    return tmp_path / "cases"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["run", "-b", "nvrct"], 2, ["unknown backend 'nvrct'", "perhaps you meant nvrtc"]),
+        (["run", "-t", "12.44"], 2, ["unknown CUDA release '12.44'", "perhaps you meant 12.4"]),
+        (["run", "-t", "13.0..12.0"], 2, ["no CUDA release lies in"]),
+        (["run", "-a", "sm80"], 2, ["'sm80' is not a target", "write sm_80"]),
+        (["run", "-a", "sm_90..sm_80"], 2, ["no known target lies in"]),
+        (["run", "plain/onee"], 2, ['no case is called "plain/onee"', 'perhaps you meant "plain/one"']),
+        (["run", "one"], 2, ['perhaps you meant "plain/one"']),
+        (["run", "-k", "(plain"], 2, ["cannot read -k"]),
+        (["run", "-k", "nothing-has-this-name"], 3, ["nothing to run"]),
+        (["run", "-b", "numba"], 3, ["nothing to run"]),
+        (["run", "--cases", "nowhere"], 2, ["there is no folder of cases at nowhere"]),
+        (["run", "-j", "0"], 2, ["0", "cumatrix run --help"]),
+        (["run", "--memory", "much"], 2, ["'much' is not a size such as 8G"]),
+        (["run", "--timeout", "-3"], 2, ["-3"]),
+        (["run", "--python", "/nowhere/python"], 4, ["cannot ask /nowhere/python"]),
+        (["run", "--require", "numba=1"], 2, ["is not a requirement such as numba==0.59.1"]),
+        (["run", "--bakend", "nvrtc"], 2, ["--bakend", "--backend"]),
+        (["run", "--out", "/proc/nowhere/x.jsonl"], 2, ["/proc/nowhere"]),
+        (["run", "--out", "cases"], 2, ["cases"]),
+        (["try", "nowhere.cu"], 2, ["nowhere.cu"]),
+        (["try", "cases"], 2, ["cases"]),
+        (["try", "cases/plain/one/case.toml"], 2, ["neither CUDA C++ (.cu) nor Python (.py)"]),
+        (["try", "cases/plain/one/kernel.cu", "-D", "1X=2"], 2, ["'1X' is not the name of a macro"]),
+        (["try", "cases/plain/one/kernel.cu", "-I", "nowhere"], 2, ["nowhere"]),
+        (["try", "cases/plain/one/kernel.cu", "--signature", "axpy"], 2, ["--signature", "NAME="]),
+        (["try", "cases/plain/one/kernel.cu", "-b", "numba"], 3, ["nothing to run"]),
+        (["report", "nowhere.jsonl"], 2, ["nowhere.jsonl"]),
+        (["merge", "cases", "--out", "merged.jsonl"], 3, ["no records"]),
+        (["toolkits", "path", "99"], 2, ["unknown CUDA release '99'"]),
+        (["toolkits", "install", "12.44"], 2, ["perhaps you meant 12.4"]),
+        (["cases", "list", "nowhere"], 2, ['no case is called "nowhere"']),
+        (["frobnicate"], 2, ["frobnicate"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)  # fmt: skip
+def test_one_sentence(cumatrix: Any, library: Path, arguments: list[str], code: int, words: list[str]) -> None:
+    sentence(cumatrix(*arguments), code, *words)
+
+
+def test_a_part_that_is_not_installed_is_named_with_its_remedy(cumatrix: Any, tmp_path: Path) -> None:
+    env = {"CUMATRIX_HOME": str(tmp_path / "empty")}
+    sentence(
+        cumatrix("toolkits", "path", "12.4", env=env), 4, "CUDA 12.4 is not installed", "cumatrix toolkits install 12.4"
+    )
+    (tmp_path / "kernel.cu").write_text("__global__ void k() {}")
+    (record,) = cumatrix.records("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", env=env)
+    assert record["status"] == "unavailable"
+    assert "cumatrix toolkits install 12.4" in record["reason"]
+    assert cumatrix("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", env=env).returncode == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('fetures = ["x"]', ["fetures", "features"]),
+        ('[expectt]\nstatus = "built"', ["expectt", "expect"]),
+        ('[[expect]]\nstatus = "build"', ["build", "built"]),
+        ('[[expect]]\nstatus = "rejected"\nreason = "r"\nwhen = "bakend == \'nvrtc\'"', ["bakend", "backend"]),
+    ],
+)
+def test_a_misspelt_key_is_named_with_its_line(cumatrix: Any, tmp_path: Path, line: str, words: list[str]) -> None:
+    if line.startswith("["):
+        path = write_case(tmp_path / "cases", "some/case", "__global__ void k() {}", line)
+    else:
+        path = write_case(tmp_path / "cases", "some/case", "__global__ void k() {}")
+        path.write_text(f"{line}\n{path.read_text()}")
+    for arguments in (["run", "-b", "nvrtc"], ["cases", "check"], ["cases", "list"]):
+        sentence(cumatrix(*arguments), 2, "case.toml", "perhaps you meant", *words)
+
+
+def test_a_damaged_line_of_records_is_named(cumatrix: Any, tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text('{"schema": 1, "cell": "x"\n{"schema": 1}\n')
+    for arguments in (["report", "r.jsonl", "--out", "html"], ["merge", "r.jsonl", "--out", "m.jsonl"]):
+        done = cumatrix(*arguments)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert "r.jsonl: line 1: not JSON" in done.stderr
+    assert not (tmp_path / "m.jsonl").exists()
+
+
+@pytest.mark.compilers
+class TestWithRecords:
+    @pytest.fixture(autouse=True)
+    def _toolkit(self, toolkit: Callable[[str], Toolkit]) -> None:
+        toolkit("12.4")
+
+    def run(self, cumatrix: Any, *arguments: str) -> Any:
+        return cumatrix("run", "-b", "nvrtc", "-t", "12.4", "-a", "sm_50,sm_80", *arguments)
+
+    def test_as_expected(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
+        done = self.run(cumatrix)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == ""
+        assert "14 of 14 cells" in done.stderr
+        assert len((tmp_path / "reports" / "local.jsonl").read_text().splitlines()) == 14
+
+    def test_json_is_all_there_is_on_stdout(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
+        done = self.run(cumatrix, "--json")
+        assert done.returncode == 0
+        records = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(records) == len({record["cell"] for record in records}) == 14
+        for record in records:
+            for key in ("schema", "cell", "case", "variant", "backend", "target", "toolkit", "toolchain", "status", "stage", "verdict",
+                        "diagnostics", "artifact", "signal", "seconds", "cached", "command", "log", "fingerprint"):  # fmt: skip
+                assert key in record
+            if record["status"] == "built":
+                assert record["toolchain"]["observed"]["nvrtc"] == "12.4"
+                assert record["artifact"]["target"] == record["target"]
+                assert record["artifact"]["kernels"]
+        assert not (tmp_path / "reports").exists()
+
+    def test_not_as_expected(self, cumatrix: Any, library: Path) -> None:
+        (library / "plain/one/kernel.cu").write_text("__global__ void one() { wrong; }")
+        done = self.run(cumatrix)
+        assert done.returncode == 1
+        assert "plain/one nvrtc cuda12.4 sm_80" in done.stderr
+        assert 'identifier "wrong" is undefined' in done.stderr
+
+    def test_a_known_fault_that_is_gone(self, cumatrix: Any, library: Path) -> None:
+        (library / "wrong/known/kernel.cu").write_text("__global__ void known() {}")
+        done = self.run(cumatrix, "wrong")
+        assert done.returncode == 1
+        assert "a known fault is gone: wrong/known" in done.stderr
+
+    def test_only_what_means_nothing(self, cumatrix: Any, library: Path, toolkit: Callable[[str], Toolkit]) -> None:
+        toolkit("13.0")
+        (record,) = cumatrix.records("run", "plain/one", "-b", "nvrtc", "-t", "13.0", "-a", "sm_50")
+        assert (record["status"], record["verdict"]) == ("unsupported", "unsupported")
+        assert "13.0" in record["reason"]
+        assert cumatrix("run", "plain/one", "-b", "nvrtc", "-t", "13.0", "-a", "sm_50").returncode == 0
+
+    def test_a_library_that_is_not_there(self, cumatrix: Any, library: Path) -> None:
+        (record,) = cumatrix.records("run", "plain/one", "-b", "cupy-nvrtc", "-t", "12.4", "-a", "sm_80")
+        assert record["status"] == "unavailable"
+        assert "cupy-cuda12x" in record["reason"]
+
+    def test_a_truncated_file_of_records_keeps_the_rest(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
+        assert self.run(cumatrix, "--out", "r.jsonl").returncode == 0
+        data = (tmp_path / "r.jsonl").read_bytes()
+        (tmp_path / "r.jsonl").write_bytes(data[:-100])
+        done = cumatrix("merge", "r.jsonl", "--out", "m.jsonl")
+        assert done.returncode == 1  # a planned cell never arrived
+        assert "line 14: cut off" in done.stderr
+        assert "13 cells, 1 never arrived" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+    def test_a_folder_that_may_not_be_written(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
+        (tmp_path / "locked").mkdir(mode=0o500)
+        sentence(self.run(cumatrix, "--out", "locked/r.jsonl"), 2, "locked/r.jsonl")
+
+    def test_doctor_says_what_can_be_used(self, cumatrix: Any) -> None:
+        done = cumatrix("doctor", "-t", "12.4")
+        assert done.returncode == 0, done.stderr
+        assert "nvrtc       cuda 12.4: usable: nvrtc 12.4" in done.stdout
+        assert "cupy-nvrtc  cuda 12.4: unavailable: cupy-nvrtc needs cupy-cuda12x" in done.stdout

@@ -1,0 +1,116 @@
+"""Real compilers for all tests: toolkits and libraries come from PyPI on demand, and are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import Place
+from environments import python_with
+
+from harness.model import Outcome
+from harness.toolkits import RELEASES, Toolkit, ToolkitStore
+
+Install = Callable[[str], Toolkit]
+RunCell = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No outcome of an earlier run answers a test, and none of the user's settings changes one."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("CUMATRIX_") and name != "CUMATRIX_HOME"]:
+            patch.delenv(name)
+        patch.delenv("TOX_ENV_NAME", raising=False)
+        patch.setenv("CUMATRIX_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def store() -> ToolkitStore:
+    """The user's own store: what it lacks is installed there."""
+    return ToolkitStore()
+
+
+@pytest.fixture(scope="session")
+def toolkit(store: ToolkitStore) -> Install:
+    """An installed release."""
+    return lambda release: store.install(RELEASES[release])
+
+
+@pytest.fixture(scope="session")
+def venv() -> Callable[..., str]:
+    """Interpreter of an environment with the given requirements."""
+    return python_with
+
+
+@pytest.fixture(scope="session")
+def places(store: ToolkitStore) -> Iterator[Callable[[str], Place]]:
+    """The environment of a requirement, with its workers; the empty one is that of the tests."""
+    made: dict[str, Place] = {}
+
+    def place(requirement: str = "") -> Place:
+        if requirement not in made:
+            for other in made.values():
+                other.lane.close()  # or every library of the session stays in memory
+            made[requirement] = Place(python_with(requirement) if requirement else None, store)
+        return made[requirement]
+
+    yield place
+    for each in made.values():
+        each.lane.close()
+
+
+@pytest.fixture
+def run_cell(places: Callable[[str], Place], toolkit: Install) -> RunCell:
+    """Run one cell through the engine, without a cache."""
+
+    def run(
+        requirement: str, backend: str, release: str, source: str | Path, target: str, *,
+        entries: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
+    ) -> Outcome:  # fmt: skip
+        toolkit(release)
+        return places(requirement).run(backend, release, source, target, entries=entries, options=options)
+
+    return run
+
+
+class Command:
+    """The command ``cumatrix``, run as users do."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.script = Path(sys.executable).with_name("cumatrix")
+
+    def argv(self, *arguments: str | Path) -> list[str]:
+        """Words of the command line."""
+        return [str(self.script), *map(str, arguments)]
+
+    def __call__(
+        self, *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 300
+    ) -> subprocess.CompletedProcess[str]:
+        """Run to the end."""
+        return subprocess.run(
+            self.argv(*arguments), cwd=self.folder, capture_output=True, text=True, timeout=timeout,
+            stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
+        )  # fmt: skip
+
+    def records(self, *arguments: str | Path, **keywords: Any) -> list[dict[str, Any]]:
+        """Run with ``--json`` and read what it prints; every line of it must be a record."""
+        done = self(*arguments, "--json", **keywords)
+        assert done.returncode in (0, 1, 4), done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def cumatrix(tmp_path: Path) -> Command:
+    """The command, in an empty folder."""
+    command = Command(tmp_path)
+    assert command.script.is_file(), f"install cumatrix beside {sys.executable}: pip install -e .[test]"
+    return command

@@ -1,0 +1,89 @@
+"""What an interpreter has, and what it was asked to have."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.engine.environment import look
+from harness.engine.zygote import clean_environment
+from harness.errors import PartUnavailable, UsageError
+
+
+def test_this_interpreter() -> None:
+    here = look(name="mine")
+    assert (here.name, here.python) == ("mine", sys.executable)
+    assert here.version == ".".join(map(str, sys.version_info[:3]))
+    assert here.packages["python"] == here.version
+    assert not here.broken
+
+
+def test_the_name_of_the_environment_is_toxs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert look().name == "local"
+    monkeypatch.setenv("TOX_ENV_NAME", "numba059")
+    assert look().name == "numba059"
+    assert look(name="mine").name == "mine"
+
+
+@pytest.mark.compilers
+def test_another_interpreter(venv: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "numba.py").write_text("raise SystemExit")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    there = look(venv("numba==0.59.1"))
+    assert there.version_of("cupy", "numba") == ("numba", "0.59.1")
+    assert there.packages["numba"] == "0.59.1"
+    assert there.packages["numpy"] == "1.26.4"
+    assert there.distributions["numba"]["requires"]
+    assert there.digest("numba") == look(venv("numba==0.59.1")).digest("numba")
+    assert there.digest("numba") != there.digest("numpy") != there.digest()
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize(
+    ("requirement", "reason"),
+    [
+        ("numba==0.59.1", None),
+        ("numba==0.59.*", None),
+        ("Numba>=0.59", None),
+        ("numba==0.59.0", "asked for numba==0.59.0, but numba 0.59.1 is installed"),
+        ("numba>=0.60", "asked for numba>=0.60, but numba 0.59.1 is installed"),
+        ("cupy-cuda12x==13.*", "asked for cupy-cuda12x==13.*, but cupy-cuda12x is not installed"),
+    ],
+)
+def test_requirements(venv: Callable[..., str], requirement: str, reason: str | None) -> None:
+    assert list(look(venv("numba==0.59.1"), require=[requirement]).broken.values()) == ([reason] if reason else [])
+
+
+def test_what_is_no_requirement() -> None:
+    with pytest.raises(UsageError, match=r"is not a requirement such as numba==0.59.1"):
+        look(require=["numba=0.59.1"])
+
+
+@pytest.mark.parametrize("python", ["/nowhere/python", "/bin/true", "/etc/hostname"])
+def test_what_is_no_interpreter(python: str) -> None:
+    with pytest.raises(PartUnavailable, match=f"cannot ask {python}"):
+        look(python)
+
+
+def test_nothing_of_the_users_reaches_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in (
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "CPATH",
+        "NUMBA_DEBUG",
+        "CUPY_CACHE_DIR",
+        "PYTHONPATH",
+        "CUDA_HOME",
+        "CUPY_NVCC_GENERATE_CODE",
+    ):
+        monkeypatch.setenv(name, "/users/own")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "nvcc").touch()
+    monkeypatch.setenv("PATH", f"{tmp_path}/tools:/usr/local/cuda/bin:/usr/bin")
+    found = clean_environment("/the/toolkit")
+    assert "/users/own" not in found.values()
+    assert found["PATH"] == "/the/toolkit/bin:/usr/bin"
+    assert found["CUDA_HOME"] == found["CUDA_PATH"] == "/the/toolkit"

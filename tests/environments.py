@@ -1,0 +1,64 @@
+"""Virtual environments with exact versions of the libraries under test, made once and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import uv
+from filelock import FileLock
+
+from harness.toolkits.store import data_folder
+
+_COMPANIONS = {
+    "numba==0.57.1": ["numpy==1.24.4"],
+    "numba==0.58.1": ["numpy==1.26.4"],
+    "numba==0.59.0": ["numpy==1.26.4"],
+    "numba==0.59.1": ["numpy==1.26.4"],
+    "numba==0.60.0": ["numpy==2.0.2"],
+    "numba==0.61.2": ["numpy==2.2.6"],
+    "numba==0.68.1": ["numpy==2.4.6"],
+    "numba-cuda==0.4.0": ["numba==0.61.0", "numpy==2.1.3"],
+    "numba-cuda==0.15.0": ["numba==0.61.2", "numpy==2.2.6"],
+    "numba-cuda==0.20.0": ["numba==0.62.1", "numpy==2.3.5", "cuda-bindings==13.0.3"],
+    "numba-cuda==0.24.0": ["numba==0.63.1", "numpy==2.3.5", "cuda-core==0.7.0", "cuda-bindings==13.5.0"],
+    "numba-cuda==0.30.4": ["numba==0.68.1", "numpy==2.4.6", "cuda-core==1.2.2", "cuda-bindings==13.5.0"],
+    "cupy-cuda12x==12.3.0": ["numpy==1.26.4"],
+    "cupy-cuda12x==13.1.0": ["numpy==1.26.4"],
+}
+"""What each release needs beside itself: the newest that works with it, so that nothing newer changes a test."""
+
+
+def python_with(*requirements: str) -> str:
+    """Interpreter of an environment that has `requirements` and their companions.
+
+    It is kept in cumatrix's data folder: which packages are in it is in its name, so that nothing has to be looked at.
+
+    Raises
+    ------
+    RuntimeError
+        When the packages cannot be installed; the message is uv's.
+    """
+    wanted = sorted({item for each in requirements for item in (each, *_COMPANIONS.get(each, []))})
+    named = hashlib.sha256("\n".join([sys.executable, sys.version, *wanted]).encode()).hexdigest()[:16]
+    folder = data_folder() / "test-envs" / named
+    python, complete = folder / "bin" / "python", folder / "complete"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not complete.exists():
+            # The libraries under test are of the time of Python 3.11.
+            base = sys.executable if sys.version_info[:2] == (3, 11) else "3.11"
+            _uv("venv", "--clear", "--python", base, str(folder))
+            if wanted:
+                _uv("pip", "install", "--only-binary=:all:", "--python", str(python), *wanted)
+            complete.touch()
+    return str(python)
+
+
+def _uv(*arguments: str) -> None:
+    environ = {key: value for key, value in os.environ.items() if key not in ("VIRTUAL_ENV", "PYTHONPATH")}
+    done = subprocess.run([uv.find_uv_bin(), *arguments], capture_output=True, text=True, env=environ, timeout=600)
+    if done.returncode:
+        raise RuntimeError(f"uv {' '.join(arguments)}: {done.stderr}")

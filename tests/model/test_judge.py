@@ -1,0 +1,139 @@
+"""Verdicts: every status against every expectation."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from harness.model import (
+    Case,
+    Cell,
+    Diagnostic,
+    Expectation,
+    Outcome,
+    Stage,
+    Status,
+    Target,
+    Toolchain,
+    ToolkitRef,
+    Variant,
+    Verdict,
+)
+from harness.model.condition import Condition
+from harness.model.judge import expectation_of, judge
+
+ALWAYS = Condition.always()
+FACTS = (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT)
+SETUP = {
+    Status.UNSUPPORTED: Verdict.UNSUPPORTED,
+    Status.UNAVAILABLE: Verdict.UNRESOLVED,
+    Status.HARNESS_ERROR: Verdict.UNRESOLVED,
+}
+
+
+@pytest.mark.parametrize(("expected", "status", "xfail"), list(product(FACTS, Status, (False, True))))
+def test_the_table(expected: Status, status: Status, xfail: bool) -> None:
+    verdict = judge(Expectation(when=ALWAYS, status=expected, xfail=xfail), Outcome(status=status))
+    if status in SETUP:
+        assert verdict is SETUP[status]
+    elif status is expected:
+        assert verdict is (Verdict.XFAIL if xfail else Verdict.PASS)
+    elif xfail and status is Status.BUILT:
+        assert verdict is Verdict.XPASS
+    else:
+        assert verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize("status", [Status.CRASHED, Status.TIMED_OUT])
+@pytest.mark.parametrize("xfail", [False, True])
+def test_a_crash_or_a_time_out_never_satisfies_a_refusal(status: Status, xfail: bool) -> None:
+    expected = Expectation(when=ALWAYS, status=Status.REJECTED, diagnostic="out of memory", xfail=xfail)
+    said = Diagnostic(severity="fatal", message="out of memory")
+    assert judge(expected, Outcome(status=status, diagnostics=(said,))) is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("stage", "pattern", "verdict"),
+    [
+        (None, None, Verdict.PASS),
+        (Stage.ASSEMBLE, None, Verdict.PASS),
+        (Stage.COMPILE, None, Verdict.FAIL),
+        (None, r"too much shared data \(0xc004 bytes", Verdict.PASS),
+        (None, "exception handling", Verdict.FAIL),
+        (Stage.ASSEMBLE, "second", Verdict.PASS),
+        (Stage.COMPILE, "second", Verdict.FAIL),
+    ],
+)
+def test_stage_and_diagnostic_count(stage: Stage | None, pattern: str | None, verdict: Verdict) -> None:
+    said = (
+        Diagnostic(severity="error", message="uses too much shared data (0xc004 bytes, 0xc000 max)"),
+        Diagnostic(severity="warning", message="the second one"),
+    )
+    outcome = Outcome(status=Status.REJECTED, stage=Stage.ASSEMBLE, diagnostics=said)
+    assert judge(Expectation(when=ALWAYS, status=Status.REJECTED, stage=stage, diagnostic=pattern), outcome) is verdict
+
+
+def test_a_known_fault_that_fails_otherwise_is_a_failure() -> None:
+    expected = Expectation(when=ALWAYS, status=Status.REJECTED, diagnostic="incomplete type", xfail=True)
+    other = Outcome(status=Status.REJECTED, diagnostics=(Diagnostic(severity="error", message="no such file"),))
+    assert judge(expected, other) is Verdict.FAIL
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_what_a_run_may_hold_and_still_exit_with_0(verdict: Verdict) -> None:
+    assert verdict.as_expected is (verdict in (Verdict.PASS, Verdict.XFAIL, Verdict.UNSUPPORTED))
+
+
+def cell(*expectations: Expectation, target: str = "sm_80", release: str = "12.4", headers: str = "12.4", labels: dict | None = None,
+         backend: str = "nvrtc", library: str = "", name: str = "a/b") -> Cell:  # fmt: skip
+    variant = Variant(labels=labels or {}, definitions={})
+    case = Case(name=name, path=Path("case.toml"), title="", variants=(variant,), expectations=expectations)
+    toolchain = Toolchain(backend=backend, library=library, toolkit=ToolkitRef(release=release, headers=headers))
+    return Cell(case=case, variant=variant, toolchain=toolchain, target=Target.parse(target))
+
+
+def test_the_first_expectation_that_applies_counts() -> None:
+    below = Expectation(when=Condition.parse('cc < "8.0"'), status=Status.REJECTED, line=1)
+    at = Expectation(when=Condition.parse('cc <= "8.0"'), status=Status.TIMED_OUT, line=2)
+    assert expectation_of(cell(below, at, target="sm_75")) is below
+    assert expectation_of(cell(below, at, target="sm_80")) is at
+    assert expectation_of(cell(below, at, target="sm_90")).status is Status.BUILT
+
+
+def test_ids_differ_where_anything_that_is_asked_for_differs() -> None:
+    cells = [
+        cell(name=name, labels=labels, backend=backend, library=library, release=release, headers=headers, target=target)
+        for name, labels, backend, library, release, headers, target in product(
+            ("a/b", "a/c"), ({}, {"x": 1}, {"x": 2}, {"x": 1, "y": True}), ("cupy-nvrtc", "cupy-jitify"), ("12.3.0", "13.0.0"),
+            ("12.4", "13.0"), ("12.4", "13.0"), ("sm_90", "sm_90a", "compute_90"),
+        )
+    ]  # fmt: skip
+    assert len({each.id for each in cells}) == len(cells)
+
+
+def test_an_id_is_readable() -> None:
+    made = cell(
+        name="wmma/fragments",
+        labels={"fragment": "tf32", "given": True},
+        backend="cupy-jitify",
+        library="13.6.0",
+        headers="13.0",
+    )
+    assert made.id == "wmma/fragments[fragment=tf32,given=true] cupy-jitify@13.6.0 cuda12.4+headers13.0 sm_80"
+
+
+def test_an_outcome_survives_json() -> None:
+    import json
+
+    said = Diagnostic(severity="error", message="no", file="kernel.cu", line=3, fingerprint="f")
+    outcome = Outcome(
+        status=Status.CRASHED,
+        stage=Stage.LINK,
+        stages=(Stage.COMPILE, Stage.LINK),
+        signal=11,
+        diagnostics=(said,),
+        notes=("n",),
+    )
+    assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
