@@ -214,6 +214,10 @@ class _LinkState:
 
     def add_ptr_data(self, data: bytes | str, name: str) -> None:
         image = data.encode() if isinstance(data, str) else bytes(data)
+        if image[:4] == b"\x7fELF":
+            # CuPy takes the last byte of a cubin for a terminator and cuts it off. Python keeps a zero right behind the
+            # buffer, which is what it was; nvJitLink 13 refuses the object, or crashes, without it.
+            image += b"\0"
         if not self.job.virtual:
             self.job.enter("assemble")
         self.job.keep(image, "object" if image[:4] == b"\x7fELF" else "ptx")
