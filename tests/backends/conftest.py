@@ -20,10 +20,11 @@ class Workers:
     """Worker processes by what they have loaded; the newest few are kept."""
 
     def __init__(self) -> None:
-        self.running: dict[tuple[str, str, str], Zygote] = {}
+        self.running: dict[tuple[str, ...], Zygote] = {}
 
-    def get(self, requirement: str, backend: str, toolkit: Toolkit) -> Zygote:
-        key = (requirement, backend, toolkit.release)
+    def get(self, requirement: str, backend: str, toolkit: Toolkit, tools: Path | None = None) -> Zygote:
+        tools = tools or data_folder() / "tools"
+        key = (requirement, backend, toolkit.release, str(tools))
         if key not in self.running:
             while len(self.running) >= 3:
                 self.running.pop(next(iter(self.running))).close()
@@ -32,7 +33,7 @@ class Workers:
                 "release": toolkit.release,
                 "headers": toolkit.release,
                 "include": [str(folder) for folder in toolkit.include],
-                "tools": str(data_folder() / "tools"),
+                "tools": str(tools),
             }
             self.running[key] = Zygote(python_with(requirement), backend, setup)
         return self.running[key]
@@ -56,10 +57,10 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Toolkit], tmp_path: Path
 
     def run(
         requirement: str, backend: str, release: str, source: str, target: str,
-        entries: Mapping[str, str], options: Mapping[str, Any],
+        entries: Mapping[str, str], options: Mapping[str, Any], tools: Path | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         installed = toolkit(release)
-        zygote = workers.get(requirement, backend, installed)
+        zygote = workers.get(requirement, backend, installed, tools)
         if not zygote.ready:
             return dict(zygote.hello)
         path = tmp_path / ("kernel.py" if backend.startswith("numba") else "kernel.cu")
@@ -79,7 +80,7 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Toolkit], tmp_path: Path
         }
         ended = zygote.run(job, Limits(seconds=120))
         cell = make_cell(make_case(path), backend, release, target)
-        outcome = settle(cell, ended, scratch, installed.home, data_folder() / "tools", entries).to_json()
+        outcome = settle(cell, ended, scratch, installed.home, tools or data_folder() / "tools", entries).to_json()
         observed = {**zygote.hello["observed"], **outcome["observed"]}
         return {**outcome, "observed": observed, "stages": list(outcome["stages"]), "notes": list(outcome["notes"])}
 

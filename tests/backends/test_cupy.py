@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from harness.toolkits.store import data_folder
 
 pytestmark = pytest.mark.compilers
 RunCell = Callable[..., dict[str, Any]]
@@ -80,3 +84,21 @@ def test_suffixes_are_beyond_cupy(run_cell: RunCell) -> None:
 def test_a_cell_does_not_inherit_the_device_of_the_one_before(run_cell: RunCell) -> None:
     for target in ("sm_90", "sm_70", "sm_90"):
         assert run_cell(OLD, "cupy-nvrtc", "12.4", PLAIN, target, {"scale": ""}, {})["artifact"]["target"] == target
+
+
+def test_headers_that_jitify_found_beforehand_change_nothing(run_cell: RunCell, tmp_path: Path) -> None:
+    """The table of headers saves time; with an empty one a program compiles to the same."""
+    warm = [run_cell(NEW, "cupy-jitify", "12.4", text, "sm_80", {"scale": ""}, {}) for text in (ACCUMULATOR, WRONG)]
+    tools = tmp_path / "tools"
+    shutil.copytree(data_folder() / "tools", tools)
+    tables = list((tools / "jitify").glob("*.json"))
+    assert tables
+    for table in tables:
+        assert table.read_text() != "{}"
+        table.write_text("{}")
+    cold = [
+        run_cell(NEW, "cupy-jitify", "12.4", text, "sm_80", {"scale": ""}, {}, tools) for text in (ACCUMULATOR, WRONG)
+    ]
+    assert [item["status"] for item in cold] == ["built", "rejected"]
+    assert cold[0]["artifact"] == warm[0]["artifact"]
+    assert cold[1]["diagnostics"] == warm[1]["diagnostics"]
