@@ -37,7 +37,7 @@ def axes(command: Callable) -> Callable:
         ),
         click.option(
             "-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…",
-            help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release. Default: 12.4, or what CuPy's build loads.",
+            help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release. Default: 12.9, or what CuPy's build loads.",
         ),
         click.option(
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",

@@ -35,7 +35,7 @@ def cumatrix() -> None:
     \b
     Start with:
       cumatrix doctor                      what can be used here
-      cumatrix toolkits install 12.4       a CUDA release, from PyPI's wheels
+      cumatrix toolkits install 12.9       a CUDA release, from PyPI's wheels
       cumatrix try kernel.cu               where does this file compile?
       cumatrix run && cumatrix report reports    the cases, and the page
     """

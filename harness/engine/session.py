@@ -104,12 +104,12 @@ def cells_of(request: Request, environment: Environment, cases: list[Case] | Non
 
 
 def default_toolkit(environment: Environment) -> str:
-    """The release that an environment is tried with when none is named: one that its CuPy can load."""
-    if environment.version_of("cupy-cuda12x"):
-        return "12.4"
-    if environment.version_of("cupy-cuda13x"):
-        return "13.0"
-    return "11.8" if environment.version_of("cupy-cuda11x") else "12.4"
+    """The release that an environment is tried with when none is named: one that its CuPy can load.
+
+    12.9 knows every architecture from 5.0 to 12.1, and is the first whose wheels can link relocatable code.
+    """
+    cupy = environment.version_of("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x")
+    return {"cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8"}.get(cupy[0], "12.9") if cupy else "12.9"
 
 
 def record_of(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str, run: str) -> Record:

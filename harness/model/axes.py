@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.model.target import KNOWN_TARGETS, Target, TargetError
 
-DEFAULT_TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
-"""One target for each generation that toolkits from 11.8 on know, and the ones people own most."""
+DEFAULT_TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_89,sm_90,sm_100,sm_120"
+"""One target for each generation, from Maxwell to both Blackwells."""
 
 
 def parse_targets(text: str) -> list[Target]:
