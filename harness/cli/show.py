@@ -35,7 +35,10 @@ _MARKS = {
     "xfail": Mark("x", "fails, a known fault", "yellow", True),
     "unsupported": Mark("-", "means nothing here", "dim", True),
     "xpass": Mark("P", "a known fault is gone", "bold magenta", False),
-    "fail": Mark("F", "not as expected", "bold red", False),
+    "fail built": Mark("B!", "built, not as expected", "bold red", False),
+    "fail rejected": Mark("R!", "rejected, not as expected", "bold red", False),
+    "fail crashed": Mark("C!", "crashed", "bold red", False),
+    "fail timed_out": Mark("T!", "timed out", "bold red", False),
     "unavailable": Mark("U", "a part is unavailable", "bold yellow", False),
     "harness_error": Mark("E", "cumatrix's own fault", "bold red", False),
 }
@@ -44,9 +47,9 @@ _MARKS = {
 def mark(record: Mapping[str, Any]) -> Mark:
     """The mark of a record: by its verdict where that is not a plain pass, by its status else."""
     verdict, status = record["verdict"], record["status"]
-    if verdict in (Verdict.XFAIL, Verdict.XPASS, Verdict.FAIL):
-        return _MARKS[verdict]
-    return _MARKS[status]
+    if verdict == Verdict.FAIL:
+        return _MARKS[f"fail {status}"]
+    return _MARKS[verdict if verdict in (Verdict.XFAIL, Verdict.XPASS) else status]
 
 
 def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool) -> None:
