@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--cumatrix-toolkit", metavar="V,…", help="CUDA releases; also CUMATRIX_TOOLKIT")
     add("--cumatrix-target", metavar="T,…", help="architectures; also CUMATRIX_TARGET")
     add("--cumatrix-python", metavar="PATH", help="interpreter of the environment under test; also CUMATRIX_PYTHON")
+    add("--cumatrix-device", metavar="D", help="CUDA devices: auto, none, or numbers; also CUMATRIX_DEVICE")
     add("--cumatrix-out", metavar="FILE", help="file of records (default: reports/ENVIRONMENT.jsonl)")
     add("--cumatrix-no-cache", action="store_true", help="compile everything")
 
@@ -82,6 +83,7 @@ class _Session:
             toolkits=value("toolkit"),
             targets=value("target"),
             python=value("python"),
+            device=value("device") or "auto",
             environment=environ.get("CUMATRIX_ENVIRONMENT"),
             require=tuple(environ.get("CUMATRIX_REQUIRE", "").split()),
             cache=not self.config.getoption("--cumatrix-no-cache"),
@@ -131,7 +133,7 @@ class CaseFile(pytest.File):
         ours = self.config.stash[_KEY]
         try:
             case = load_case(self.path, self.path.parent.parent.parent)
-            cells = cells_of(ours.request, ours.workshop.environment, [case])
+            cells = cells_of(ours.request, ours.workshop.environment, [case], ours.workshop.devices)
         except NothingToRun:
             return
         except CumatrixError as error:

@@ -28,6 +28,8 @@ class Setup:
         Folder of small libraries that cumatrix builds for itself.
     options : dict
         Settings of the backend.
+    device : str
+        Name of the real device that cells run on; empty for a worker that never sees one.
     """
 
     home: Path
@@ -36,6 +38,7 @@ class Setup:
     include: list[str]
     tools: Path
     options: dict[str, Any] = field(default_factory=dict)
+    device: str = ""
 
     @property
     def version(self) -> tuple[int, int]:
@@ -71,6 +74,10 @@ class Job:
         Include directories of the toolkit, then those that were asked for.
     scratch : Path
         A folder of the cell's own, which starts empty and goes with the cell.
+    launches : list of dict
+        How the kernels are launched on a real device: see `harness.cases.launch.launches_for`.
+    device : dict
+        The real device as the scheduler found it; empty without one.
     """
 
     cell: str
@@ -81,6 +88,7 @@ class Job:
     options: dict[str, Any]
     include: list[str]
     scratch: Path
+    launches: list[dict[str, Any]] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
@@ -107,6 +115,8 @@ class Job:
 
     def enter(self, stage: str) -> None:
         """Say that `stage` begins; this is known even when the process dies in it."""
+        if self.stages[-1:] == [stage]:
+            return
         self.stages.append(stage)
         with open(self.scratch / "stages", "a") as file:
             file.write(stage + "\n")
@@ -191,6 +201,18 @@ class Backend(Protocol):
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile one cell in a process of its own; returning means that it was built.
+
+        Raises
+        ------
+        Ended
+            With any other status.
+        """
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile, load, launch and verify one cell on a real device, as users of the library do.
+
+        ``CUDA_VISIBLE_DEVICES`` names the one device. Stages ``load``, ``launch`` and ``verify`` come after those of
+        `compile`; `harness.worker.verify` makes the arguments and checks the results.
 
         Raises
         ------

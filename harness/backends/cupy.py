@@ -19,11 +19,14 @@ from harness.backends.api import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.backends.nvrtc import macros, said_by_ptxas
 from harness.worker import cupy_stand_ins, jitify_headers, nvjitlink, nvrtc_tap
 from harness.worker.nvrtc import load as load_nvrtc
+from harness.worker.verify import Launch
 
 _DISTRIBUTIONS = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
 # Where CuPy up to 13.0 leaves the architecture to Jitify, Jitify asks the device and stops at this one
 # (https://github.com/cupy/cupy/issues/8155).
 _JITIFY_CAP = 75
+# What CuPy raises where the driver or the runtime says no.
+_DRIVER_ERRORS = ("CUDADriverError", "CUDARuntimeError", "OutOfMemoryError")
 
 
 class CupyBackend:
@@ -44,7 +47,7 @@ class CupyBackend:
         if self.jitify:
             nvrtc_tap.install(setup)
         load_nvrtc(setup)
-        if self.version < (13, 0):
+        if self.version < (13, 0) and not setup.device:
             cupy_stand_ins.pretend(setup, "80")
             cupy_stand_ins.load(setup, name)
         import cupy
@@ -104,6 +107,74 @@ class CupyBackend:
             job.notes.append(f"{warning.category.__name__}: {warning.message}")
         if not job.virtual and "assemble" not in job.stages:
             job.enter("assemble")
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """``RawModule(…).get_function(…)`` and a launch, with nothing in the place of anything: only listened to."""
+        import cupy
+
+        if job.arch[-1] in "af":
+            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+        tap = job.scratch / "nvrtc.tap"
+        nvrtc_tap.listen(tap)
+        self.compiler.function = SimpleNamespace(
+            Module=_watched_module(self.compiler.function.Module, job),
+            LinkState=_watched_linker(self.compiler.function.LinkState, job),
+        )
+        if not self.jitify:
+            self.compiler.nvrtc = _Listening(self.compiler.nvrtc, job)
+        # CuPy launches cooperatively what was compiled with this argument, and nothing else.
+        cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
+            launch["cooperative"] for launch in job.launches
+        )
+        keywords: dict[str, Any] = {"options": self._options(setup, job, job.target), "backend": "nvrtc"}
+        keywords |= {"jitify": True} if self.jitify else {}
+        keywords |= {"enable_cooperative_groups": True} if cooperative else {}
+        shown = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
+        job.command.append(f"cupy.RawModule(code=…, {shown})")
+        job.enter("compile")
+        try:
+            chosen = self.compiler._get_arch()
+            if chosen != job.arch:
+                raise Unsupported(
+                    f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}, and builds for that"
+                )
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                module = cupy.RawModule(code=job.source.read_text("utf-8"), **keywords)
+                module.compile()
+                functions = {name: module.get_function(name) for name in job.entries}
+            job.notes += dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in warned)
+            self._launch(job, functions)
+        except (self.compiler.CompileException, self.compiler.JitifyException) as error:
+            self._explain(job, tap, error)
+        except Exception as error:
+            if type(error).__name__ not in _DRIVER_ERRORS:
+                raise
+            job.say(f"{type(error).__name__}: {error}")
+            raise Rejected(str(error), stage=job.stages[-1]) from None
+        finally:
+            calls = nvrtc_tap.heard(tap) if self.jitify else []
+            job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
+
+    def _launch(self, job: Job, functions: dict[str, Any]) -> None:
+        import cupy
+
+        if not job.launches:
+            job.notes.append("loaded; the case does not say how to launch")
+        for fields in job.launches:
+            launch, function = Launch(job, fields), functions[fields["kernel"]]
+            job.enter("launch")
+            job.command.append(str(launch))
+            arguments = [
+                cupy.asarray(value) if argument["shape"] is not None else value
+                for value, argument in zip(launch.values, launch.arguments, strict=True)
+            ]
+            if launch.opt_in:
+                function.max_dynamic_shared_size_bytes = launch.shared
+            function(launch.grid, launch.block, tuple(arguments), shared_mem=launch.shared)
+            cupy.cuda.runtime.deviceSynchronize()
+            launch.verify([cupy.asnumpy(item) if isinstance(item, cupy.ndarray) else None for item in arguments])
 
     def _compile_headers(self, setup: Setup, source: str) -> None:
         """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
@@ -235,6 +306,33 @@ class _LinkState:
             raise _LinkFailed(error.reason) from None
         assert self.job.artifact is not None
         return Path(self.job.artifact["path"]).read_bytes()
+
+
+def _watched_module(original: Any, job: Job) -> Any:
+    """`cupy.cuda.function.Module` that keeps the image it is about to load, and says that it does."""
+
+    class Module(original):
+        def load(self, image: bytes) -> None:
+            kind = "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx"
+            if kind == "cubin" and "assemble" not in job.stages:
+                job.enter("assemble")
+            job.keep(bytes(image), kind)
+            job.enter("load")
+            super().load(image)
+
+    return Module
+
+
+def _watched_linker(original: Any, job: Job) -> Any:
+    """`cupy.cuda.function.LinkState`, the driver's linker, which says when it is used."""
+
+    class LinkState(original):
+        def add_ptr_data(self, data: Any, name: str) -> None:
+            job.enter("assemble")
+            job.enter("link")
+            super().add_ptr_data(data, name)
+
+    return LinkState
 
 
 def _with_detected_architecture(original: Any, arch: str) -> Any:

@@ -31,6 +31,7 @@ from typing import Any
 
 from harness.backends.api import Ended, Job, Rejected, Setup, Unavailable, Unsupported, setenv
 from harness.worker import ptxas
+from harness.worker.numba_launch import RealDevice, launch_kernel, watched
 from harness.worker.numba_program import (
     described,
     dispatchers,
@@ -102,18 +103,38 @@ class NumbaBackend:
         if device.launched():
             job.notes.append(f"{device.launched()} launches were left out: the device is virtual")
 
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Launch on the real device, compiling on the way as ever."""
+        self.check_target(setup, job)
+        device = RealDevice(setup, job, self.library)
+        setenv("NUMBA_CACHE_DIR", str(job.scratch / "numba-cache"))
+        self.reload_settings()
+        job.enter("compile")
+        launches = {fields["kernel"]: fields for fields in job.launches}
+        with self.outcome(job, device), watched(device):
+            kernels = dispatchers(execute(job, device))
+            for name, kernel, arguments in select(job, kernels):
+                if name in launches:
+                    launch_kernel(job, launches[name], kernel)
+                else:
+                    job.command.append(f"{name}.compile({arguments})")
+                    kernel.compile(arguments)
+                    job.notes.append(f"{name} was loaded; the case does not say how to launch it")
+        self.check_libraries(setup)
+
     def packages(self) -> list[str]:
         """Distributions whose versions belong to the toolchain."""
         return ["numba", "numpy", "llvmlite"]
 
     def isolate(self, setup: Setup) -> None:
-        """Nothing of the user's settings counts, and no real driver is looked for."""
+        """Nothing of the user's settings counts, and without a device no real driver is looked for."""
         for name in [name for name in os.environ if name.startswith("NUMBA_")]:
             del os.environ[name]
         setenv("OPENBLAS_NUM_THREADS", "1")  # or importing NumPy starts threads, and cells are forked from here
-        setenv("NUMBA_CUDA_DRIVER", "0")
         setenv("NUMBA_CUDA_INCLUDE_PATH", str(setup.home / "include"))
-        setenv("NUMBA_CUDA_USE_NVIDIA_BINDING", "0")
+        if not setup.device:
+            setenv("NUMBA_CUDA_DRIVER", "0")
+            setenv("NUMBA_CUDA_USE_NVIDIA_BINDING", "0")
         sys.dont_write_bytecode = True
 
     def check_packages(self, setup: Setup) -> None:
@@ -138,7 +159,9 @@ class NumbaBackend:
         from numba.cuda.target import CUDATargetContext
 
         preload(setup, "libnvrtc-builtins", "libnvrtc")  # for programs that have CUDA C++ linked
-        if hasattr(runtime, "_initialize"):  # only its version is asked for; real ones may want a driver for that
+        if (
+            hasattr(runtime, "_initialize") and not setup.device
+        ):  # only its version is asked for; real ones may want a driver for that
             runtime._initialize()
             runtime.lib = VirtualRuntime(setup)
         nvvm.NVVM()
@@ -227,7 +250,7 @@ class NumbaBackend:
         device.check(ptx if isinstance(ptx, str) else ptx.decode())
 
     @contextmanager
-    def outcome(self, job: Job, device: VirtualDevice) -> Iterator[None]:
+    def outcome(self, job: Job, device: VirtualDevice | RealDevice) -> Iterator[None]:
         """Tell the library's refusals from the linker's, the program's and our own mistakes."""
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
@@ -249,7 +272,9 @@ class NumbaBackend:
                     raise Unavailable(f"{self.library} misses a part of CUDA {device.setup.release}: {text}") from None
                 if said_by_ptxas(text):
                     raise Rejected("the linker's ptxas refused the PTX", stage="assemble") from None
-                stage = "link" if type(error).__name__ in ("LinkerError", "nvJitLinkError") else "compile"
+                on_device = [stage for stage in job.stages[-1:] if stage in ("load", "launch")]
+                linking = type(error).__name__ in ("LinkerError", "nvJitLinkError")
+                stage = "link" if linking else (on_device or ["compile"])[0]
                 raise Rejected(f"{self.library} refused the program", stage=stage) from None
             finally:
                 for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in seen):

@@ -68,10 +68,11 @@ class NumbaCudaBackend(NumbaBackend):
 
     def load(self, setup: Setup) -> None:
         if bindings_only():
-            self.driver = virtual_driver(setup)
+            preload_for_bindings(setup)
+            self.driver = None if setup.device else virtual_driver(setup)
         with no_other_driver() if self.driver else nullcontext():
             super().load(setup)
-        if self.driver is None:
+        if not bindings_only():
             self.name_nvrtc(setup)
 
     def name_nvrtc(self, setup: Setup) -> None:
@@ -162,10 +163,14 @@ def bindings_only() -> bool:
     return "USE_NV_BINDING" not in (Path(spec.origin).parent / "numba/cuda/cudadrv/driver.py").read_text()
 
 
-def virtual_driver(setup: Setup) -> ctypes.CDLL:
-    """Load the virtual driver and the toolkit's libraries, under the names that the bindings will ask for."""
+def preload_for_bindings(setup: Setup) -> None:
+    """Load the toolkit's libraries, under the names that the bindings will ask for."""
     preload(setup, "libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart")
     ctypes.CDLL(str(setup.home / "nvvm" / "lib64" / "libnvvm.so.4"))
+
+
+def virtual_driver(setup: Setup) -> ctypes.CDLL:
+    """Load the virtual driver, under the name that the bindings will ask for."""
     return ctypes.CDLL(str(stand_in_library(setup.tools)))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.backends.api import Job, Rejected, Setup, Unsupported
 from harness.worker import nvjitlink, ptxas
+from harness.worker.launch import run_on_driver
 from harness.worker.nvrtc import COMPILATION, SUCCESS, Nvrtc
 
 
@@ -69,6 +70,11 @@ class NvrtcBackend:
             ptxas.assemble(setup, job, job.keep(self.nvrtc.get(program, "PTX"), "ptx"), relocatable=relocatable)
         if relocatable:
             nvjitlink.link_with_runtime(setup, job)
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device, then go on through the driver's own interface."""
+        self.compile(setup, job)
+        run_on_driver(job)
 
 
 def said_by_ptxas(log: str) -> bool:

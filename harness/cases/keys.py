@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from harness.cases.errors import shown
 from harness.errors import perhaps
+from harness.model.launch import FILLS
 from harness.model.words import Stage, Status
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -92,8 +94,21 @@ def _flag_wrong(value: Any) -> str | None:
     return None if isinstance(value, bool) else f"must be true or false, not {shown(value)}"
 
 
+def _number_wrong(value: Any) -> str | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    return None if good else f"must be a number from 0, not {shown(value)}"
+
+
+def _seed_wrong(value: Any) -> str | None:
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32
+    return None if good else f"must be a whole number from 0 to 4294967295, not {shown(value)}"
+
+
 def _any(value: Any) -> str | None:
     return None
+
+
+_EXPRESSION: Mapping[str, Any] = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"\S"}]}
 
 
 _LINK_TEXT = _text(_LINK, wanted="an address such as https://github.com/cupy/cupy/issues/8155")
@@ -110,6 +125,16 @@ KINDS: Mapping[str, Kind] = {
     "names": _list_of(_text(NAME, wanted='a lower-case name such as "grid-sync"'), "names"),
     "options": _list_of(_OPTION_TEXT, "options"),
     "standard": _text(r"^(c|gnu)\+\+[0-9]{2}$", wanted='a C++ standard such as "c++17"'),
+    "reference": _text(wanted="a Python file"),
+    "kernel": _text(IDENTIFIER, wanted="the name of a kernel"),
+    "number": Kind(schema={"type": "number", "minimum": 0}, wrong=_number_wrong),
+    "seed": Kind(schema={"type": "integer", "minimum": 0, "maximum": 2**32 - 1}, wrong=_seed_wrong),
+    "type": _text(r"^[A-Za-z_][A-Za-z0-9_ ]*(\[\])?$", wanted='a type such as "int32" or "float32[]"'),
+    "expression": Kind(schema=_EXPRESSION, wrong=_any),  # checked by harness.cases.launch, with the variants
+    "expressions": Kind(
+        schema={"anyOf": [*_EXPRESSION["anyOf"], {"type": "array", "minItems": 1, "items": _EXPRESSION}]}, wrong=_any
+    ),
+    "fill": Kind(schema={"anyOf": [{"type": "number"}, {"enum": list(FILLS)}]}, wrong=_any),
     "choice": Kind(schema={"type": "string"}, wrong=_any),  # checked by `wrong_value`, with the key's choices
     # Tables and lists of tables have code of their own: harness.cases.load, .parameters, .schema.
     "tables": Kind(schema={}, wrong=_any),
@@ -128,6 +153,8 @@ CASE: Mapping[str, Key] = {
     "entry": Key(kind="tables", help="kernels that must come out, by language"),
     "parameters": Key(kind="tables", help="the case's own axes; each combination of values is a variant"),
     "options": Key(kind="tables", help="compiler and library options; later tables win"),
+    "launch": Key(kind="tables", help="how kernels are launched on a device; for each kernel the first that applies"),
+    "verify": Key(kind="tables", help="how results are checked on a device; the first that applies counts"),
     "unsupported": Key(kind="tables", help="cells that mean nothing; the first that applies counts"),
     "expect": Key(kind="tables", help="what will happen; the first that applies counts, and built where none does"),
 }
@@ -153,6 +180,35 @@ OPTIONS: Mapping[str, Key] = {
     "enable_cooperative_groups": Key(kind="flag", help="CuPy's argument of that name"),
     "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
     "ptxas": Key(kind="options", help="further options for ptxas where it runs by itself; tables add to each other"),
+}
+
+LAUNCH: Mapping[str, Key] = {
+    "when": _WHEN,
+    "kernel": Key(kind="kernel", help="which kernel; may be left out where the case has one"),
+    "grid": Key(kind="expressions", help="blocks, as a number or up to three; 1 when left out"),
+    "block": Key(kind="expressions", help="threads of a block, as a number or up to three; 1 when left out"),
+    "shared": Key(kind="expression", help="dynamic shared memory in bytes; none when left out"),
+    "opt_in": Key(kind="flag", help="the host first allows the kernel that much dynamic shared memory"),
+    "cooperative": Key(kind="flag", help="a cooperative launch, so that the grid can wait for itself"),
+    "arguments": Key(kind="tables", help="the kernel's arguments, in order"),
+}
+
+ARGUMENT: Mapping[str, Key] = {
+    "name": Key(kind="line", help="what messages call it"),
+    "type": Key(kind="type", required=True, help='"float32[]" for an array, "int32" for a number, or a definition'),
+    "size": Key(kind="expressions", help="length of an array, or those of its dimensions"),
+    "fill": Key(kind="fill", help="what an array starts with: zeros, ones, sequence, random or a number"),
+    "seed": Key(kind="seed", help="for random; 0 when left out"),
+    "value": Key(kind="expression", help="the number"),
+}
+
+VERIFY: Mapping[str, Key] = {
+    "when": _WHEN,
+    "reference": Key(
+        kind="reference", required=True, help="Python file with a function of the kernel's name, for NumPy arrays"
+    ),
+    "rtol": Key(kind="number", help="relative tolerance, 0 when left out"),
+    "atol": Key(kind="number", help="absolute tolerance, 0 when left out"),
 }
 
 UNSUPPORTED: Mapping[str, Key] = {

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.cases.errors import CaseError, Problem, Report, shown
-from harness.cases.keys import CASE, EXPECT, NAME, OPTIONS, SOURCE, UNSUPPORTED, Key, wrong_value
+from harness.cases.keys import CASE, EXPECT, LAUNCH, NAME, OPTIONS, SOURCE, UNSUPPORTED, VERIFY, Key, wrong_value
+from harness.cases.launch import LaunchReader
 from harness.cases.parameters import read_parameters
 from harness.cases.sources import read_entries, read_sources
 from harness.errors import perhaps
@@ -90,6 +91,14 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
     rules = _Rules(report, parameters)
     options = rules.read("options", good.get("options", []), OPTIONS, _option_rule)
     unsupported = rules.read("unsupported", good.get("unsupported", []), UNSUPPORTED, _unsupported_rule)
+    kernels = list(dict.fromkeys(name for names in entries.values() for name in names))
+    reader = LaunchReader(report, path.parent, kernels, variants, check_table)
+    launches = rules.read("launch", good.get("launch", []), LAUNCH, reader.launch)
+    verify = rules.read("verify", good.get("verify", []), VERIFY, reader.verify)
+    if launches and not kernels:
+        report.add(("launch",), "names no kernel that must come out: write [entry] first")
+    if verify and not launches:
+        report.add(("verify",), "has nothing to check: write [[launch]] too")
     expectations = rules.read("expect", good.get("expect", []), EXPECT, _expectation)
     if report.problems:
         return None
@@ -105,12 +114,14 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         variants=variants or (Variant(labels={}, definitions={}),),
         options=tuple(options),
         unsupported=tuple(unsupported),
+        launches=tuple(launches),
+        verify=tuple(verify),
         expectations=tuple(expectations),
     )
 
 
 class _Rules:
-    """Reads ``[[options]]``, ``[[unsupported]]`` and ``[[expect]]``."""
+    """Reads the lists of tables that have a condition each."""
 
     def __init__(self, report: Report, parameters: Mapping[str, Collection[Any]]) -> None:
         self.report = report

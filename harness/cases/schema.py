@@ -7,7 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cases.keys import CASE, EXPECT, IDENTIFIER, KINDS, LABEL, OPTIONS, SOURCE, UNSUPPORTED, Key
+from harness.cases.keys import (
+    ARGUMENT,
+    CASE,
+    EXPECT,
+    IDENTIFIER,
+    KINDS,
+    LABEL,
+    LAUNCH,
+    OPTIONS,
+    SOURCE,
+    UNSUPPORTED,
+    VERIFY,
+    Key,
+)
 from harness.cases.sources import SIGNATURE
 
 FILE_NAME = "case.schema.json"
@@ -23,8 +36,10 @@ def case_schema() -> dict[str, Any]:
     properties["source"] |= {**_table(SOURCE), "minProperties": 1}
     properties["entry"] |= _ENTRY
     properties["parameters"] |= _PARAMETERS
-    for name, keys in (("options", OPTIONS), ("unsupported", UNSUPPORTED), ("expect", EXPECT)):
+    lists = {"options": OPTIONS, "launch": LAUNCH, "verify": VERIFY, "unsupported": UNSUPPORTED, "expect": EXPECT}
+    for name, keys in lists.items():
         properties[name] |= {"type": "array", "items": _table(keys)}
+    properties["launch"]["items"]["properties"]["arguments"] |= {"type": "array", "items": _table(ARGUMENT)}
     return {
         "$schema": _DRAFT,
         "title": "A case of cumatrix",

@@ -19,14 +19,15 @@ def read_sources(report: Report, folder: Path, value: Mapping[str, str]) -> dict
     """Path by language; notes what is missing or lies outside `folder`."""
     sources = {}
     for language, text in value.items():
-        if message := _wrong_path(folder, text):
+        if message := wrong_path(folder, text):
             report.add(("source", language), message)
         else:
             sources[language] = folder / text
     return sources
 
 
-def _wrong_path(folder: Path, text: str) -> str | None:
+def wrong_path(folder: Path, text: str) -> str | None:
+    """What is wrong with `text` as the name of a file in the case's folder, or None."""
     posix = PurePosixPath(text)
     if "\\" in text or PureWindowsPath(text).drive:
         return f"write folders with /, not {shown(text)}"

@@ -53,6 +53,11 @@ def axes(command: Callable) -> Callable:
             "--require", multiple=True, envvar="CUMATRIX_REQUIRE", metavar="REQ",
             help="What the environment was made for, such as cupy-cuda12x==13.*; a library that is something else is unavailable.",
         ),
+        click.option(
+            "--device", envvar="CUMATRIX_DEVICE", default="auto", show_default=True, metavar="D",
+            help="CUDA devices that cells of their own target go on to load, launch and verify on: auto, none, or numbers such as 0,1.",
+        ),
+        click.option("--sanitize", is_flag=True, help="Run every launch once more under compute-sanitizer."),
         click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
         click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use; 0 for no limit."),
     ]  # fmt: skip
@@ -73,5 +78,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         require=tuple(options["require"]),
         cache=not options["no_cache"],
         limits=Limits(seconds=options["timeout"], memory=options["memory"]),
+        device=options["device"],
+        sanitize=options["sanitize"],
         **more,
     )

@@ -46,7 +46,7 @@ def run(
     """
     request = request_of(options, cases=cases, selection=selection, order=order)
     workshop = workshop_for(request)
-    cells = cells_of(request, workshop.environment)
+    cells = cells_of(request, workshop.environment, devices=workshop.devices)
     if out is None and not as_json:
         out = Path("reports") / f"{workshop.environment.name}.jsonl"
     return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs)

@@ -58,7 +58,7 @@ def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: st
     case = _case(file, define, std, extra, signature)
     request = request_of(options, include=tuple(folder.resolve() for folder in include))
     workshop = workshop_for(request)
-    cells = cells_of(request, workshop.environment, [case])
+    cells = cells_of(request, workshop.environment, [case], workshop.devices)
     return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, table=True)
 
 

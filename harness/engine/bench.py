@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ class Bench:
         Where the compiler and the headers come from; None where they are not installed.
     tools : Path
         Folder of cumatrix's own stand-ins.
+    variables : Mapping[str, str]
+        What the worker needs in its environment to find a real device's driver.
     """
 
     toolchain: Toolchain
@@ -37,14 +40,22 @@ class Bench:
     toolkit: Toolkit | None
     headers: Toolkit | None
     tools: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, toolchain: Toolchain, environment: Environment, store: ToolkitStore, tools: Path) -> Bench:
+    def of(
+        cls,
+        toolchain: Toolchain,
+        environment: Environment,
+        store: ToolkitStore,
+        tools: Path,
+        variables: Mapping[str, str] | None = None,
+    ) -> Bench:
         """The bench of a toolchain, from what is installed."""
         ref = toolchain.toolkit
         toolkit = store.find(ref.release)
         headers = toolkit if ref.headers == ref.release else store.find(ref.headers)
-        return cls(toolchain, environment, toolkit, headers, tools)
+        return cls(toolchain, environment, toolkit, headers, tools, variables or {})
 
     @cached_property
     def problem(self) -> Outcome | None:
@@ -100,12 +111,13 @@ class Bench:
             "headers": ref.headers,
             "include": [str(folder) for folder in self.include],
             "tools": str(self.tools),
+            "device": self.toolchain.device,
         }
 
     def zygote(self) -> Zygote:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
-        return Zygote(self.environment.python, self.toolchain.backend, self.setup)
+        return Zygote(self.environment.python, self.toolchain.backend, self.setup, self.variables)
 
     @cached_property
     def key(self) -> str:
@@ -114,6 +126,7 @@ class Bench:
         info = BACKENDS[self.toolchain.backend]
         key = Key("bench").add("backend", info.name).add("python", self.environment.version)
         key.add("libraries", self.environment.digest(*info.distributions) if info.distributions else "")
+        key.add("device", self.toolchain.device)
         key.add("toolkit", self.toolkit.fingerprint)
         key.add("headers", self.headers.fingerprint)
         return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()

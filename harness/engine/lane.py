@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 from collections import OrderedDict
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
+from harness.cases.launch import launches_for, references_of
 from harness.cases.options import options_for
 from harness.engine.bench import Bench
 from harness.engine.cache import ResultCache
+from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
 from harness.engine.key import Key, source_digest
 from harness.engine.settle import settle
@@ -40,6 +43,10 @@ class Workshop:
         What a cell may use.
     include : tuple of Path
         Include directories beside the toolkit's, for every cell.
+    devices : Devices
+        The real devices that cells may run on.
+    sanitizer : str
+        Path of compute-sanitizer, which then goes over every launch; empty for none.
     """
 
     def __init__(
@@ -49,12 +56,17 @@ class Workshop:
         cache: ResultCache | None,
         limits: Limits,
         include: tuple[Path, ...] = (),
+        devices: Devices | None = None,
+        sanitizer: str = "",
     ) -> None:
         self.environment = environment
         self.store = store
         self.cache = cache
         self.limits = limits
         self.include = include
+        self.devices = devices or Devices()
+        self.pool = DevicePool(self.devices)
+        self.sanitizer = sanitizer
         self.tools = data_folder() / "tools"
         self._benches: dict[Toolchain, Bench] = {}
         self._hellos: dict[str, dict[str, Any]] = {}
@@ -65,7 +77,9 @@ class Workshop:
     def bench(self, toolchain: Toolchain) -> Bench:
         """The bench of a toolchain."""
         if toolchain not in self._benches:
-            self._benches[toolchain] = Bench.of(toolchain, self.environment, self.store, self.tools)
+            self._benches[toolchain] = Bench.of(
+                toolchain, self.environment, self.store, self.tools, self.devices.variables if toolchain.device else {}
+            )
         return self._benches[toolchain]
 
     def hello(self, bench: Bench) -> dict[str, Any] | None:
@@ -102,6 +116,7 @@ class Workshop:
             "target": str(cell.target),
             "options": options_for(cell),
             "include": [str(folder) for folder in include],
+            "launches": launches_for(cell) if cell.toolchain.device else [],
         }
 
     def key(self, cell: Cell, bench: Bench) -> str:
@@ -116,7 +131,9 @@ class Workshop:
         folders = tuple(Path(folder) for folder in job["include"] if Path(folder) not in bench.include)
         if (source, folders) not in self._digests:
             self._digests[source, folders] = source_digest(source, folders)
-        key = Key("cell").add("bench", bench.key).add("source", self._digests[source, folders]).add("name", source.name)
+        references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in references_of(cell.case)]
+        key = Key("cell").add("bench", bench.key).add("references", references if job["launches"] else [])
+        key.add("source", self._digests[source, folders]).add("name", source.name)
         return key.add("job", {**job, "cell": ""}).add("memory", self.limits.memory).hex()
 
     def answer(self, cell: Cell) -> tuple[Outcome, bool, str] | None:
@@ -137,7 +154,8 @@ class Workshop:
         if unknown:
             return Outcome(status=Status.UNSUPPORTED, reason=unknown, observed=self._observed(bench, hello)), False, ""
         key = self.key(cell, bench)
-        kept = self.cache.outcome(key) if self.cache else None
+        # What a device does is never taken from an earlier run: it is asked each time.
+        kept = self.cache.outcome(key) if self.cache and not cell.toolchain.device else None
         return (kept, True, key) if kept else None
 
     def finish(self, outcome: Outcome, bench: Bench, hello: dict[str, Any]) -> Outcome:
@@ -186,7 +204,7 @@ class Lane:
             return known
         key = self.workshop.key(cell, bench)
         outcome = self.workshop.finish(self._compile(cell, bench, zygote), bench, zygote.hello)
-        if self.workshop.cache:
+        if self.workshop.cache and not cell.toolchain.device:
             self.workshop.cache.keep_outcome(key, outcome)
         return outcome, False, key
 
@@ -215,15 +233,27 @@ class Lane:
         scratch = Path(tempfile.mkdtemp(prefix="cell-", dir=zygote.folder)).resolve()
         job = {**self.workshop.job(cell, bench), "scratch": str(scratch)}
         try:
-            ended = zygote.run(job, self.workshop.limits)
+            ended = self._run(cell, zygote, job)
             assert bench.toolkit is not None
-            return settle(cell, ended, scratch, bench.toolkit.home, self.workshop.tools, job["entries"])
+            return settle(
+                cell, ended, scratch, bench.toolkit.home, self.workshop.tools, job["entries"], job.get("device", {})
+            )
         except ZygoteDied as error:
             self._zygotes.pop(bench.toolchain, None)
             zygote.close()
             return Outcome(status=Status.HARNESS_ERROR, reason=f"the worker process is gone: {error}")
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _run(self, cell: Cell, zygote: Zygote, job: dict[str, Any]) -> dict[str, Any]:
+        shop = self.workshop
+        if not cell.toolchain.device:
+            return zygote.run(job, shop.limits)
+        with shop.pool.take(cell.toolchain.device) as device:
+            job["device"] = dict(device.facts)
+            # The driver reserves more address space than any machine has memory.
+            limits = replace(shop.limits, memory=0)
+            return zygote.run(job, limits, visible=device.token, sanitizer=shop.sanitizer)
 
 
 Finished = Callable[[Cell, Outcome, bool, str], None]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from harness.backends import BACKENDS, BackendInfo
+from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.errors import UsageError, perhaps
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
@@ -44,10 +46,12 @@ def plan(
     targets: Sequence[Target],
     environment: Environment,
     expression: str | None = None,
+    devices: Devices | None = None,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
 
-    A backend takes the cases that have a source in its language.
+    A backend takes the cases that have a source in its language. Targets that are a device's own run on it, the others
+    without one.
 
     Raises
     ------
@@ -66,12 +70,21 @@ def plan(
                 environment=environment.name,
                 packages=environment.packages,
             )
-            cells += [
-                cell
-                for cell in _cells(cases, info.language, toolchain, targets)
-                if keep is None or keep.matches(cell.id)
-            ]
+            for name, group in _by_device(targets, devices).items():
+                cells += [
+                    cell
+                    for cell in _cells(cases, info.language, replace(toolchain, device=name), group)
+                    if keep is None or keep.matches(cell.id)
+                ]
     return cells
+
+
+def _by_device(targets: Sequence[Target], devices: Devices | None) -> dict[str, list[Target]]:
+    """Targets by the name of the device that they run on, those without one first."""
+    groups: dict[str, list[Target]] = {"": []}
+    for target in targets:
+        groups.setdefault(devices.name_for(target) if devices else "", []).append(target)
+    return groups
 
 
 def _cells(cases: Iterable[Case], language: str, toolchain: Toolchain, targets: Sequence[Target]) -> Iterator[Cell]:

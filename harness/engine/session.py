@@ -9,11 +9,12 @@ from pathlib import Path
 
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
+from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
 from harness.engine.lane import Workshop
 from harness.engine.plan import choose_backends, plan
 from harness.engine.zygote import Limits
-from harness.errors import NothingToRun, UsageError
+from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Case, Cell, Outcome, TargetError
 from harness.model.axes import DEFAULT_TARGETS, parse_targets
 from harness.model.judge import expectation_of, judge
@@ -51,6 +52,10 @@ class Request:
         Further include directories.
     order : str
         ``plan``, ``reverse`` or ``random``.
+    device : str
+        ``auto``, ``none``, or numbers of CUDA devices.
+    sanitize : bool
+        Whether compute-sanitizer goes over every launch.
     """
 
     cases: Path = Path("cases")
@@ -66,17 +71,26 @@ class Request:
     limits: Limits = field(default_factory=Limits)
     include: tuple[Path, ...] = ()
     order: str = "plan"
+    device: str = "auto"
+    sanitize: bool = False
 
 
 def workshop_for(request: Request) -> Workshop:
-    """Look at the environment and open the cache."""
+    """Look at the environment and the machine's devices, and open the cache."""
     python = os.path.abspath(request.python) if request.python and os.sep in request.python else request.python
     environment = look(python, name=request.environment, require=request.require)
     cache = ResultCache() if request.cache else None
-    return Workshop(environment, ToolkitStore(), cache, request.limits, request.include)
+    store, devices = ToolkitStore(), find_devices(request.device)
+    if request.sanitize and not devices.items:
+        raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
+    homes = [toolkit.home for toolkit in store.installed()]
+    sanitizer = find_sanitizer(homes) if request.sanitize else ""
+    return Workshop(environment, store, cache, request.limits, request.include, devices, sanitizer)
 
 
-def cells_of(request: Request, environment: Environment, cases: list[Case] | None = None) -> list[Cell]:
+def cells_of(
+    request: Request, environment: Environment, cases: list[Case] | None = None, devices: Devices | None = None
+) -> list[Cell]:
     """Every cell that a request asks for.
 
     Raises
@@ -93,7 +107,7 @@ def cells_of(request: Request, environment: Environment, cases: list[Case] | Non
         raise UsageError(str(error)) from None
     toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
     backends = choose_backends(request.backends, environment)
-    cells = plan(chosen, backends, toolkits, targets, environment, request.expression)
+    cells = plan(chosen, backends, toolkits, targets, environment, request.expression, devices)
     if not cells:
         raise NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits, targets and -k")
     if request.order == "reverse":

@@ -22,7 +22,13 @@ _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
 
 def settle(
-    cell: Cell, ended: Mapping[str, Any], scratch: Path, home: Path, tools: Path, entries: Iterable[str]
+    cell: Cell,
+    ended: Mapping[str, Any],
+    scratch: Path,
+    home: Path,
+    tools: Path,
+    entries: Iterable[str],
+    device: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """The outcome of a cell whose child has ended.
 
@@ -38,6 +44,8 @@ def settle(
         The toolkit, and cumatrix's own stand-ins: the only places that CUDA libraries may have been loaded from.
     entries : iterable of str
         Kernels that must have come out.
+    device : Mapping, optional
+        The real device that the cell was given, for a child that did not live to tell.
     """
     reply = _reply(scratch)
     stages = tuple(Stage(name) for name in dict.fromkeys(_read(scratch / "stages").split()) if name in list(Stage))
@@ -56,7 +64,7 @@ def settle(
         "seconds": round(reply.get("seconds", ended["wall"]), 4),
         "command": tuple(_plain(line, scratch) for line in reply.get("command", ())),
         "observed": reply.get("observed", {}),
-        "device": reply.get("device", {}),
+        "device": reply.get("device", dict(device or {})),
     }
     stage = stages[-1] if stages else Stage.COMPILE
     if ended["timed_out"]:
@@ -64,7 +72,8 @@ def settle(
         return Outcome(status=Status.TIMED_OUT, stage=stage, diagnostics=diagnostics, notes=tuple(notes), **common)
     if not reply:
         how = _death(ended)
-        crash = Diagnostic(severity="fatal", message=f"the compiler's process {how}", fingerprint="crash")
+        who = "compiler" if stage.rank < Stage.LOAD.rank else "program"
+        crash = Diagnostic(severity="fatal", message=f"the {who}'s process {how}", fingerprint="crash")
         return Outcome(
             status=Status.CRASHED, stage=stage, signal=ended["signal"], reason=how,
             diagnostics=(crash, *diagnostics), notes=tuple(notes), **common,

@@ -107,15 +107,24 @@ class Zygote:
         """Whether the backend is loaded and takes jobs."""
         return "status" not in self.hello
 
-    def run(self, job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    def run(self, job: Mapping[str, Any], limits: Limits, **more: Any) -> dict[str, Any]:
         """Run one job in a child of the zygote.
+
+        Parameters
+        ----------
+        job : Mapping
+            Fields of `harness.backends.api.Job`.
+        limits : Limits
+            What it may use.
+        **more
+            ``visible``: the value of ``CUDA_VISIBLE_DEVICES``; ``sanitizer``: path of compute-sanitizer.
 
         Raises
         ------
         ZygoteDied
             When the zygote itself ends; it cannot be used again.
         """
-        self._send({"job": dict(job), "limits": asdict(limits), "backend": self.backend})
+        self._send({"job": dict(job), "limits": asdict(limits), "backend": self.backend, **more})
         # The zygote keeps the deadline; this longer one is for the case that the zygote itself hangs.
         return self._receive(limits.seconds + 60)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.condition import Condition
+from harness.model.launch import LaunchRule, VerifyRule
 from harness.model.words import Stage, Status
 
 Scalar = str | int | float | bool
@@ -118,6 +119,9 @@ class Case:
     options, unsupported, expectations : tuple
         Rules, in the order of the file. The first expectation that applies counts; where none
         does, the cell is expected to be built.
+    launches, verify : tuple
+        How kernels are launched on a device and how results are checked: for each kernel the first launch that
+        applies counts, and the first check that does.
     """
 
     name: str
@@ -131,6 +135,8 @@ class Case:
     variants: tuple[Variant, ...] = (Variant(labels={}, definitions={}),)
     options: tuple[OptionRule, ...] = ()
     unsupported: tuple[UnsupportedRule, ...] = ()
+    launches: tuple[LaunchRule, ...] = ()
+    verify: tuple[VerifyRule, ...] = ()
     expectations: tuple[Expectation, ...] = ()
 
     @property

@@ -52,12 +52,15 @@ class Toolchain:
         Name of the environment that the cell runs in (``"cupy13"``).
     packages : Mapping[str, str]
         Versions of the distributions that the environment declares, for conditions.
+    device : str
+        Name of the real device that the cells go on to load, launch and verify on; empty without one.
     """
 
     backend: str
     library: str
     toolkit: ToolkitRef
     environment: str = ""
+    device: str = ""
     packages: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
 
     @property
@@ -78,9 +81,14 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """Unique and readable: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``."""
+        """Unique and readable: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``.
+
+        On a real device it ends with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of
+        one program are two results, and both are kept.
+        """
         variant = f"[{self.variant.name}]" if self.variant.labels else ""
-        return f"{self.case.name}{variant} {self.toolchain.name} {self.target}"
+        device = f" on {self.toolchain.device}" if self.toolchain.device else ""
+        return f"{self.case.name}{variant} {self.toolchain.name} {self.target}{device}"
 
     def facts(self) -> dict[str, Any]:
         """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""
@@ -89,6 +97,7 @@ class Cell:
             "backend": toolchain.backend,
             "target": str(self.target),
             "virtual": self.target.virtual,
+            "device": bool(toolchain.device),
             "suffix": self.target.suffix,
             "cc": Version(self.target.capability),
             "toolkit": Version(toolchain.toolkit.release),

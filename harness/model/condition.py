@@ -28,6 +28,7 @@ NAMES: Mapping[str, type] = {
     "target": str,
     "suffix": str,
     "virtual": bool,
+    "device": bool,
     "cc": Version,
     "toolkit": Version,
     "headers": Version,

@@ -1,6 +1,6 @@
 """Starts a zygote in any interpreter: makes `harness` importable there, and nothing else of our own environment.
 
-Run as ``python boot.py PACKAGE_FOLDER BACKEND CONTROL_FD``.
+Run as ``python boot.py PACKAGE_FOLDER BACKEND CONTROL_FD``, or with a file of one job, to run that in this process.
 """
 
 import importlib.util
@@ -9,7 +9,7 @@ import sys
 
 
 def boot() -> None:
-    folder, backend, control = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    folder, backend, control = sys.argv[1:4]
     # The script's own folder must not shadow modules of the libraries under test.
     sys.path[:] = [
         entry for entry in sys.path if os.path.realpath(entry or ".") != os.path.dirname(os.path.realpath(__file__))
@@ -21,9 +21,14 @@ def boot() -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules["harness"] = module
     spec.loader.exec_module(module)
-    from harness.worker.zygote import serve
+    if control.isdigit():
+        from harness.worker.zygote import serve
 
-    serve(backend, control)
+        serve(backend, int(control))
+    else:
+        from harness.worker.sanitize import run_once
+
+        run_once(backend, control)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ def _isolate(request: dict[str, Any], output: int) -> None:
     os.chdir(scratch)
     for name in ("TMPDIR", "HOME"):
         os.environ[name] = scratch
+    if request.get("visible"):
+        os.environ["CUDA_VISIBLE_DEVICES"] = request["visible"]  # before anything loads the driver
     limits = request["limits"]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_FSIZE, _MAX_FILE)
@@ -72,7 +74,7 @@ def _compile(backend: Backend, setup: Setup, request: dict[str, Any]) -> dict[st
     started = time.perf_counter()
     reply: dict[str, Any] = {"status": "built", "reason": "", "signal": None, "stage": None}
     try:
-        backend.compile(setup, job)
+        (backend.execute if setup.device else backend.compile)(setup, job)
     except Ended as ended:
         reply.update(status=ended.status, reason=ended.reason, stage=ended.stage)
         if isinstance(ended, Crashed):
@@ -85,8 +87,11 @@ def _compile(backend: Backend, setup: Setup, request: dict[str, Any]) -> dict[st
         reply.update(status="harness_error", reason=f"cumatrix's {request['backend']} backend failed: {words}")
     from harness.worker.zygote import cuda_libraries
 
+    seconds = time.perf_counter() - started
+    if setup.device:
+        _look_at_device(setup, request, job)
     reply.update(
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
         stages=job.stages,
         command=job.command,
         notes=job.notes,
@@ -96,3 +101,17 @@ def _compile(backend: Backend, setup: Setup, request: dict[str, Any]) -> dict[st
         libraries=cuda_libraries(),
     )
     return reply
+
+
+def _look_at_device(setup: Setup, request: dict[str, Any], job: Job) -> None:
+    """Ask the driver of this very process which device it was, and the sanitizer where it is wanted."""
+    from harness.worker import sanitize
+    from harness.worker.driver import Driver, DriverError
+
+    try:
+        driver = Driver(context=False)
+        job.device.update(name=driver.name, compute_capability=driver.capability)
+    except (Ended, DriverError) as error:
+        job.notes.append(f"the device was not asked for its name again: {error}")
+    if request.get("sanitizer") and "launch" in job.stages:
+        job.device["sanitizer"] = sanitize.check(request["sanitizer"], setup, request)

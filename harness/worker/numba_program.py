@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from harness.backends.api import Ended, Job, Unsupported
+from harness.worker.numba_launch import RealDevice
 from harness.worker.virtual_device import VirtualDevice
 
 JIT_OPTIONS = ("cache", "debug", "opt", "lineinfo", "fastmath")
@@ -24,7 +25,7 @@ _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 
 
-def execute(job: Job, device: VirtualDevice) -> ModuleType:
+def execute(job: Job, device: VirtualDevice | RealDevice) -> ModuleType:
     """Run ``kernel.py`` as the module ``kernel``, from a copy beside which caches are the cell's own."""
     path = _lay_out(job)
     sys.path.append(str(path.parent))

@@ -52,6 +52,29 @@ def directives(ptx: str) -> tuple[str, str]:
     return (version[1] if version else ""), (target[1] if target else "")
 
 
+def read_back(setup: Setup, job: Job, library: str, ptx: str) -> None:
+    """Read back what was built, and by which NVVM.
+
+    Raises
+    ------
+    Unavailable, Unsupported
+        When it is not what was asked for.
+    """
+    isa, target = directives(ptx)
+    job.observed["ptx"] = isa
+    job.observed["nvvm"] = release_of(isa, setup.release)
+    if isa != isa_of(setup.release):
+        used = ", ".join(str(path) for path in loaded("libnvvm")) or "no library that can be seen"
+        raise Unavailable(
+            f"asked for the NVVM of CUDA {setup.release}, whose PTX is {isa_of(setup.release)}, "
+            f"and got PTX {isa}: another NVVM was loaded ({used})"
+        )
+    if target != f"sm_{job.arch}":
+        if target.rstrip("af") == f"sm_{job.arch}".rstrip("af"):
+            raise Unsupported(f"{library} builds {target} for this device, not sm_{job.arch}")
+        raise Unavailable(f"asked for sm_{job.arch}, {library} built {target}")
+
+
 class VirtualDevice:
     """The device of one cell: its target's compute capability, and the toolkit's own linking.
 
@@ -86,26 +109,8 @@ class VirtualDevice:
         self.fetched = 0
 
     def check(self, ptx: str) -> None:
-        """Read back what was built, and by which NVVM.
-
-        Raises
-        ------
-        Unavailable, Unsupported
-            When it is not what was asked for.
-        """
-        isa, target = directives(ptx)
-        self.job.observed["ptx"] = isa
-        self.job.observed["nvvm"] = release_of(isa, self.setup.release)
-        if isa != isa_of(self.setup.release):
-            used = ", ".join(str(path) for path in loaded("libnvvm")) or "no library that can be seen"
-            raise Unavailable(
-                f"asked for the NVVM of CUDA {self.setup.release}, whose PTX is {isa_of(self.setup.release)}, "
-                f"and got PTX {isa}: another NVVM was loaded ({used})"
-            )
-        if target != f"sm_{self.job.arch}":
-            if target.rstrip("af") == f"sm_{self.job.arch}".rstrip("af"):
-                raise Unsupported(f"{self.library} builds {target} for this device, not sm_{self.job.arch}")
-            raise Unavailable(f"asked for sm_{self.job.arch}, {self.library} built {target}")
+        """Read back what was built: see `read_back`."""
+        read_back(self.setup, self.job, self.library, ptx)
 
     def link(self, inputs: list[tuple[int, bytes | Path]], options: dict[int, int]) -> bytes | None:
         """What the driver's linker would do, done with the toolkit's tools; None when it ends the cell."""

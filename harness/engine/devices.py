@@ -1,0 +1,179 @@
+"""The CUDA devices of this machine, and which cell runs on which of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.errors import PartUnavailable, UsageError
+from harness.model import Target
+
+# Where a driver lies that the dynamic loader does not know: containers of NVIDIA's, and WSL.
+_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib64-nvidia", "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu")
+_SHARE = 4  # cells that one device serves at a time: most of a cell is compiling
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """One device.
+
+    Parameters
+    ----------
+    token : str
+        What ``CUDA_VISIBLE_DEVICES`` calls it.
+    name, capability : str
+        ``"NVIDIA H200"`` and ``"9.0"``.
+    facts : Mapping
+        What records say of it: name, compute capability, driver's version, CUDA that the driver is of, and more.
+    """
+
+    token: str
+    name: str
+    capability: str
+    facts: Mapping[str, Any]
+
+    def runs(self, target: Target) -> bool:
+        """Whether the target is this device's own: real, and of its compute capability."""
+        return not target.virtual and target.suffix != "f" and target.capability == self.capability
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The chosen devices of this machine.
+
+    Parameters
+    ----------
+    items : tuple of Device
+        In the driver's order.
+    folder : str
+        Folder of the driver's library where the dynamic loader does not know it, or empty.
+    problem : str
+        Why there is none.
+    """
+
+    items: tuple[Device, ...] = ()
+    folder: str = ""
+    problem: str = ""
+
+    def name_for(self, target: Target) -> str:
+        """Name of the first device whose own target this is; empty where there is none."""
+        return next((device.name for device in self.items if device.runs(target)), "")
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a worker needs to find the driver."""
+        return {"LD_LIBRARY_PATH": self.folder} if self.folder else {}
+
+
+class DevicePool:
+    """Hands devices to cells, each to a few at a time, and to all evenly."""
+
+    def __init__(self, devices: Devices) -> None:
+        self._free: dict[str, queue.SimpleQueue[Device]] = {}
+        for device in devices.items * _SHARE:
+            self._free.setdefault(device.name, queue.SimpleQueue()).put(device)
+
+    @contextmanager
+    def take(self, name: str) -> Iterator[Device]:
+        """A device of that name, for as long as the block lasts; waits for one."""
+        device = self._free[name].get()
+        try:
+            yield device
+        finally:
+            self._free[name].put(device)
+
+
+def find_devices(choice: str = "auto") -> Devices:
+    """Ask the driver, in a process of its own.
+
+    Parameters
+    ----------
+    choice : str
+        ``auto`` for all that are visible, ``none``, or numbers among them: ``0,2``.
+
+    Raises
+    ------
+    UsageError
+        When `choice` cannot be read.
+    PartUnavailable
+        When a device that was named is not there.
+    """
+    choice = choice.strip()
+    if choice == "none":
+        return Devices(problem="none was wanted")
+    wanted = None if choice == "auto" else _numbers(choice)
+    answer = _ask()
+    count = len(answer["devices"])
+    visible = [item for item in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if item.strip()]
+    common = {"virtual": False, "driver": answer.get("driver", ""), "cuda": answer.get("cuda", "")}
+    found = [
+        Device(
+            token=visible[number].strip() if number < len(visible) else str(number),
+            name=fields["name"],
+            capability=fields["compute_capability"],
+            facts={**common, **fields},
+        )
+        for number, fields in enumerate(answer["devices"])
+    ]
+    if wanted is None:
+        return Devices(tuple(found), answer.get("folder", ""), answer["problem"])
+    for number in wanted:
+        if number >= count:
+            there = f"{count} can be seen" if count else answer["problem"] or "there is none"
+            raise PartUnavailable(f"there is no CUDA device {number}: {there}")
+    return Devices(tuple(found[number] for number in wanted), answer.get("folder", ""))
+
+
+def find_sanitizer(homes: Sequence[Path]) -> str:
+    """compute-sanitizer of this machine.
+
+    Raises
+    ------
+    PartUnavailable
+        When it is not installed.
+    """
+    places = [home / part / "compute-sanitizer" for home in homes for part in ("bin", "compute-sanitizer")]
+    places += [
+        Path("/usr/local/cuda/bin/compute-sanitizer"),
+        Path("/usr/local/cuda/compute-sanitizer/compute-sanitizer"),
+    ]
+    tool = shutil.which("compute-sanitizer") or next((str(p) for p in places if os.access(p, os.X_OK)), None)
+    if tool is None:
+        raise PartUnavailable("compute-sanitizer is not installed: it comes with the CUDA toolkit's installer")
+    return tool
+
+
+def _numbers(choice: str) -> list[int]:
+    try:
+        numbers = [int(item) for item in choice.split(",")]
+    except ValueError:
+        numbers = [-1]
+    if min(numbers) < 0:
+        raise UsageError(f"{choice!r} names no devices: write auto, none, or numbers such as 0,1")
+    return list(dict.fromkeys(numbers))
+
+
+def _ask() -> dict[str, Any]:
+    probe = Path(harness.__file__).parent / "worker" / "devices.py"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-s", str(probe), *(folder for folder in _FOLDERS if os.path.isdir(folder))],
+            capture_output=True, text=True, errors="replace", timeout=120, stdin=subprocess.DEVNULL,
+            env={name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"},
+        )  # fmt: skip
+        answer: dict[str, Any] = json.loads(done.stdout or done.stderr)
+        return answer
+    except subprocess.TimeoutExpired:
+        return {"devices": [], "problem": "the driver does not answer within 120 s"}
+    except (OSError, ValueError):
+        return {"devices": [], "problem": f"the driver cannot be asked: {done.stderr.strip()[-200:]}"}

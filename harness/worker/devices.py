@@ -1,0 +1,83 @@
+"""Says which CUDA devices this machine has, as one line of JSON; run by path with any Python.
+
+The driver is asked in this process, so that no other is left with it. Takes folders in which the driver's library may
+lie where the dynamic loader does not know it.
+"""
+
+import ctypes
+import json
+import os
+import sys
+
+_CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+_COOPERATIVE, _OPT_IN, _PROCESSORS = 95, 97, 16
+
+
+def load():
+    """libcuda, and the folder that it had to be looked for in (empty where the loader knows it)."""
+    for folder in ["", *sys.argv[1:]]:
+        try:
+            return ctypes.CDLL(os.path.join(folder, "libcuda.so.1")), folder
+        except OSError as error:
+            last = error
+    raise SystemExit(json.dumps({"devices": [], "problem": f"no driver: {last}"}))
+
+
+def main():
+    cuda, folder = load()
+    answer = {"devices": [], "problem": "", "folder": folder}
+    code = cuda.cuInit(0)
+    if code:
+        name = ctypes.c_char_p()
+        cuda.cuGetErrorName(code, ctypes.byref(name))
+        answer["problem"] = f"the driver says {(name.value or b'error %d' % code).decode()}"
+        print(json.dumps(answer))
+        return
+    number = ctypes.c_int()
+    cuda.cuDriverGetVersion(ctypes.byref(number))
+    answer["cuda"] = f"{number.value // 1000}.{number.value % 1000 // 10}"
+    answer["driver"] = driver_version(folder)
+    cuda.cuDeviceGetCount(ctypes.byref(number))
+    for ordinal in range(number.value):
+        device, text, memory = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
+        cuda.cuDeviceGet(ctypes.byref(device), ordinal)
+        cuda.cuDeviceGetName(text, len(text), device)
+        cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
+
+        def attribute(which, device=device):
+            value = ctypes.c_int()
+            cuda.cuDeviceGetAttribute(ctypes.byref(value), which, device)
+            return value.value
+
+        answer["devices"].append(
+            {
+                "name": text.value.decode(errors="replace"),
+                "compute_capability": "{}.{}".format(*map(attribute, _CAPABILITY)),
+                "memory": memory.value,
+                "multiprocessors": attribute(_PROCESSORS),
+                "shared_opt_in": attribute(_OPT_IN),
+                "cooperative": bool(attribute(_COOPERATIVE)),
+            }
+        )
+    print(json.dumps(answer))
+
+
+def driver_version(folder):
+    """``"580.159.04"``, which only NVML and the kernel's module know."""
+    try:
+        nvml = ctypes.CDLL(os.path.join(folder, "libnvidia-ml.so.1"))
+        text = ctypes.create_string_buffer(96)
+        if nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, len(text)) == 0:
+            return text.value.decode()
+    except (OSError, AttributeError):
+        pass  # a driver without NVML, as in a container
+    try:
+        with open("/proc/driver/nvidia/version") as file:
+            words = file.readline().split()
+            return next((word for word in words if word[:1].isdigit() and "." in word), "")
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    main()
