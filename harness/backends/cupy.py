@@ -152,6 +152,8 @@ class CupyBackend:
             if type(error).__name__ not in _DRIVER_ERRORS:
                 raise
             job.say(f"{type(error).__name__}: {error}")
+            if job.stages[-1] == "compile":  # it was asked for itself, nothing was handed to it yet
+                raise Unavailable(f"CuPy cannot use the device: {error}") from None
             raise Rejected(str(error), stage=job.stages[-1]) from None
         finally:
             calls = nvrtc_tap.heard(tap) if self.jitify else []

@@ -10,10 +10,14 @@ texts by name: what a cell compiles to is the same with an empty table, only lat
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import json
 import os
+import select
+import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +28,8 @@ from harness.backends.api import Setup
 # What programs for the device include; one at a time, since what fails leaves nothing behind.
 _HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h")
 _SCHEMA = 1
+# Less than a worker may take to start.
+_SECONDS = 240.0
 
 
 def warm(setup: Setup, jitify: Any, identity: list[Any], compile: Callable[[str], None]) -> None:
@@ -44,13 +50,34 @@ def warm(setup: Setup, jitify: Any, identity: list[Any], compile: Callable[[str]
     kept = setup.tools / "jitify" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        child = os.fork()
-        if child == 0:
-            _find(kept, jitify, compile)
-        os.waitpid(child, 0)
+        _find_once(kept, jitify, compile)
     if kept.is_file():
         table = json.loads(kept.read_text("utf-8"))
         jitify._add_sources({base64.b64decode(key): base64.b64decode(text) for key, text in table.items()})
+
+
+def _find_once(kept: Path, jitify: Any, compile: Callable[[str], None]) -> None:
+    """Have a child look for the headers, or wait for another worker's; in both cases no longer than `_SECONDS`."""
+    end = time.monotonic() + _SECONDS
+    with open(kept.with_suffix(".lock"), "w") as lock:
+        while not kept.is_file():
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    return
+                time.sleep(0.2)
+        if kept.is_file():
+            return
+        child = os.fork()
+        if child == 0:
+            _find(kept, jitify, compile)
+        ended = os.pidfd_open(child)
+        if not select.select([ended], [], [], max(0.0, end - time.monotonic()))[0]:
+            os.kill(child, signal.SIGKILL)  # then each cell looks for itself, under its own deadline
+        os.close(ended)
+        os.waitpid(child, 0)
 
 
 def _find(kept: Path, jitify: Any, compile: Callable[[str], None]) -> None:
