@@ -121,7 +121,7 @@ def find_devices(choice: str = "auto") -> Devices:
             token=visible[number].strip() if number < len(visible) else str(number),
             name=fields["name"],
             capability=fields["compute_capability"],
-            facts={**common, **fields},
+            facts={**common, **fields, "ordinal": number},
         )
         for number, fields in enumerate(answer["devices"])
     ]
@@ -171,7 +171,7 @@ def _ask() -> dict[str, Any]:
             capture_output=True, text=True, errors="replace", timeout=120, stdin=subprocess.DEVNULL,
             env={name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"},
         )  # fmt: skip
-        answer: dict[str, Any] = json.loads(done.stdout or done.stderr)
+        answer: dict[str, Any] = json.loads(done.stdout)
         return answer
     except subprocess.TimeoutExpired:
         return {"devices": [], "problem": "the driver does not answer within 120 s"}

@@ -18,9 +18,10 @@ def load():
     for folder in ["", *sys.argv[1:]]:
         try:
             return ctypes.CDLL(os.path.join(folder, "libcuda.so.1")), folder
-        except OSError as error:
-            last = error
-    raise SystemExit(json.dumps({"devices": [], "problem": f"no driver: {last}"}))
+        except OSError:
+            continue
+    print(json.dumps({"devices": [], "problem": "no driver: libcuda.so.1 is not there"}))
+    raise SystemExit
 
 
 def main():

@@ -5,80 +5,37 @@ What a real one says to real kernels is in tests/gpu.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import run_all, write_case
+from launches import messages, outcome, run_launched, write_launched
 
-from harness.cases import load_cases
 from harness.engine import devices as devices_module
 from harness.engine.devices import find_devices
-from harness.engine.environment import look
-from harness.engine.lane import Workshop
-from harness.engine.plan import choose_backends, plan
-from harness.engine.zygote import Limits
-from harness.model import Target
-from harness.toolkits import Toolkit, ToolkitStore, parse_toolkits
+from harness.toolkits import Toolkit, ToolkitStore
 
 pytestmark = pytest.mark.compilers
-
-LAUNCH = """
-[entry]
-cuda = ["{0}"]
-
-[[launch]]
-block = 32
-{1}
-arguments = [{{ name = "out", type = "float32[]", size = 32, fill = "sequence" }}, {{ type = "int32", value = 3 }}]
-
-[[verify]]
-reference = "reference.py"
-"""
-KERNEL = 'extern "C" __global__ void {0}(float *out, int n) {{ out[threadIdx.x] += n; }}'
-ADD = "def {0}(out, n):\n    {1}\n"
 
 
 @pytest.fixture(scope="module")
 def fake_records(
     fake_driver: Path, toolkit: Callable[[str], Toolkit], store: ToolkitStore, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Any]]:
+) -> Mapping[Any, Any]:
     toolkit("12.9")
     root = tmp_path_factory.mktemp("cases")
-    for name, body, more in (
-        ("idle", "pass", ""),
-        ("wrong", "out += n", ""),
-        ("broken", "raise KeyError('x')", ""),
-        ("absent", "pass", ""),
-        ("refused_image", "pass", ""),
-        ("illegal", "pass", ""),
-        ("never_ends", "pass", ""),
-        ("aborts", "pass", ""),
-        ("greedy", "pass", "shared = 200000\nopt_in = true"),
-        ("together", "pass", "cooperative = true"),
-    ):
-        path = write_case(root, f"fake/{name.replace('_', '-')}", KERNEL.format(name), LAUNCH.format(name, more))
-        (path.parent / "reference.py").write_text(ADD.format(name, body))
+    for name in ("idle", "absent", "refused-image", "illegal", "never-ends", "aborts"):
+        write_launched(root, name, "out[threadIdx.x] += n;")
+    write_launched(root, "wrong", "out[threadIdx.x] += n;", reference="out += n")
+    write_launched(root, "broken", "out[threadIdx.x] += n;", reference="raise KeyError('x')")
+    write_launched(root, "greedy", "out[threadIdx.x] += n;", more="shared = 200000\nopt_in = true")
+    write_launched(root, "together", "out[threadIdx.x] += n;", more="cooperative = true")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(devices_module, "_FOLDERS", (str(fake_driver),))
         found = find_devices()
-        environment = look()
-        workshop = Workshop(environment, store, None, Limits(seconds=15), devices=found)
-        cells = plan(
-            load_cases(root), choose_backends("nvrtc", environment), parse_toolkits("12.9"),
-            [Target.parse("sm_75"), Target.parse("sm_80")], environment, devices=found,
-        )  # fmt: skip
-        records = run_all(cells, workshop, jobs=2)
-    yield {(record["case"].split("/")[1], record["target"]): record for record in records.values()}
-
-
-def outcome(record: dict[str, Any]) -> tuple[str, str | None]:
-    return record["status"], record["stage"]
-
-
-def first(record: dict[str, Any]) -> str:
-    return record["diagnostics"][0]["message"]
+    records = run_launched(root, found, ["sm_75", "sm_80"], store=store, release="12.9")
+    return {(case, target): record for (case, _, target), record in records.items()}
 
 
 def test_only_a_devices_own_target_goes_on_to_it(fake_records: dict[Any, Any]) -> None:
@@ -99,7 +56,7 @@ def test_a_record_names_the_device(fake_records: dict[Any, Any]) -> None:
 def test_a_wrong_result_shows_the_worst_element(fake_records: dict[Any, Any]) -> None:
     record = fake_records["wrong", "sm_80"]
     assert outcome(record) == ("rejected", "verify")
-    assert "wrong: out[0] is 0.0, expected 3.0 (32 of 32 elements differ" in first(record)
+    assert "wrong: out[0] is 0.0, expected 3.0 (32 of 32 elements differ" in messages(record)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +72,7 @@ def test_a_wrong_result_shows_the_worst_element(fake_records: dict[Any, Any]) ->
 def test_the_drivers_refusals_have_their_stage(fake_records: dict[Any, Any], case: str, stage: str, words: str) -> None:
     record = fake_records[case, "sm_80"]
     assert outcome(record) == ("rejected", stage)
-    assert words in [item["message"] for item in record["diagnostics"]]
+    assert words in messages(record).splitlines()
 
 
 def test_the_drivers_log_is_kept(fake_records: dict[Any, Any]) -> None:
@@ -132,7 +89,7 @@ def test_a_process_that_dies_in_the_launch(fake_records: dict[Any, Any]) -> None
     record = fake_records["aborts", "sm_80"]
     assert outcome(record) == ("crashed", "launch")
     assert record["signal"] == 6
-    assert first(record).startswith("the program's process was ended by signal 6")
+    assert messages(record).startswith("the program's process was ended by signal 6")
 
 
 def test_a_broken_reference_is_nobodys_verdict(fake_records: dict[Any, Any]) -> None:
