@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.backends.api import Ended, Job, Rejected, Setup, Unavailable, Unsupported, setenv
+from harness.backends.api import Ended, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.worker import ptxas
 from harness.worker.numba_launch import RealDevice, launch_kernel, watched
 from harness.worker.numba_program import (
@@ -83,7 +83,7 @@ class NumbaBackend:
         self.check_target(setup, job)
         device = VirtualDevice(setup, job, self.library)
         job.device.update(virtual=True, compute_capability=dotted(job.capability))
-        setenv("NUMBA_CACHE_DIR", str(job.scratch / "numba-cache"))
+        os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
         self.attach(device)
         job.enter("compile")
         with self.outcome(job, device):
@@ -107,7 +107,7 @@ class NumbaBackend:
         """Launch on the real device, compiling on the way as ever."""
         self.check_target(setup, job)
         device = RealDevice(setup, job, self.library)
-        setenv("NUMBA_CACHE_DIR", str(job.scratch / "numba-cache"))
+        os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
         self.reload_settings()
         job.enter("compile")
         launches = {fields["kernel"]: fields for fields in job.launches}
@@ -130,11 +130,11 @@ class NumbaBackend:
         """Nothing of the user's settings counts, and without a device no real driver is looked for."""
         for name in [name for name in os.environ if name.startswith("NUMBA_")]:
             del os.environ[name]
-        setenv("OPENBLAS_NUM_THREADS", "1")  # or importing NumPy starts threads, and cells are forked from here
-        setenv("NUMBA_CUDA_INCLUDE_PATH", str(setup.home / "include"))
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads, and cells are forked from here
+        os.environ["NUMBA_CUDA_INCLUDE_PATH"] = str(setup.home / "include")
         if not setup.device:
-            setenv("NUMBA_CUDA_DRIVER", "0")
-            setenv("NUMBA_CUDA_USE_NVIDIA_BINDING", "0")
+            os.environ["NUMBA_CUDA_DRIVER"] = "0"
+            os.environ["NUMBA_CUDA_USE_NVIDIA_BINDING"] = "0"
         sys.dont_write_bytecode = True
 
     def check_packages(self, setup: Setup) -> None:

@@ -15,6 +15,7 @@ from harness.cases.keys import (
     KINDS,
     LABEL,
     LAUNCH,
+    LIBRARY,
     OPTIONS,
     SOURCE,
     UNSUPPORTED,
@@ -36,6 +37,11 @@ def case_schema() -> dict[str, Any]:
     properties["source"] |= {**_table(SOURCE), "minProperties": 1}
     properties["entry"] |= _ENTRY
     properties["parameters"] |= _PARAMETERS
+    properties["libraries"] |= {
+        "type": "object",
+        "propertyNames": {"pattern": IDENTIFIER},
+        "additionalProperties": {"oneOf": [_VERSIONS, _table(LIBRARY)]},
+    }
     lists = {"options": OPTIONS, "launch": LAUNCH, "verify": VERIFY, "unsupported": UNSUPPORTED, "expect": EXPECT}
     for name, keys in lists.items():
         properties[name] |= {"type": "array", "items": _table(keys)}
@@ -74,16 +80,19 @@ def _properties(keys: Mapping[str, Key]) -> dict[str, Any]:
     }
 
 
+_KERNELS = {
+    "type": "array",
+    "minItems": 1,
+    "uniqueItems": True,
+    "items": {"type": "string", "pattern": IDENTIFIER},
+}
+
 _ENTRY = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "cuda": {
-            "type": "array",
-            "minItems": 1,
-            "uniqueItems": True,
-            "items": {"type": "string", "pattern": IDENTIFIER},
-        },
+        "cuda": _KERNELS,
+        "torch": _KERNELS,
         "python": {
             "type": "object",
             "minProperties": 1,
@@ -92,6 +101,8 @@ _ENTRY = {
         },
     },
 }
+
+_VERSIONS = {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}
 
 _PARAMETERS = {
     "type": "object",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from harness.backends import BACKENDS, BackendInfo
@@ -14,7 +14,7 @@ from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 
 
 def choose_backends(names: str | None, environment: Environment) -> list[BackendInfo]:
-    """Backends by name; without names NVRTC and every one whose library is installed.
+    """Backends by name; without names NVRTC, nvcc and every one whose library is installed.
 
     Raises
     ------
@@ -46,12 +46,19 @@ def plan(
     targets: Sequence[Target],
     environment: Environment,
     expression: str | None = None,
+    *,
     devices: Devices | None = None,
+    nvcc_of: Callable[[ToolkitRef], bool] = lambda toolkit: True,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
 
-    A backend takes the cases that have a source in its language. Targets that are a device's own run on it, the others
-    without one.
+    A backend takes the cases that have a source in one of its languages. Targets that are a device's own run on it, the
+    others without one.
+
+    Parameters
+    ----------
+    nvcc_of : callable
+        Whether cells of nvcc alone are wanted for a toolkit: where nobody named the backend, only those that have one.
 
     Raises
     ------
@@ -63,6 +70,8 @@ def plan(
     for info in backends:
         found = environment.version_of(*info.distributions)
         for toolkit in toolkits:
+            if info.name == "nvcc" and not nvcc_of(toolkit):
+                continue
             toolchain = Toolchain(
                 backend=info.name,
                 library=found[1] if found else "",
@@ -73,7 +82,7 @@ def plan(
             for name, group in _by_device(targets, devices).items():
                 cells += [
                     cell
-                    for cell in _cells(cases, info.language, replace(toolchain, device=name), group)
+                    for cell in _cells(cases, info, replace(toolchain, device=name), group)
                     if keep is None or keep.matches(cell.id)
                 ]
     return cells
@@ -87,9 +96,9 @@ def _by_device(targets: Sequence[Target], devices: Devices | None) -> dict[str, 
     return groups
 
 
-def _cells(cases: Iterable[Case], language: str, toolchain: Toolchain, targets: Sequence[Target]) -> Iterator[Cell]:
+def _cells(cases: Iterable[Case], info: BackendInfo, toolchain: Toolchain, targets: Sequence[Target]) -> Iterator[Cell]:
     for case in cases:
-        if language in case.sources:
+        if info.language(case):
             for variant in case.variants:
                 for target in targets:
                     yield Cell(case=case, variant=variant, toolchain=toolchain, target=target)
