@@ -94,7 +94,7 @@ class Job:
     notes: list[str] = field(default_factory=list)
     observed: dict[str, Any] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
-    artifact: dict[str, str] | None = None
+    artifact: dict[str, Any] | None = None
 
     @property
     def virtual(self) -> bool:
@@ -136,6 +136,11 @@ class Job:
         path.write_bytes(data)
         self.artifact = {"path": str(path), "format": kind}
         return path
+
+    def leave_to_driver(self) -> None:
+        """Say that the driver's own linker may have made what was kept: that builds for the device, suffix or not."""
+        assert self.artifact is not None
+        self.artifact["by_driver"] = True
 
 
 class Ended(Exception):

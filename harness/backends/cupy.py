@@ -319,6 +319,8 @@ def _watched_module(original: Any, job: Job) -> Any:
             if kind == "cubin" and "assemble" not in job.stages:
                 job.enter("assemble")
             job.keep(bytes(image), kind)
+            if "link" in job.stages:
+                job.leave_to_driver()
             job.enter("load")
             super().load(image)
 

@@ -8,6 +8,7 @@ from typing import Any
 from harness.backends.api import Job, Setup, Unsupported
 from harness.backends.nvrtc import macros
 from harness.worker import nvcc
+from harness.worker.launch import run_on_driver
 
 
 def options_of(setup: Setup, job: Job) -> list[str]:
@@ -50,6 +51,11 @@ class NvccBackend:
         nvcc.compile_unit(setup, job, argv)
         if job.options.get("rdc") and not job.virtual:
             nvcc.link_device_code(setup, job, job.target, ["kernel.o" if depth == "unit" else "kernel.cubin"])
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device, then hand the device code to the driver: a host program is the user's own."""
+        self.compile(setup, job)
+        run_on_driver(job)
 
 
 backend = NvccBackend()

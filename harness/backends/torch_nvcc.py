@@ -15,8 +15,10 @@ from typing import Any
 from harness.backends.api import Job, Setup, Unavailable, Unsupported
 from harness.backends.nvcc import options_of
 from harness.worker import nvcc
+from harness.worker.launch import run_on_driver
 from harness.worker.shelf import Shelf
 from harness.worker.tools import Step, run
+from harness.worker.torch_launch import call_extension
 
 
 class _Written(BaseException):
@@ -66,6 +68,14 @@ class TorchBackend:
         folder.mkdir()
         for command in self._commands(setup, job, depth, folder):
             _execute(setup, job, command, depth, folder)
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device; then an extension is imported and called, device code is handed to the driver."""
+        self.compile(setup, job)
+        if job.options.get("depth", "device") == "extension":
+            call_extension(job, job.scratch / "build" / "kernel.so")
+        else:
+            run_on_driver(job)
 
     def _commands(self, setup: Setup, job: Job, depth: str, folder: Path) -> list[str]:
         from torch.utils import cpp_extension

@@ -91,9 +91,12 @@ def settle(
     artifact = None
     if status is Status.BUILT:
         try:
-            artifact = _artifact(cell, reply["artifact"], log)
+            artifact, wanted = _artifact(cell, reply["artifact"], log), str(cell.target)
+            if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
+                notes.append(f"the driver's own linker made {artifact.target} of it")
+                wanted = artifact.target
             missing = [name for name in entries if not any(name in kernel.name for kernel in artifact.kernels)]
-            status, reason = _check(cell, artifact, missing)
+            status, reason = _check(wanted, artifact, missing)
         except (OSError, ValueError, TypeError, KeyError) as error:
             status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
     if status is Status.CRASHED:
@@ -121,9 +124,9 @@ def leaked(libraries: Sequence[str], home: Path, tools: Path) -> list[str]:
     return [path for path in libraries if not path.startswith(allowed) and "/libcuda.so" not in path]
 
 
-def _check(cell: Cell, artifact: Artifact, missing: list[str]) -> tuple[Status, str]:
-    if artifact.target != str(cell.target):
-        return Status.UNAVAILABLE, f"asked for {cell.target}, what came out is for {artifact.target}"
+def _check(wanted: str, artifact: Artifact, missing: list[str]) -> tuple[Status, str]:
+    if artifact.target != wanted:
+        return Status.UNAVAILABLE, f"asked for {wanted}, what came out is for {artifact.target}"
     if missing:
         there = ", ".join(kernel.name for kernel in artifact.kernels) or "none"
         return Status.HARNESS_ERROR, f"kernel {', '.join(missing)} is not in what was built (kernels there: {there})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.backends.api import Job
+from harness.backends.api import Job, Unavailable
 from harness.worker.driver import Driver, DriverError, refused
 from harness.worker.verify import Launch
 
@@ -18,6 +18,8 @@ def run_on_driver(job: Job) -> None:
         At ``load``, ``launch`` or ``verify``.
     """
     assert job.artifact is not None
+    if job.artifact["format"] == "object":
+        raise Unavailable(f"relocatable device code that was not linked cannot be loaded: {'; '.join(job.notes)}")
     image = Path(job.artifact["path"]).read_bytes()
     driver = Driver()
     job.enter("load")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,6 +51,7 @@ def watched(device: RealDevice) -> Iterator[None]:
             job.enter("link")
         cubin = library.get_cubin()
         job.keep(bytes(getattr(cubin, "code", cubin)), "cubin")
+        job.leave_to_driver()
         job.enter("load")
         return bind(kernel)
 
@@ -96,7 +98,7 @@ def _allowed(job: Job, launch: Launch) -> Iterator[None]:
     def raised(kernel: Any, *arguments: Any, **keywords: Any) -> Any:
         handle: Any = kernel._codelibrary.get_cufunc().handle
         try:
-            Driver(context=False).allow_shared(_pointer(handle), launch.shared)
+            _allow(_pointer(handle), launch.shared)
         except DriverError as error:
             job.enter("launch")
             raise refused(error, "launch", job.say) from None
@@ -110,8 +112,19 @@ def _allowed(job: Job, launch: Launch) -> Iterator[None]:
         _Kernel.launch = original
 
 
-def _pointer(handle: Any) -> Any:
-    import ctypes
+def _allow(kernel: ctypes.c_void_p, size: int) -> None:
+    driver = Driver(context=False)
+    try:
+        driver.allow_shared(kernel, size)
+    except DriverError as error:
+        if error.name != "CUDA_ERROR_INVALID_HANDLE":
+            raise
+        # cuda.core loads libraries, whose kernels are of no context: this is the one of the current context.
+        function = ctypes.c_void_p()
+        driver.call("cuKernelGetFunction", ctypes.byref(function), kernel)
+        driver.allow_shared(function, size)
 
+
+def _pointer(handle: Any) -> Any:
     value = getattr(handle, "value", None)
     return ctypes.c_void_p(value if isinstance(value, int) else int(handle))

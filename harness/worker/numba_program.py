@@ -25,6 +25,10 @@ _OURS = str(Path(__file__).resolve().parents[1]) + os.sep
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 
 
+# The driver's own linker does not say that its words are ptxas's.
+_PTXAS = re.compile(r"^(nvJitLink error log: )?ptxas\b.*\b(error|fatal)\b|^error\s*: Entry function\b", re.MULTILINE)
+
+
 def execute(job: Job, device: VirtualDevice | RealDevice) -> ModuleType:
     """Run ``kernel.py`` as the module ``kernel``, from a copy beside which caches are the cell's own."""
     path = _lay_out(job)
@@ -154,7 +158,7 @@ def tidy(text: str, job: Job) -> str:
 
 def said_by_ptxas(text: str) -> bool:
     """Whether a linker's refusal is that of the assembler inside it."""
-    return bool(re.search(r"^(nvJitLink error log: )?ptxas\b.*\b(error|fatal)\b", text, re.MULTILINE))
+    return bool(_PTXAS.search(text))
 
 
 def first_line(error: BaseException) -> str:

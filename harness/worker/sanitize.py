@@ -17,7 +17,7 @@ from typing import Any
 from harness.backends.api import Backend, Ended, Job, Setup
 
 _ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
-_PREFIX = re.compile(r"^=+ ?", re.MULTILINE)
+_REPORT = re.compile(r"^=+ ((?:Invalid|Program hit|Error|Warning|Target|Leaked).*?)\s*$", re.MULTILINE)
 _SEEN = 3
 
 
@@ -50,9 +50,8 @@ def check(tool: str, setup: Setup, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _found(text: str) -> list[str]:
-    """First lines of its blocks: "Invalid __global__ write of size 4 bytes"."""
-    blocks = [block.strip().splitlines()[0].strip() for block in _PREFIX.sub("", text).split("\n\n") if block.strip()]
-    return [line for line in blocks if re.match(r"(Invalid|Program hit|Error|Warning|Target|Leaked)", line)][:_SEEN]
+    """First lines of what it reports: "Invalid __global__ write of size 4 bytes"."""
+    return list(dict.fromkeys(_REPORT.findall(text)))[:_SEEN]
 
 
 def _version(tool: str) -> str:

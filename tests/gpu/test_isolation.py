@@ -22,7 +22,7 @@ def test_every_way_to_fail_has_its_own_cell(
     neighbours = [f"neighbour-{number}" for number in range(6)]
     for name in neighbours:
         write_launched(root, name, ADD, reference="out += n")
-    write_launched(root, "illegal", "*(volatile float *)n = 1.0f;")
+    write_launched(root, "illegal", "*(volatile float *)(n - 3ll) = 1.0f;")
     write_launched(root, "trap", "__trap();")
     write_launched(root, "never-ends", "while (*(volatile float *)out == 0.0f) { }")
     write_launched(root, "wrong", "out[threadIdx.x] += n + (threadIdx.x == 7);", reference="out += n")

@@ -14,14 +14,17 @@ from launches import messages, outcome, run_launched, write_launched
 
 from harness.engine import devices as devices_module
 from harness.engine.devices import find_devices
-from harness.toolkits import Toolkit, ToolkitStore
+from harness.toolkits import Installed, ToolkitStore
 
 pytestmark = pytest.mark.compilers
 
 
 @pytest.fixture(scope="module")
 def fake_records(
-    fake_driver: Path, toolkit: Callable[[str], Toolkit], store: ToolkitStore, tmp_path_factory: pytest.TempPathFactory
+    fake_driver: Path,
+    toolkit: Callable[[str], Installed],
+    store: ToolkitStore,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Mapping[Any, Any]:
     toolkit("12.9")
     root = tmp_path_factory.mktemp("cases")
