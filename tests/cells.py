@@ -113,12 +113,14 @@ def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in ("seconds", "cached", "run")}
 
 
-def write_case(root: Path, name: str, source: str, table: str = "", *, file: str = "kernel.cu") -> Path:
+def write_case(
+    root: Path, name: str, source: str, table: str = "", *, file: str = "kernel.cu", language: str = ""
+) -> Path:
     """A case as users write them; returns its ``case.toml``."""
     folder = root / name
     folder.mkdir(parents=True)
     (folder / file).write_text(source)
-    language = "python" if file.endswith(".py") else "cuda"
+    language = language or ("python" if file.endswith(".py") else "cuda")
     path = folder / "case.toml"
     path.write_text(f'title = "{name}"\n\n[source]\n{language} = "{file}"\n\n{table}')
     return path

@@ -47,8 +47,23 @@ def write_launched_python(root: Path, name: str, body: str, *, reference: str = 
     _write(root, name, source, LAUNCH.format(language="python", entry=entry, more=more), reference, "kernel.py")
 
 
-def _write(root: Path, name: str, source: str, table: str, reference: str, file: str) -> None:
-    path = write_case(root, f"made/{name}", source, table, file=file)
+def write_launched_extension(root: Path, name: str, body: str, *, reference: str = "pass") -> None:
+    """The same as an extension of PyTorch, with a function ``call``."""
+    kernel = name.replace("-", "_")
+    source = (
+        "#include <torch/types.h>\n"
+        f'extern "C" __global__ void {kernel}(float *out, int n)\n{{\n    {body}\n}}\n'
+        "void call(torch::Tensor out, int64_t n)\n{\n"
+        f"    {kernel}<<<1, 32>>>(out.data_ptr<float>(), n);\n}}\n"
+    )
+    more = '[[options]]\ndepth = "extension"\nfunctions = ["call"]\n'
+    more += 'declarations = "void call(torch::Tensor out, int64_t n);"\n'
+    table = LAUNCH.format(language="torch", entry=f'["{kernel}"]', more="").replace("[[launch]]", more + "\n[[launch]]")
+    _write(root, name, source, table, reference, "kernel.cu", "torch")
+
+
+def _write(root: Path, name: str, source: str, table: str, reference: str, file: str, language: str = "") -> None:
+    path = write_case(root, f"made/{name}", source, table, file=file, language=language)
     (path.parent / "reference.py").write_text(f"def {name.replace('-', '_')}(out, n):\n    {reference}\n")
 
 

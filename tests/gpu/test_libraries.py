@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from launches import messages, outcome, run_launched, write_launched, write_launched_python
+from launches import (
+    messages,
+    outcome,
+    run_launched,
+    write_launched,
+    write_launched_extension,
+    write_launched_python,
+)
 
 from harness.engine.devices import Devices
 from harness.toolkits import ToolkitStore
@@ -37,3 +44,22 @@ def test_a_kernel_gets_to_a_checked_result(
     assert outcome(done["right"]) == ("built", "verify"), messages(done["right"])
     assert outcome(done["wrong"]) == ("rejected", "verify"), messages(done["wrong"])
     assert "out[0] is 3.0, expected 6.0" in messages(done["wrong"])
+
+
+def test_an_extension_is_imported_and_called(
+    root: Path, devices: Devices, own: str, release: str, store: ToolkitStore
+) -> None:
+    write_launched_extension(root, "right", "out[threadIdx.x] += n;", reference="out += n")
+    write_launched_extension(root, "wrong", "out[threadIdx.x] += n;", reference="out += 2 * n")
+    write_launched_extension(root, "trap", "__trap();")
+    records = run_launched(
+        root, devices, [own], store=store, release=release, backends="torch-nvcc", jobs=3, seconds=400
+    )
+    found = {case: record for (case, _, _), record in records.items()}
+    if found["right"]["status"] == "unavailable":
+        pytest.skip(found["right"]["reason"])
+    assert outcome(found["right"]) == ("built", "verify"), messages(found["right"])
+    assert found["right"]["stages"][-4:] == ["link", "load", "launch", "verify"]
+    assert outcome(found["wrong"]) == ("rejected", "verify")
+    assert outcome(found["trap"]) == ("rejected", "launch")
+    assert "unspecified launch failure" in messages(found["trap"])
