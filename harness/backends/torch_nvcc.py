@@ -9,6 +9,8 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,9 @@ class TorchBackend:
         # ninja may be installed beside the interpreter and not be on the path.
         os.environ["PATH"] += os.pathsep + os.path.dirname(sys.executable)
         import torch
-        from torch.utils import cpp_extension
+
+        with _no_look_at_devices(torch):
+            from torch.utils import cpp_extension
 
         cuda = torch.version.cuda
         if cuda is None:
@@ -107,6 +111,17 @@ class TorchBackend:
                 f"PyTorch knows no compute capability {job.capability[0]}.{job.capability[1]}: {error}"
             ) from None
         raise Unavailable("this PyTorch does not build its extensions with ninja in the way that cumatrix knows")
+
+
+@contextmanager
+def _no_look_at_devices(torch: Any) -> Iterator[None]:
+    """Importing `cpp_extension` asks for a device, for a warning only; cells, forked from here, could then use none."""
+    original = torch.cuda.is_available
+    torch.cuda.is_available = lambda: True
+    try:
+        yield
+    finally:
+        torch.cuda.is_available = original
 
 
 def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> None:

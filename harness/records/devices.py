@@ -1,0 +1,128 @@
+"""Whether the virtual device is honest: the same cells without a device and on a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.model import Stage, Status
+from harness.records.record import Record
+
+_KEY = ("case", "variant", "backend", "library", "toolkit", "target")
+_ANSWERS = {status.value for status in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One cell, compiled without a device and run on a real one.
+
+    Parameters
+    ----------
+    cell : str
+        Id of the cell without a device.
+    virtual, real : Record
+        The two records.
+    """
+
+    cell: str
+    virtual: Record
+    real: Record
+
+    @property
+    def device(self) -> str:
+        """``"NVIDIA H200"``."""
+        return str(self.real["device"]["name"])
+
+    @property
+    def compiled(self) -> tuple[str, str]:
+        """What the real one's compiler came to, without and with a device: ``("built", "rejected at link")``."""
+        return until_link(self.virtual), until_link(self.real)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two disagree on what both have done."""
+        virtual, real = self.compiled
+        return virtual != real
+
+    @property
+    def shown_by_device(self) -> bool:
+        """Whether the cell was built and fails on the device, which is what a device is for."""
+        return not self.differs and self.compiled[1] == "built" and self.real["status"] != "built"
+
+    @property
+    def sentence(self) -> str:
+        """The pair in words; parts of it come from compilers."""
+        virtual, real = self.compiled
+        if self.differs:
+            return f"{virtual} with the virtual device, {real} on {self.device}"
+        if self.shown_by_device:
+            return f"built, and {_words(self.real)} on {self.device}"
+        return f"{virtual} with the virtual device and on {self.device}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Honesty:
+    """What the two kinds of records come to.
+
+    Parameters
+    ----------
+    pairs : tuple of Pair
+        Every cell of which both kinds have an answer, by cell and device.
+    """
+
+    pairs: tuple[Pair, ...]
+
+    @property
+    def differences(self) -> tuple[Pair, ...]:
+        """Where virtual and real disagree: what a page says first."""
+        return tuple(pair for pair in self.pairs if pair.differs)
+
+    @property
+    def shown_by_device(self) -> tuple[Pair, ...]:
+        """What only the device showed."""
+        return tuple(pair for pair in self.pairs if pair.shown_by_device)
+
+
+def virtual_against_real(records: Iterable[Record]) -> Honesty:
+    """Pair the records of real devices with those of the same cells without one.
+
+    The toolkits ``13.0`` and ``13.0@local`` are one here. Cells of which one side has no answer (unavailable, a fault of
+    cumatrix) are left out; an unsupported one counts as an answer only against another answer of a compiler. Of several
+    records of the same cell the last one counts.
+    """
+    virtual: dict[tuple[str, ...], Record] = {}
+    real: dict[tuple[str, ...], Record] = {}
+    for record in records:
+        if record["device"].get("virtual") is False:
+            real[(*_key(record), str(record["device"].get("name")))] = record
+        else:
+            virtual[_key(record)] = record
+    pairs = [
+        Pair(cell=virtual[key[:-1]]["cell"], virtual=virtual[key[:-1]], real=record)
+        for key, record in sorted(real.items())
+        if key[:-1] in virtual and _comparable(virtual[key[:-1]], record)
+    ]
+    return Honesty(pairs=tuple(pairs))
+
+
+def until_link(record: Mapping[str, Any]) -> str:
+    """What a cell came to before any device: whatever fails on one was built."""
+    stage = Stage(record["stage"]) if record["stage"] else None
+    if record["status"] in _ANSWERS and stage and stage.rank >= Stage.LOAD.rank:
+        return "built"
+    return _words(record)
+
+
+def _words(record: Mapping[str, Any]) -> str:
+    status = str(record["status"]).replace("_", " ")
+    return f"{status} at {record['stage']}" if record["stage"] and record["status"] != "built" else status
+
+
+def _comparable(virtual: Mapping[str, Any], real: Mapping[str, Any]) -> bool:
+    statuses = {virtual["status"], real["status"]}
+    return bool(statuses & _ANSWERS) and statuses <= {*_ANSWERS, Status.UNSUPPORTED.value}
+
+
+def _key(record: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(record[name]).replace("@local", "") if name == "toolkit" else str(record[name]) for name in _KEY)
