@@ -40,7 +40,7 @@ def check_record(record: Record) -> None:
 
     Keys that are not known are let through: a later version of the same schema may add some.
     """
-    _fields(_RECORD)(record, "")
+    _fields(_RECORD, _LATER)(record, "")
 
 
 def _of(kind: type, word: str) -> Check:
@@ -191,3 +191,6 @@ _RECORD: Mapping[str, Check] = {
     "run": _text,
     "cumatrix": _text,
 }
+
+# Keys that records of earlier versions of cumatrix do not have.
+_LATER: Mapping[str, Check] = {"peak_bytes": _or_null(_whole)}
