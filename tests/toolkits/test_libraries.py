@@ -39,9 +39,13 @@ def test_a_version_is_laid_out_and_tells_itself(tmp_path: Path) -> None:
     assert (found.home / "include" / "cute" / "tensor.hpp").is_file()
     assert observed_version(LIBRARIES["cutlass"], found) == {"wheel": "3.4.1.0", "headers": "3.4.1"}
     assert [item.release for item in store.installed(LIBRARIES["cutlass"])] == ["3.4.1"]
+    before = found.fingerprint
     (found.home / "include" / "cutlass" / "version.h").write_text("#define CUTLASS_MAJOR 9\n")
     again = store.find(LIBRARIES["cutlass"], "3.4.1")
-    assert again and again.fingerprint != found.fingerprint  # a change by hand is another library
+    assert again and again.fingerprint != before  # a change by hand is another library
+    (again.home / "include" / "cutlass" / "version.h").unlink()
+    with pytest.raises(PartUnavailable, match=r"cutlass 3\.4\.1 is damaged .* install --force cutlass==3\.4\.1"):
+        _ = store.find(LIBRARIES["cutlass"], "3.4.1").fingerprint  # type: ignore[union-attr]
     assert store.remove(LIBRARIES["cutlass"], "3.4.1") and store.find(LIBRARIES["cutlass"], "3.4.1") is None
 
 
@@ -54,15 +58,15 @@ def test_a_version_that_is_not_on_pypi(tmp_path: Path) -> None:
 
 @pytest.mark.compilers
 def test_cells_see_their_own_version(cumatrix, toolkit, tmp_path: Path) -> None:
-    toolkit("12.4")
+    toolkit("13.0")
     folder = tmp_path / "cases" / "topic" / "name"
     folder.mkdir(parents=True)
     (folder / "kernel.cu").write_text(KERNEL)
     (folder / "case.toml").write_text(CASE)
-    arguments = ("run", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "--out", "r.jsonl")
+    arguments = ("run", "-b", "nvcc", "-t", "13.0", "-a", "sm_80", "--out", "r.jsonl")
     home = {"CUMATRIX_HOME": str(tmp_path / "home")}
     (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "toolkits").symlink_to(toolkit("12.4").home.parent)
+    (tmp_path / "home" / "toolkits").symlink_to(toolkit("13.0").home.parent)
     before = cumatrix.records(*arguments, env=home)
     assert {record["status"] for record in before} == {"unavailable"}
     assert "cumatrix toolkits install cutlass==3.4.1" in before[0]["reason"]
