@@ -57,7 +57,8 @@ def install(releases: tuple[str, ...], with_cases: bool, folder: Path, force: bo
         with console.status(f"{library.name} {version}"):
             found = LibraryStore().install(library, version, force=force)
         console.print(f"{library.name} {version}: {found.home}", soft_wrap=True)
-    releases = tuple(text for text in releases if "==" not in text)
+    # A toolkit of the machine's own is there already, so that scripts need not tell it from others.
+    releases = tuple(text for text in releases if "==" not in text and not all(r.local for r in parse_toolkits(text)))
     if not releases:
         return 0
     names = dict.fromkeys(name for ref in _from_wheels(releases) for name in (ref.release, ref.headers))
