@@ -43,6 +43,15 @@ def check_record(record: Record) -> None:
     _fields(_RECORD)(record, "")
 
 
+def check_value(key: str, value: Any) -> None:
+    """Raise `RecordError` when `value` cannot stand at the record's key `key`."""
+    _RECORD.get(key, _anything)(value, key)
+
+
+def _anything(value: Any, key: str) -> None:
+    pass
+
+
 def _of(kind: type, word: str) -> Check:
     def check(value: Any, key: str) -> None:
         # bool is an int to isinstance, and `true` is no number of registers.

@@ -9,17 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.records import Record, merge, read_records
+from harness.records import Record, merge
 from harness.report.errors import NothingToReport, ReportError
-from harness.report.exports import matrix_csv, matrix_json, results_parquet
+from harness.report.exports import matrix_csv, matrix_json
+from harness.report.inputs import read_results
 from harness.report.markdown import matrix_markdown
 from harness.report.marks import MARKS
 from harness.report.matrix import frame, totals
-from harness.report.page import page_names, render_pages
+from harness.report.parquet import results_parquet
+from harness.report.page import page_names
+from harness.report.site import site_files
 
 DEFAULT_OUT = Path("reports/html")
 
-_OURS = frozenset(("index.html", "cases", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"))
+_OURS = frozenset(
+    ("index.html", "assets", "cases", "data", "matrix.json", "matrix.csv", "matrix.md", "results.parquet")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +66,14 @@ def build_report(
     *,
     rejudge: Callable[[Record], Record] | None = None,
 ) -> ReportSummary:
-    """Make ``index.html``, a page a case, ``matrix.json``, ``.csv``, ``.md`` and ``results.parquet``.
+    """Make the site (`harness.report.site`), ``matrix.json``, ``.csv``, ``.md`` and ``results.parquet``.
 
     The same records give the same bytes: no clock and no machine of the report's own gets into it.
 
     Parameters
     ----------
     paths : sequence of Path
-        Files of records, or folders of them.
+        Files of records or Parquet, or folders of them.
     out : Path
         Folder to make, or an earlier report to replace.
     cases : Path, optional
@@ -85,7 +90,7 @@ def build_report(
     ReportError
         When `out` holds something else than an earlier report.
     """
-    results = read_records(paths)
+    results = read_results(paths)
     merged = merge(results.records, results.plans)
     if not merged.records and not merged.missing:
         raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
@@ -93,12 +98,12 @@ def build_report(
         merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
     table = frame(merged)
     with _replacing(Path(out)) as folder:
-        for name, text in render_pages(merged, table, results.warnings, cases).items():
-            _write(folder / name, text.encode("utf-8", "replace"))
+        for name, data in site_files(merged, table, results.warnings, cases):
+            _write(folder / name, data)
         _write(folder / "matrix.json", matrix_json(merged, table, page_names(table["case"]), results.warnings))
         _write(folder / "matrix.csv", matrix_csv(table))
         _write(folder / "matrix.md", matrix_markdown(table).encode())
-        _write(folder / "results.parquet", results_parquet(merged.records))
+        _write(folder / "results.parquet", results_parquet(merged.records, merged.plans))
     counts = totals(table)
     return ReportSummary(
         out=Path(out),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import groupby
 
 import pandas as pd
@@ -49,6 +50,7 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
     return "\n".join(parts)
 
 
+@cache
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
     text = " ".join(text.split())

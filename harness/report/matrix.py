@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 
 import pandas as pd
 from packaging.version import InvalidVersion, Version
 
+from harness.backends import BACKENDS
 from harness.model import Target
 from harness.records import Merged
 from harness.report.marks import MARKS, NOT_PLANNED, mark_of
@@ -17,7 +19,7 @@ from harness.report.text import natural_key, one_line
 
 ROWS = ["topic", "case", "variant"]
 COLUMNS = ["backend", "library", "toolkit", "target"]
-BACKENDS = ("nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda")
+_BACKENDS = tuple(BACKENDS)
 
 _FLAT = [
     *(
@@ -63,17 +65,19 @@ class ToolchainColumn:
 
 def frame(merged: Merged) -> pd.DataFrame:
     """One row a cell, those that never arrived included, in the order of the matrix."""
+    said = cache(one_line)
     rows: list[dict[str, Any]] = [
         {
             **{key: record[key] for key in _FLAT if key in record},
             "mark": mark_of(record).key,
-            "message": one_line(record["diagnostics"][0]["message"]) if record["diagnostics"] else "",
+            "message": said(record["diagnostics"][0]["message"]) if record["diagnostics"] else "",
         }
         for record in merged.records
     ]
     rows += [{**cell, "mark": "missing"} for cell in merged.missing]
     # Sorted here and not by pandas: the keys are of four kinds, and tuples of them compare as they are.
-    rows.sort(key=lambda row: (row_key(*(row[key] for key in ROWS)), column_key(*(row[key] for key in COLUMNS))))
+    places, columns = cache(row_key), cache(column_key)
+    rows.sort(key=lambda row: (places(*(row[key] for key in ROWS)), columns(*(row[key] for key in COLUMNS))))
     table = pd.DataFrame(rows, columns=_FLAT).astype({"signal": "Int64", "seconds": "float64", "cached": "boolean"})
     texts = [key for key in _FLAT if key not in ("signal", "seconds", "cached")]
     table[texts] = table[texts].astype(object).where(table[texts].notna(), "")
@@ -118,7 +122,7 @@ def column_key(backend: str, library: str, toolkit: str, target: str) -> tuple[A
 
 def toolchain_key(toolchain: ToolchainColumn) -> tuple[Any, ...]:
     """Order of groups of columns."""
-    known = BACKENDS.index(toolchain.backend) if toolchain.backend in BACKENDS else len(BACKENDS)
+    known = _BACKENDS.index(toolchain.backend) if toolchain.backend in BACKENDS else len(BACKENDS)
     release, _, headers = toolchain.toolkit.partition("+headers")
     return (
         (known, toolchain.backend),
