@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.records import Record, merge
+import pandas as pd
+
+from harness.records import Merged, Record, Results, merge
 from harness.report.errors import NothingToReport, ReportError
 from harness.report.exports import matrix_csv, matrix_json
 from harness.report.inputs import read_results
@@ -90,20 +93,15 @@ def build_report(
     ReportError
         When `out` holds something else than an earlier report.
     """
-    results = read_results(paths)
-    merged = merge(results.records, results.plans)
-    if not merged.records and not merged.missing:
-        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
-    if rejudge is not None:
-        merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
-    table = frame(merged)
-    with _replacing(Path(out)) as folder:
-        for name, data in site_files(merged, table, results.warnings, cases):
-            _write(folder / name, data)
-        _write(folder / "matrix.json", matrix_json(merged, table, page_names(table["case"]), results.warnings))
-        _write(folder / "matrix.csv", matrix_csv(table))
-        _write(folder / "matrix.md", matrix_markdown(table).encode())
-        _write(folder / "results.parquet", results_parquet(merged.records, merged.plans))
+    with _no_collection():
+        results, merged, table = _read(paths, rejudge)
+        with _replacing(Path(out)) as folder:
+            for name, data in site_files(merged, table, results.warnings, cases):
+                _write(folder / name, data)
+            _write(folder / "matrix.json", matrix_json(merged, table, page_names(table["case"]), results.warnings))
+            _write(folder / "matrix.csv", matrix_csv(table))
+            _write(folder / "matrix.md", matrix_markdown(table).encode())
+            _write(folder / "results.parquet", results_parquet(merged.records, merged.plans))
     counts = totals(table)
     return ReportSummary(
         out=Path(out),
@@ -114,6 +112,30 @@ def build_report(
         conflicts=len(merged.conflicts),
         warnings=results.warnings,
     )
+
+
+def _read(
+    paths: Sequence[Path], rejudge: Callable[[Record], Record] | None
+) -> tuple[Results, Merged, pd.DataFrame]:
+    results = read_results(paths)
+    merged = merge(results.records, results.plans)
+    if not merged.records and not merged.missing:
+        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
+    if rejudge is not None:
+        merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
+    return results, merged, frame(merged)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without Python's collector of cycles, which would look through millions of records that have none again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 from harness.model import Stage, Target
 from harness.records import Merged
 from harness.report.marks import MARKS, Mark, mark_of
-from harness.report.matrix import ToolchainColumn, column_key, fold_targets, row_key
+from harness.report.matrix import ToolchainColumn, fold_targets, ranks, row_key
 from harness.report.text import one_line
 
 Place = tuple[str, str, ToolchainColumn]
@@ -123,7 +123,9 @@ def group_cells(merged: Merged) -> dict[str, list[Group]]:
     axes: dict[Place, set[str]] = {}
     found: dict[str, dict[tuple[Any, ...], list[Mapping[str, Any]]]] = {}
     said = cache(_without_target)
-    for cell in (*merged.records, *merged.missing):
+    cells = [*merged.records, *merged.missing]
+    cells.sort(key=ranks(cells))
+    for cell in cells:
         axes.setdefault(_place(cell), set()).add(cell["target"])
         key: tuple[Any, ...] = ("missing",)
         if "status" in cell:
@@ -145,7 +147,6 @@ _GRAVITY = sorted(MARKS, key=lambda key: (MARKS[key].good, list(MARKS).index(key
 
 
 def _group(mark: Mark, cells: list[Mapping[str, Any]], axes: Mapping[Place, list[str]]) -> Group:
-    cells = sorted(cells, key=_cell_key)
     places: dict[Place, list[Mapping[str, Any]]] = {}
     for cell in cells:
         places.setdefault(_place(cell), []).append(cell)
@@ -179,17 +180,6 @@ def _without_target(text: str, number: str) -> str:
 @cache
 def _target_key(target: str) -> tuple[bool, int, str]:
     return Target.parse(target).sort_key
-
-
-_row_key = cache(row_key)
-_column_key = cache(column_key)
-
-
-def _cell_key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (
-        _row_key("", cell["case"], cell["variant"]),
-        _column_key(cell["backend"], cell["library"], cell["toolkit"], cell["target"]),
-    )
 
 
 def _range(values: set[int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -75,13 +75,27 @@ def frame(merged: Merged) -> pd.DataFrame:
         for record in merged.records
     ]
     rows += [{**cell, "mark": "missing"} for cell in merged.missing]
-    # Sorted here and not by pandas: the keys are of four kinds, and tuples of them compare as they are.
-    places, columns = cache(row_key), cache(column_key)
-    rows.sort(key=lambda row: (places(*(row[key] for key in ROWS)), columns(*(row[key] for key in COLUMNS))))
+    rank = ranks(rows)
+    rows.sort(key=rank)
     table = pd.DataFrame(rows, columns=_FLAT).astype({"signal": "Int64", "seconds": "float64", "cached": "boolean"})
     texts = [key for key in _FLAT if key not in ("signal", "seconds", "cached")]
     table[texts] = table[texts].astype(object).where(table[texts].notna(), "")
     return table.drop_duplicates([*ROWS, *COLUMNS], keep="last", ignore_index=True)
+
+
+def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
+    """Sorting key for these cells, by the order of the matrix.
+
+    Places are looked up and not compared: among many cells there are few different ones, and versions compare slowly.
+    """
+    pairs = {(tuple(cell[key] for key in ROWS), tuple(cell[key] for key in COLUMNS)) for cell in cells}
+    rows = {key: place for place, key in enumerate(sorted({row for row, _ in pairs}, key=lambda row: row_key(*row)))}
+    columns = sorted({column for _, column in pairs}, key=lambda column: column_key(*column))
+    order = {key: place for place, key in enumerate(columns)}
+    return lambda cell: (
+        rows[cell["topic"], cell["case"], cell["variant"]],
+        order[cell["backend"], cell["library"], cell["toolkit"], cell["target"]],
+    )
 
 
 def pivot(table: pd.DataFrame) -> pd.DataFrame:
@@ -141,11 +155,15 @@ def fold_targets(chosen: Iterable[str], axis: Sequence[str]) -> str:
     axis : sequence of str
         All targets that the toolchain was asked for, in order.
     """
-    wanted = set(chosen)
+    return _fold(frozenset(chosen), tuple(axis))
+
+
+@cache
+def _fold(chosen: frozenset[str], axis: tuple[str, ...]) -> str:
     parts: list[str] = []
     # A range never goes from real to virtual architectures.
     for kind in ("sm_", "compute_"):
-        for included, run in groupby((item for item in axis if item.startswith(kind)), wanted.__contains__):
+        for included, run in groupby((item for item in axis if item.startswith(kind)), chosen.__contains__):
             names = list(run)
             if included:
                 parts += [f"{names[0]}–{names[-1]}"] if len(names) > 2 else names

@@ -27,7 +27,7 @@ from harness.report.text import clean, one_line, safe_link
 LISTED = 100
 """Entries that the lists of the index name; the rest is in the matrix and in the exports."""
 
-TOLD = 100
+TOLD = 60
 """Kinds of outcome that the page of a case tells in full, the gravest first."""
 
 SCRIPTS = ("dom", "data", "query", "pivot", "grid", "cell", "filters", "app")
