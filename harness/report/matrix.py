@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -122,8 +123,8 @@ def toolchain_key(toolchain: ToolchainColumn) -> tuple[Any, ...]:
     release, _, headers = toolchain.toolkit.partition("+headers")
     return (
         (known, toolchain.backend),
-        _version_key(toolchain.library),
-        (_version_key(release), _version_key(headers or release)),
+        version_key(toolchain.library),
+        (version_key(release), version_key(headers or release)),
     )
 
 
@@ -148,7 +149,9 @@ def fold_targets(chosen: Iterable[str], axis: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def _version_key(text: str) -> tuple[Any, ...]:
+@cache
+def version_key(text: str) -> tuple[Any, ...]:
+    """Order of versions: by PEP 440, after what is no version."""
     try:
         return (1, Version(text), "")
     except InvalidVersion:

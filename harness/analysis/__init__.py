@@ -1,0 +1,1 @@
+"""From cells to what they mean together: statements, disagreements, changes, coverage, history."""
