@@ -41,8 +41,8 @@ def cells_frame(merged: Merged) -> pd.DataFrame:
 def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
     """One row a record and a missing cell; `KEY` is unique, the last record of a cell counts.
 
-    Columns beside those of records: ``outcome`` (`outcome_of`), ``release`` and ``headers`` of the toolkit, ``features`` and
-    ``diagnostics`` (fingerprints) as words, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
+    Columns beside those of records: ``outcome`` (`outcome_of`), ``release`` and ``headers`` of the toolkit, ``features`` as words,
+    ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
     """
     rows = [_row(record) for record in records]
     rows += [{**cell, "mark": "missing", "outcome": "missing"} for cell in missing]
@@ -110,7 +110,7 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         "outcome": outcome_of(record),
         "features": " ".join(record["features"]),
         "message": one_line(diagnostics[0]["message"]) if diagnostics else "",
-        "diagnostics": " ".join(dict.fromkeys(item.get("fingerprint") or "" for item in diagnostics)),
+        "diagnostics": "\n".join(dict.fromkeys(item.get("fingerprint") or "" for item in diagnostics)),
         "kernels": json.dumps(kernels, sort_keys=True) if kernels else "",
     }
     for name, key in _KERNEL.items():

@@ -189,7 +189,7 @@ def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterabl
         if outcome.partition(" ")[0] in ANSWERED:
             outcomes[point] = outcome
             if outcome != "built":
-                said[point] = (diagnostics.partition(" ")[0] or reason, message or reason)
+                said[point] = (diagnostics.partition("\n")[0] or reason, message or reason)
         elif outcome == "unsupported":
             meaningless.append(point)
         else:
