@@ -25,8 +25,9 @@ COLUMNS = [
 ]
 """Texts, but for ``signal``, ``registers``, ``shared``, ``spills`` (whole numbers or nothing), ``seconds`` and ``cached``."""
 
-_NUMBERS = {"signal": "Int64", "registers": "Int64", "shared": "Int64", "spills": "Int64",
+NUMBERS = {"signal": "Int64", "registers": "Int64", "shared": "Int64", "spills": "Int64",
             "seconds": "float64", "cached": "boolean"}  # fmt: skip
+"""Kinds of the columns that are no texts."""
 _KERNEL = {"registers": "num_regs", "shared": "shared_bytes", "spills": "spill_bytes"}
 
 ANSWERED = frozenset(("built", "compiled", "rejected", "crashed", "timed_out"))
@@ -47,12 +48,12 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     rows = [_row(record) for record in records]
     rows += [{**cell, "mark": "missing", "outcome": "missing"} for cell in missing]
     table = pd.DataFrame(rows, columns=COLUMNS)
-    texts = [name for name in COLUMNS if name not in _NUMBERS]
+    texts = [name for name in COLUMNS if name not in NUMBERS]
     table[texts] = table[texts].astype(object).where(table[texts].notna(), "")
     release = table["toolkit"].str.partition("+headers") if len(table) else None
     if release is not None:
         table["release"], table["headers"] = release[0], release[2]
-    table = table.astype(_NUMBERS).drop_duplicates(KEY, keep="last")
+    table = table.astype(NUMBERS).drop_duplicates(KEY, keep="last")
     return ordered(table)
 
 
