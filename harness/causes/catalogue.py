@@ -128,7 +128,7 @@ def causes_in_log(log: str, among: Sequence[Cause] | None = None) -> tuple[Match
     causes = list(catalogue().values()) if among is None else among
     found: dict[str, Match] = {}
     for number, line in enumerate(clean(log[:_MAX_LOG]).splitlines(), 1):
-        text = one_line(line)
+        text = one_line(line, 4000)
         if not text:
             continue
         for cause in causes:

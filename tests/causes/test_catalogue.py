@@ -68,11 +68,13 @@ EXPECTED = [
 @pytest.mark.parametrize(("case", "rule"), EXPECTED)
 def test_every_refusal_of_the_cases_is_known(case, rule):
     """Whatever a case expects a compiler to say has a cause and a remedy."""
+    # How many bytes is no matter.
+    pattern = re.sub(r"0x[0-9a-f]+(?= )", "0x[0-9a-f]+", rule.diagnostic)
     known = [
         (cause, text)
         for cause in CATALOGUE.values()
         for text in cause.examples
-        if rule.status in cause.status and re.search(rule.diagnostic, text)
+        if rule.status in cause.status and re.search(pattern, text)
     ]
     assert known, f"no example in causes.toml is what {case.name} expects: {rule.diagnostic}"
     stage = rule.stage or next(iter(known[0][0].stage), "compile")
