@@ -140,8 +140,8 @@ def toolchain_key(toolchain: ToolchainColumn) -> tuple[Any, ...]:
     release, _, headers = toolchain.toolkit.partition("+headers")
     return (
         (known, toolchain.backend),
-        _version_key(toolchain.library),
-        (_version_key(release), _version_key(headers or release)),
+        version_key(toolchain.library),
+        (version_key(release), version_key(headers or release)),
     )
 
 
@@ -170,7 +170,9 @@ def _fold(chosen: frozenset[str], axis: tuple[str, ...]) -> str:
     return ", ".join(parts)
 
 
-def _version_key(text: str) -> tuple[Any, ...]:
+@cache
+def version_key(text: str) -> tuple[Any, ...]:
+    """Order of versions: by PEP 440, after what is no version."""
     try:
         return (1, Version(text), "")
     except InvalidVersion:

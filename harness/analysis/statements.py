@@ -1,0 +1,277 @@
+"""Support statements: the cells of a variant and a backend as one sentence with ranges of versions.
+
+``docs/analysis.md`` has the rules. A statement speaks of what was tested and of nothing else: `Statement.outcome_of` gives back the
+outcome of every cell it covers, and None for every other one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from harness.analysis.fold import Block, Grid, fold
+from harness.analysis.frame import ANSWERED, target_key
+from harness.analysis.phrases import PLAIN_TARGETS, headline_of, notes_of
+from harness.report.matrix import version_key
+from harness.toolkits import RELEASES
+
+_PLACE = ["topic", "case", "variant", "backend", "headers"]
+
+
+class Point(NamedTuple):
+    """Where a cell stands within its statement; the toolkit is that of the compiler."""
+
+    library: str
+    toolkit: str
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What a statement is about; `headers` is the release that headers were taken from where it was another one."""
+
+    topic: str
+    case: str
+    variant: str
+    backend: str
+    headers: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Targets to which the same happened within a clause.
+
+    Parameters
+    ----------
+    outcome : str
+        `harness.analysis.frame.outcome_of`.
+    targets : tuple of str
+        In order, at least one.
+    message : str
+        One of those that were said most often; empty where built.
+    messages : int
+        How many different things were said (by fingerprint: names and numbers don't count).
+    """
+
+    outcome: str
+    targets: tuple[str, ...]
+    message: str = ""
+    messages: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clause:
+    """A block of versions in which every target has one outcome.
+
+    Every point of libraries x toolkits x targets is covered, but those among the statement's `gaps` and `meaningless` ones.
+    """
+
+    libraries: tuple[str, ...]
+    toolkits: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holes:
+    """Known versions between the tested ones that no cell of the subject tried."""
+
+    libraries: tuple[str, ...] = ()
+    toolkits: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One sentence and what it stands on.
+
+    Parameters
+    ----------
+    subject : Subject
+        What it is about.
+    clauses : tuple of Clause
+        In the order of versions; their blocks do not overlap.
+    cells : tuple of str
+        Ids of the cells it covers.
+    meaningless : frozenset of Point
+        Covered cells that are ``unsupported``: a toolkit that knows no such architecture, for instance.
+    gaps : frozenset of Point
+        Points inside a clause's block that were not tested; the sentence does not speak of them.
+    apart : frozenset of (str, str)
+        Library and toolkit that were both tried, but never together.
+    unknown : tuple of str
+        Ids of cells that were asked for and say nothing of the compiler: unavailable, harness_error, missing. Not covered.
+    holes : Holes
+        Whole versions and targets that lie between tested ones and were not tried.
+    headline : str
+        What works and what fails, in English: ``cupy-jitify: up to 13.0.0 rejected at compile ("incomplete type"); from 13.1.0 needs sm_80``.
+        Messages in it come out of compilers: escape it where it is shown.
+    notes : tuple of str
+        What was tested, what means nothing, and what was not tested; short sentences.
+    """
+
+    subject: Subject
+    clauses: tuple[Clause, ...]
+    cells: tuple[str, ...]
+    meaningless: frozenset[Point] = frozenset()
+    gaps: frozenset[Point] = frozenset()
+    apart: frozenset[tuple[str, str]] = frozenset()
+    unknown: tuple[str, ...] = ()
+    holes: Holes = field(default_factory=Holes)
+    headline: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Headline and notes."""
+        return " ".join((f"{self.headline}.", *self.notes))
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the same happened to every cell that means something."""
+        return len({part.outcome for clause in self.clauses for part in clause.parts}) <= 1
+
+    @property
+    def works_everywhere(self) -> bool:
+        """Whether every cell that means something was built."""
+        return bool(self.clauses) and {part.outcome for clause in self.clauses for part in clause.parts} == {"built"}
+
+    def outcome_of(self, library: str, toolkit: str, target: str) -> str | None:
+        """What the statement says of a cell; None where it says nothing."""
+        point = Point(library, toolkit, target)
+        if point in self.meaningless:
+            return "unsupported"
+        return None if point in self.gaps else self._outcomes.get(point)
+
+    @cached_property
+    def _outcomes(self) -> dict[Point, str]:
+        return {
+            Point(library, toolkit, target): part.outcome
+            for clause in self.clauses
+            for part in clause.parts
+            for library in clause.libraries
+            for toolkit in clause.toolkits
+            for target in part.targets
+        }
+
+
+def statements(table: pd.DataFrame) -> list[Statement]:
+    """A statement for each case, variant and backend, in the order of the matrix.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.analysis.frame.cells_frame`.
+    """
+    libraries = {backend: list(part.unique()) for backend, part in table.groupby("backend")["library"]}
+    columns = [*_PLACE, "cell", "library", "release", "target", "outcome", "message", "reason", "diagnostics"]
+    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for row in zip(*(table[name] for name in columns), strict=True):
+        found.setdefault(row[:5], []).append(row[5:])
+    order = {place: number for number, place in enumerate(dict.fromkeys(place[:4] for place in found))}
+    return [
+        _statement(Subject(**dict(zip(_PLACE, place, strict=True))), found[place], libraries[place[3]])
+        for place in sorted(found, key=lambda place: (order[place[:4]], version_key(place[4])))
+    ]
+
+
+def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterable[str]) -> Statement:
+    outcomes: dict[Point, str] = {}
+    said: dict[Point, tuple[str, str]] = {}
+    cells, unknown, meaningless = [], [], []
+    for cell, library, toolkit, target, outcome, message, reason, diagnostics in rows:
+        point = Point(library, toolkit, target)
+        if outcome.partition(" ")[0] in ANSWERED:
+            outcomes[point] = outcome
+            if outcome != "built":
+                said[point] = (diagnostics.partition("\n")[0] or reason, message or reason)
+        elif outcome == "unsupported":
+            meaningless.append(point)
+        else:
+            unknown.append(cell)
+            continue
+        cells.append(cell)
+    blocks = _blocks(outcomes)
+    clauses = tuple(_clause(block, said) for block in blocks)
+    apart = frozenset(meaningless)
+    gaps = frozenset(
+        point
+        for clause in clauses
+        for library in clause.libraries
+        for toolkit in clause.toolkits
+        for part in clause.parts
+        for target in part.targets
+        if (point := Point(library, toolkit, target)) not in outcomes and point not in apart
+    )
+    tried = [*outcomes, *meaningless]
+    holes = Holes(
+        libraries=_between({point.library for point in tried}, libraries, version_key),
+        toolkits=_between({point.toolkit for point in tried}, RELEASES, version_key),
+        targets=_between({point.target for point in tried}, PLAIN_TARGETS, target_order, _kind),
+    )
+    pairs = {(point.library, point.toolkit) for point in tried}
+    both = product({point.library for point in outcomes}, {point.toolkit for point in outcomes})
+    statement = Statement(
+        subject=subject, clauses=clauses, cells=tuple(cells), meaningless=apart, gaps=gaps, unknown=tuple(unknown),
+        holes=holes,
+        apart=frozenset(set(both) - pairs),
+    )  # fmt: skip
+    return replace(statement, headline=headline_of(statement), notes=notes_of(statement))
+
+
+def _blocks(outcomes: dict[Point, str]) -> list[Block]:
+    """Blocks of libraries (outer) x toolkits (inner), found along that axis first which needs fewer of them."""
+    by_library: Grid = {}
+    by_toolkit: Grid = {}
+    for point, outcome in outcomes.items():
+        by_library.setdefault(point.library, {}).setdefault(point.toolkit, {})[point.target] = outcome
+        by_toolkit.setdefault(point.toolkit, {}).setdefault(point.library, {})[point.target] = outcome
+    libraries_first = fold(by_library)
+    toolkits_first = fold(by_toolkit)
+    if len(toolkits_first) < len(libraries_first):
+        return [Block(block.inner, block.outer, block.row) for block in toolkits_first]
+    return libraries_first
+
+
+def _clause(block: Block, said: dict[Point, tuple[str, str]]) -> Clause:
+    by_outcome: dict[str, list[str]] = {}
+    for target in sorted(block.row, key=target_order):
+        by_outcome.setdefault(block.row[target], []).append(target)
+    parts = []
+    for outcome, targets in by_outcome.items():
+        points = (Point(a, b, c) for a in block.outer for b in block.inner for c in targets)
+        messages = [said[point] for point in points if said.get(point, ("", ""))[1]]
+        kinds = Counter(kind for kind, _ in messages)
+        most = kinds.most_common(1)[0][0] if kinds else ""
+        first = next((message for kind, message in messages if kind == most), "")
+        parts.append(Part(outcome=outcome, targets=tuple(targets), message=first, messages=len(kinds)))
+    return Clause(libraries=tuple(block.outer), toolkits=tuple(block.inner), parts=tuple(parts))
+
+
+@cache
+def target_order(target: str) -> tuple[bool, int, str]:
+    """`harness.analysis.frame.target_key`, remembered."""
+    return target_key(target)
+
+
+def _kind(target: str) -> str:
+    return target.partition("_")[0]
+
+
+def _between(tried: set[str], known: Iterable[str], key: Any, kind: Any = lambda value: "") -> tuple[str, ...]:
+    """Known values between the first and the last one tried, of each kind apart."""
+    ends: dict[str, list[Any]] = {}
+    for value in tried:
+        ends.setdefault(kind(value), []).append(key(value))
+    within = [
+        value
+        for value in known
+        if value and value not in tried and kind(value) in ends
+        and min(ends[kind(value)]) < key(value) < max(ends[kind(value)])
+    ]  # fmt: skip
+    return tuple(sorted(within, key=key))
