@@ -49,7 +49,9 @@ def entries_of(history: History, *, last: int = 30) -> tuple[Entry, ...]:
     for environment, runs in firsts.groupby("environment", sort=False):
         rows = list(runs.itertuples(index=False))[-last - 1 :]
         for old, new in pairwise(rows):
-            bad = changes(parts[old.run], parts[new.run]).regressions
+            failed = parts[new.run][parts[new.run]["verdict"] == "fail"]  # nothing else can be a regression
+            known = parts[old.run][parts[old.run]["cell"].isin(failed["cell"])]
+            bad = changes(known, failed).regressions
             if bad:
                 found.append(
                     Entry(

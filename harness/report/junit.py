@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from harness.records import Merged, Record
@@ -24,14 +25,16 @@ def junit_xml(merged: Merged) -> bytes:
         Records and missing cells; logs come only with what is not as expected.
     """
     root = ET.Element("testsuites", name="cumatrix")
+    root.text = "\n"
     suites: dict[tuple[str, ...], list[ET.Element]] = {}
-    cells: Iterable[Mapping[str, Any]] = (*merged.records, *merged.missing)
-    for cell in sorted(cells, key=_order):
+    for cell in _sorted((*merged.records, *merged.missing)):
         key = (cell["environment"], cell["backend"], cell["library"], cell["toolkit"])
         suites.setdefault(key, []).append(_test(cell))
     totals = _Totals()
     for (environment, *toolchain), tests in suites.items():
-        suite = ET.SubElement(root, "testsuite", name=xml_text(f"{environment}: {ToolchainColumn(*toolchain).label}"))
+        suite = _line("testsuite", name=xml_text(f"{environment}: {ToolchainColumn(*toolchain).label}"))
+        suite.text = "\n"
+        root.append(suite)
         suite.extend(tests)
         counts = _Totals()
         for test in tests:
@@ -39,7 +42,6 @@ def junit_xml(merged: Merged) -> bytes:
             totals.add(test)
         counts.write(suite)
     totals.write(root)
-    ET.indent(root, " ")
     return ET.tostring(root, "utf-8", xml_declaration=True) + b"\n"
 
 
@@ -61,14 +63,26 @@ class _Totals:
         element.set("time", f"{self.time:.3f}")
 
 
-def _order(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-    columns = column_key(cell["backend"], cell["library"], cell["toolkit"], cell["target"])
-    return (cell["environment"], columns[:-1], row_key(cell["topic"], cell["case"], cell["variant"]), columns[-1])
+def _line(tag: str, **attributes: str) -> ET.Element:
+    """An element that ends its line; `ET.indent` takes as long as all the rest."""
+    element = ET.Element(tag, attributes)
+    element.tail = "\n"
+    return element
+
+
+def _sorted(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    columns, rows = cache(column_key), cache(row_key)
+
+    def order(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+        *toolchain, target = columns(cell["backend"], cell["library"], cell["toolkit"], cell["target"])
+        return (cell["environment"], toolchain, rows(cell["topic"], cell["case"], cell["variant"]), target)
+
+    return sorted(cells, key=order)
 
 
 def _test(cell: Mapping[str, Any]) -> ET.Element:
     name = f"{cell['variant']} {cell['target']}".strip()
-    test = ET.Element("testcase", classname=xml_text(cell["case"].replace("/", ".")), name=xml_text(name))
+    test = _line("testcase", classname=xml_text(cell["case"].replace("/", ".")), name=xml_text(name))
     if "status" not in cell:
         test.set("time", "0")
         ET.SubElement(test, "error", type="missing", message="planned, but never arrived").text = xml_text(cell["cell"])
