@@ -12,11 +12,27 @@ from harness.records import SCHEMA
 _TARGETS = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90 sm_90a sm_100 compute_80".split()
 _TOOLCHAINS = [
     *(("nvrtc", "", toolkit) for toolkit in ("11.8", "12.0", "12.4", "12.9", "13.0")),
-    *((b, v, t) for b in ("cupy-nvrtc", "cupy-jitify") for v in ("12.3.0", "13.6.0", "14.2.0") for t in ("12.4", "12.9")),
+    *(
+        (b, v, t)
+        for b in ("cupy-nvrtc", "cupy-jitify")
+        for v in ("12.3.0", "13.6.0", "14.2.0")
+        for t in ("12.4", "12.9")
+    ),
     *(("numba", version, "12.4") for version in ("0.58.1", "0.59.0", "0.60.0", "0.68.1")),
     *(("numba-cuda", version, "12.9") for version in ("0.4.0", "0.15.0", "0.24.0", "0.30.4")),
 ]
-_TOPICS = ["wmma", "cooperative", "shared-memory", "exceptions", "atomics", "cccl", "types", "jitify", "textures", "graphs"]
+_TOPICS = [
+    "wmma",
+    "cooperative",
+    "shared-memory",
+    "exceptions",
+    "atomics",
+    "cccl",
+    "types",
+    "jitify",
+    "textures",
+    "graphs",
+]
 
 
 def made_up(cells: int, *, run: str = "made-up", seed: int = 4) -> Iterator[dict[str, Any]]:
@@ -103,7 +119,7 @@ def _record(
         "run": run,
         "cumatrix": "0.1.0",
     }
-    if toolkit.startswith("13") and cc < 75 or toolkit < "12.8" and cc >= 100:
+    if (toolkit.startswith("13") and cc < 75) or (toolkit < "12.8" and cc >= 100):
         empty = {"status": "unsupported", "verdict": "unsupported", "stage": None, "stages": [], "command": []}
         return {**record, **empty, "reason": f"CUDA {toolkit} knows no {target}", "fingerprint": "", "seconds": 0.0}
     chance = random.random()

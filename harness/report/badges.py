@@ -24,7 +24,7 @@ def badges(table: pd.DataFrame) -> dict[str, bytes]:
     Parameters
     ----------
     table : DataFrame
-        With ``environment`` and ``mark`` (`harness.report.matrix.frame` or `harness.analysis.cells_frame`).
+        With ``environment`` and ``mark`` (`harness.analysis.cells_frame` or `harness.analysis.cells_frame`).
     """
     counts = {
         str(name): part["mark"].value_counts().to_dict() for name, part in table.groupby("environment", sort=False)

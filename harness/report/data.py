@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 
 from harness.model import Stage, Status, Verdict
-from harness.records import Record
 from harness.report.marks import MARKS
 from harness.report.matrix import COLUMNS, column_key, toolchain_key
 from harness.report.matrix import ToolchainColumn as Column
-from harness.report.parquet import RESOURCES
 from harness.report.text import clean, natural_key
+
+NUMBERS = ("seconds", "registers", "shared", "spills")
 
 _OUTCOME = ("mark", "status", "stage", "verdict", "environment", "run")
 _WORDS: Mapping[str, Sequence[str]] = {
@@ -48,7 +48,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     Parameters
     ----------
     table : DataFrame
-        `harness.report.matrix.frame`.
+        `harness.analysis.cells_frame`.
     about : Mapping
         By case, its first record, for what the table does not have.
     files : Mapping[str, str]
@@ -112,24 +112,10 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     }  # fmt: skip
 
 
-def more_data(table: pd.DataFrame, records: Mapping[str, Record]) -> dict[str, Any]:
-    """What searches in messages and by numbers need, by cell: loaded after the first look.
-
-    Parameters
-    ----------
-    table : DataFrame
-        `harness.report.matrix.frame`.
-    records : Mapping
-        Records by id of their cell.
-    """
+def more_data(table: pd.DataFrame) -> dict[str, Any]:
+    """What searches in messages and by numbers need, by cell: loaded after the first look."""
     texts: dict[str, int] = {"": 0}
-    message = []
-    numbers: dict[str, list[float | int | None]] = {key: [] for key in ("seconds", *RESOURCES)}
-    for cell, said, reason in table[["cell", "message", "reason"]].itertuples(index=False, name=None):
-        message.append(texts.setdefault((said or reason)[:300], len(texts)))
-        record = records.get(cell)
-        kernels = ((record["artifact"] or {}).get("kernels", ())) if record else ()
-        numbers["seconds"].append(round(record["seconds"], 2) if record else None)
-        for key in RESOURCES:
-            numbers[key].append(max((k[key] for k in kernels if k.get(key) is not None), default=None))
+    said = zip(table["message"], table["reason"], strict=True)
+    message = [texts.setdefault((words or why)[:300], len(texts)) for words, why in said]
+    numbers = {name: table[name].round(2).astype(object).where(table[name].notna(), None).tolist() for name in NUMBERS}
     return {"texts": [clean(text) for text in texts], "message": message, "numbers": numbers}

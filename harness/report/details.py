@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.records import Record
 from harness.report.text import clean
+from harness.report.told import More
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # As JSON writes control characters; without one, plain ASCII is clean.
 _SUSPECT = re.compile(r"\\[bfru]|\x7f")
 
-MAX_CELLS = 1000
-MAX_BYTES = 1_000_000
+CELLS = 250
+"""Cells a file."""
 
 # What stands in the matrix already, or in the list of cases.
 _KNOWN = frozenset(
@@ -23,31 +24,29 @@ _KNOWN = frozenset(
 )
 
 
-def chunks(cells: Iterable[str], records: Mapping[str, Record]) -> Iterator[tuple[int, str]]:
-    """The number of the first cell of each file, and its JSON: values that occur, once each, and which of them each cell has.
+def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> Iterator[str]:
+    """The JSON of each file: values that occur, once each, and by key of a record which of them each of its cells has.
 
     Parameters
     ----------
-    cells : iterable of str
+    cells : sequence of str
         Ids, in the order of the matrix; one without a record never arrived.
     records : Mapping
         Records by id of their cell.
+    more : callable
+        Gives what else is to be told of a record.
     """
-    start = 0
-    chunk = _Chunk()
-    for number, cell in enumerate(cells):
-        if chunk.count >= MAX_CELLS or chunk.bytes >= MAX_BYTES:
-            yield start, chunk.json(start)
-            start, chunk = number, _Chunk()
-        chunk.add(records.get(cell) or {"cell": cell})
-    if chunk.count:
-        yield start, chunk.json(start)
+    for start in range(0, len(cells), CELLS):
+        chunk = _Chunk()
+        for cell in cells[start : start + CELLS]:
+            record = records.get(cell)
+            chunk.add({**record, **more(record)} if record else {"cell": cell})
+        yield chunk.json(start)
 
 
 class _Chunk:
     def __init__(self) -> None:
         self.count = 0
-        self.bytes = 0
         self.values: list[str] = ["null"]
         self.columns: dict[str, list[int]] = {}
         self._texts: dict[str, int] = {"null": 0, '""': 0, "[]": 0, "{}": 0}
@@ -75,7 +74,7 @@ class _Chunk:
         for column in self.columns.values():
             column += [0] * (self.count - len(column))
         columns = _encode({clean(key): column for key, column in self.columns.items()})
-        return f'{{"start":{start},"count":{self.count},"values":[{",".join(self.values)}],"columns":{columns}}}'
+        return f'{{"start":{start},"values":[{",".join(self.values)}],"columns":{columns}}}'
 
     def _place(self, value: Any) -> int:
         text = _encode(value)
@@ -84,7 +83,6 @@ class _Chunk:
         if text not in self._texts:
             self._texts[text] = len(self.values)
             self.values.append(text)
-            self.bytes += len(text)
         return self._texts[text]
 
 

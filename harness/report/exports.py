@@ -81,4 +81,3 @@ def _csv_text(text: str) -> str:
     """Spreadsheets run what begins like a formula, and messages come out of programs."""
     text = clean(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
-

@@ -43,7 +43,7 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
     Parameters
     ----------
     table : DataFrame
-        The case's rows of `harness.report.matrix.frame`.
+        The case's rows of `harness.analysis.cells_frame`.
     groups : Mapping[str, str]
         By id of a cell, the anchor of the group that tells of it; what is not there leads to all of them.
     """
@@ -58,7 +58,9 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
         row = [f'{tag}><span class="v">not run</span></td>' for tag in opening]
         for cell in members:
             place = places[cell[1:5]]
-            row[place] = f'{opening[place]} id="{anchor_of(cell[6])}">{_link(cell[5], groups.get(cell[6], "happened"))}</td>'
+            row[place] = (
+                f'{opening[place]} id="{anchor_of(cell[6])}">{_link(cell[5], groups.get(cell[6], "happened"))}</td>'
+            )
         rows.append((variant, Markup("\n".join(row))))
     return Grid(
         tools=_spans([(item.tool, item.tool) for item in toolchains]),
@@ -72,9 +74,7 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
 def _link(mark: str, anchor: str) -> str:
     """What leads from a cell to what is told of it. Made here and not by the template, which takes ten times as long for 100,000."""
     kind = MARKS[mark]
-    return (
-        f'<a class="m {kind.key.replace("_", "-")}" href="#{anchor}">{kind.letter}<span class="v"> {kind.word}</span></a>'
-    )
+    return f'<a class="m {kind.key.replace("_", "-")}" href="#{anchor}">{kind.letter}<span class="v"> {kind.word}</span></a>'
 
 
 def _spans(labels: list[tuple[str, str]]) -> tuple[tuple[str, int], ...]:

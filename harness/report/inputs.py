@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from harness.analysis.history import FILE as HISTORY
 from harness.records import RecordError, Results, read_records
 from harness.report.parquet import read_parquet
 
@@ -29,7 +30,7 @@ def read_results(paths: Iterable[Path]) -> Results:
             lines.append(path)
             for file in sorted(path.rglob("*.parquet")):
                 # What begins with a dot is still being written; what an earlier report left would count twice.
-                if not file.name.startswith(".") and not (file.parent / "index.html").exists():
+                if not file.name.startswith(".") and not (file.parent / "index.html").exists() and file.name != HISTORY:
                     tables.setdefault(file.resolve(), file)
         elif path.suffix == ".parquet":
             if not path.exists():

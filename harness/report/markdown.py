@@ -22,7 +22,7 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
     Parameters
     ----------
     table : DataFrame
-        `harness.report.matrix.frame`.
+        `harness.analysis.cells_frame`.
     max_bytes : int
         Tables that would make the text longer are left out, and named.
     """

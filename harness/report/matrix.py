@@ -13,30 +13,12 @@ from packaging.version import InvalidVersion, Version
 
 from harness.backends import BACKENDS
 from harness.model import Target
-from harness.records import Merged
-from harness.report.marks import MARKS, NOT_PLANNED, mark_of
-from harness.report.text import natural_key, one_line
+from harness.report.marks import MARKS
+from harness.report.text import natural_key
 
 ROWS = ["topic", "case", "variant"]
 COLUMNS = ["backend", "library", "toolkit", "target"]
 _BACKENDS = tuple(BACKENDS)
-
-_FLAT = [
-    *(
-        "cell",
-        *ROWS,
-        *COLUMNS,
-        "title",
-        "environment",
-        "mark",
-        "status",
-        "stage",
-        "verdict",
-        "reason",
-        "message",
-    ),
-    *("signal", "seconds", "cached", "run"),
-]
 
 
 @dataclass(frozen=True, order=True)
@@ -63,26 +45,6 @@ class ToolchainColumn:
         return f"{self.tool}, {self.cuda}"
 
 
-def frame(merged: Merged) -> pd.DataFrame:
-    """One row a cell, those that never arrived included, in the order of the matrix."""
-    said = cache(one_line)
-    rows: list[dict[str, Any]] = [
-        {
-            **{key: record[key] for key in _FLAT if key in record},
-            "mark": mark_of(record).key,
-            "message": said(record["diagnostics"][0]["message"]) if record["diagnostics"] else "",
-        }
-        for record in merged.records
-    ]
-    rows += [{**cell, "mark": "missing"} for cell in merged.missing]
-    rank = ranks(rows)
-    rows.sort(key=rank)
-    table = pd.DataFrame(rows, columns=_FLAT).astype({"signal": "Int64", "seconds": "float64", "cached": "boolean"})
-    texts = [key for key in _FLAT if key not in ("signal", "seconds", "cached")]
-    table[texts] = table[texts].astype(object).where(table[texts].notna(), "")
-    return table.drop_duplicates([*ROWS, *COLUMNS], keep="last", ignore_index=True)
-
-
 def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
     """Sorting key for these cells, by the order of the matrix.
 
@@ -96,20 +58,6 @@ def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], t
         rows[cell["topic"], cell["case"], cell["variant"]],
         order[cell["backend"], cell["library"], cell["toolkit"], cell["target"]],
     )
-
-
-def pivot(table: pd.DataFrame) -> pd.DataFrame:
-    """Keys of marks: rows (topic, case, variant), columns (backend, library, toolkit, target).
-
-    A cell that was planned and never arrived is ``missing``; one that nobody planned is empty.
-    """
-    rows = sorted(set(table[ROWS].itertuples(index=False, name=None)), key=lambda key: row_key(*key))
-    columns = sorted(set(table[COLUMNS].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
-    wide = table.pivot(index=ROWS, columns=COLUMNS, values="mark")
-    return wide.reindex(
-        index=pd.MultiIndex.from_tuples(rows, names=ROWS),
-        columns=pd.MultiIndex.from_tuples(columns, names=COLUMNS),
-    ).fillna(NOT_PLANNED)
 
 
 def parts(table: pd.DataFrame, *by: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -23,6 +22,7 @@ from harness.report.overview import Sum, make_overview
 from harness.report.provenance import runs_of, spell
 from harness.report.sources import excerpt
 from harness.report.text import clean, one_line, safe_link
+from harness.report.told import remedies
 
 LISTED = 100
 """Entries that the lists of the index name; the rest is in the matrix and in the exports."""
@@ -56,14 +56,11 @@ class Section:
     ----------
     name : str
         Its file is ``NAME.html``, and so is its template.
-    title : str
-        What leads to it.
     values : Mapping
         What its template shows.
     """
 
     name: str
-    title: str
     values: Mapping[str, Any]
 
 
@@ -73,7 +70,7 @@ def index_page(
     groups: Mapping[str, Sequence[Group]],
     files: Mapping[str, str],
     warnings: Iterable[str],
-    sections: Sequence[Section] = (),
+    sections: Sequence[tuple[str, str]],
 ) -> str:
     """Render ``index.html``.
 
@@ -82,15 +79,15 @@ def index_page(
     merged : Merged
         Records and plans.
     table : DataFrame
-        `harness.report.matrix.frame` of them.
+        `harness.analysis.cells_frame` of them.
     groups : Mapping
         `harness.report.groups.group_cells` of them.
     files : Mapping[str, str]
         Page of each case.
     warnings : iterable of str
         What reading the records had to say.
-    sections : sequence of Section
-        The other pages.
+    sections : sequence of (str, str)
+        Name and title of the other pages.
     """
     order = list(MARKS)
     bad = [(case, group) for case, own in groups.items() for group in own if not group.mark.good]
@@ -115,7 +112,7 @@ def case_page(
     table: pd.DataFrame,
     groups: Sequence[Group],
     sources: Mapping[str, str],
-    sections: Sequence[Section] = (),
+    sections: Sequence[tuple[str, str]],
 ) -> str:
     """Render the page of a case.
 
@@ -124,13 +121,13 @@ def case_page(
     case : str
         Its name.
     table : DataFrame
-        Its rows of `harness.report.matrix.frame`.
+        Its rows of `harness.analysis.cells_frame`.
     groups : sequence of Group
         Its cells, by what happened.
     sources : Mapping[str, str]
         Texts of its files.
-    sections : sequence of Section
-        The other pages.
+    sections : sequence of (str, str)
+        Name and title of the other pages.
     """
     told = groups[:TOLD]
     of_cell = {cell["cell"]: group.anchor for group in told for cell in group.cells}
@@ -146,14 +143,16 @@ def case_page(
         sum=Sum(totals(table)),
         grid=make_grid(table, of_cell),
         groups=told,
+        remedies=remedies,
         more=len(groups) - len(told),
         sources=sources,
     )
 
 
-def section_page(section: Section, sections: Sequence[Section]) -> str:
+def section_page(section: Section, sections: Sequence[tuple[str, str]], files: Mapping[str, str]) -> str:
     """Render the page of a section."""
-    return _template(f"{section.name}.html").render(root="", here=section.name, sections=sections, **section.values)
+    template = _template(f"{section.name}.html")
+    return template.render(root="", here=section.name, sections=sections, files=files, **section.values)
 
 
 def assets() -> dict[str, bytes]:

@@ -190,4 +190,3 @@ def _ranges(numbers: Iterable[int]) -> list[list[int]]:
         else:
             found.append([number, number + 1])
     return found
-

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from record_builders import BUILT, built, cell, plan, record, rejected
 
+from harness.analysis import cells_frame as frame
 from harness.analysis.history import append, read_history
 from harness.model import Outcome, Status
 from harness.records import merge
 from harness.report.badges import badge, badges
 from harness.report.feed import atom_feed, entries_of
 from harness.report.junit import junit_xml
-from harness.report.matrix import frame
 
 HOSTILE = "</text><script>alert(1)</script>&\x1b[31m\x00\ufffe'\""
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 import pytest
 from record_builders import BUILT, built, cell, plan, record, rejected
 
+from harness.analysis import cells_frame as frame
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
 from harness.records import merge
 from harness.report.groups import anchor_of
-from harness.report.matrix import frame
 from harness.report.page import page_names, render_pages
 from harness.report.text import clean, natural_key, one_line, safe_link
 

@@ -9,11 +9,11 @@ import jsonschema
 import pytest
 from record_builders import built, cell, plan, record, rejected
 
+from harness.analysis import cells_frame as frame
 from harness.model import Outcome, Status
 from harness.records import RecordError, merge
 from harness.records.schema import check_record, record_schema
 from harness.report.exports import matrix_json
-from harness.report.matrix import frame
 from harness.report.page import page_names
 from harness.report.schemas import matrix_schema, schemas
 

@@ -101,7 +101,7 @@
     return section("How to reproduce", code(text, "Commands"), copier("Copy the commands", () => text));
   };
 
-  const history = (items) => section("History", h("ol", { class: "history" }, items.map((item) => h("li", {}, h("b", {}, words(item.status)), item.stage ? ` at ${item.stage}` : "", ` in run ${item.run}`, item.started ? `, ${item.started.slice(0, 16).replace("T", " ")}` : "", item.message ? h("p", {}, item.message) : ""))));
+  const history = (items, marks) => section("History", h("ol", { class: "history" }, [...items].reverse().map((item) => h("li", {}, cumatrix.chip(marks.find((mark) => mark.key === item.mark)), " ", h("b", {}, words(item.outcome)), ` ${item.started.slice(0, 10)}${item.runs > 1 ? ` to ${item.last.slice(0, 10)}, ${item.runs} runs from ${item.run} on` : `, run ${item.run}`}`, item.message ? h("p", { class: "soft" }, item.message) : ""))));
 
   const remedy = (items) => section("Known cause", items.map((item) => h("div", { class: "remedy" }, h("h4", {}, item.title), item.cause ? h("p", {}, item.cause) : null, item.remedy ? h("p", {}, h("b", {}, "Remedy: "), item.remedy) : null, (item.links || []).map((link) => h("p", {}, cumatrix.outside(link))))));
 
@@ -189,7 +189,7 @@
         record.log ? section("Log", code(record.log, "Log"), copier("Copy the log", () => record.log)) : null,
         record.command ? section("Command", code(record.command.join("\n"), "Command")) : null,
         reproduce(this.matrix, cell, record),
-        record.history ? history(record.history) : null,
+        record.history ? history(record.history, this.matrix.marks) : null,
         record.toolchain ? versions(record.toolchain) : null,
         section("Where this comes from", facts([["Cell", h("code", {}, record.cell)], ["Environment", record.environment], ["Run", record.run], ["Compile time", record.seconds === undefined ? "" : `${record.seconds.toFixed(3)} s${record.cached ? ", taken from the cache" : ""}`], ["Fingerprint", record.fingerprint ? h("code", {}, record.fingerprint) : ""], ...rest.map(([key, value]) => [words(key), spell(value)])])),
       ];

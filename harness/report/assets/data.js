@@ -92,9 +92,7 @@
 
     /** The file of data that tells of a cell. */
     chunk(cell) {
-      let chunk = this.chunks.length - 1;
-      while (this.chunks[chunk] > cell) chunk--;
-      return `cells-${chunk}`;
+      return `cells-${Math.floor(cell / this.cellsPerFile)}`;
     }
 
     /** What a link to a cell says: case, variant, backend, library, toolkit, target. */

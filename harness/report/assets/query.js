@@ -21,9 +21,9 @@
     environment: { about: "environment that it ran in" },
     run: { about: "name of the run" },
     message: { more: true, about: "text of the first diagnostic, or the reason" },
-    registers: { more: true, number: "num_regs", about: "most registers of its kernels" },
-    shared: { more: true, number: "shared_bytes", about: "most static shared memory, in bytes" },
-    spills: { more: true, number: "spill_bytes", about: "most spilled bytes" },
+    registers: { more: true, number: "registers", about: "most registers of its kernels" },
+    shared: { more: true, number: "shared", about: "most static shared memory, in bytes" },
+    spills: { more: true, number: "spills", about: "most spilled bytes" },
     seconds: { more: true, number: "seconds", about: "time to compile" },
   };
   const ALIASES = { cuda: "toolkit", arch: "target", version: "library", lib: "library", says: "message", env: "environment", regs: "registers", feat: "feature" };
