@@ -14,7 +14,7 @@ from harness.analysis.changes import MEANINGS
 from harness.analysis.history import History
 from harness.analysis.statements import Statement
 from harness.analysis.trends import breaks, trend, unsteady
-from harness.report.marks import MARKS
+from harness.report.matrix import COLUMNS
 from harness.report.page import Section
 
 LISTED = 200
@@ -42,7 +42,11 @@ def make_sections(table: pd.DataFrame, history: History | None) -> list[Section]
         Section(name="disagreements", values=_disagreements(table)),
     ]
     if history is not None:
-        found += [Section(name="changes", values=_changes(history)), Section(name="history", values=_history(history))]
+        links = _links(table)
+        found += [
+            Section(name="changes", values=_changes(history, links)),
+            Section(name="history", values=_history(history, links)),
+        ]
     return [*found, Section(name="coverage", values=_coverage(table))]
 
 
@@ -56,6 +60,20 @@ def matrix_link(**terms: str) -> str:
     """Address of the matrix, filtered; what `assets/query.js` reads."""
     query = " ".join(f'{field}:"{value.replace(chr(34), "")}"' for field, value in terms.items() if value)
     return f"index.html#q={quote(query, safe='/:,.')}"
+
+
+def cell_link(cell: Mapping[str, Any]) -> str:
+    """Address of a cell in the matrix, as `assets/data.js` spells it."""
+    parts = [str(cell[key]).replace("%", "%25").replace(";", "%3B") for key in ("case", "variant", *COLUMNS)]
+    return f"index.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"
+
+
+def _links(table: pd.DataFrame) -> dict[str, str]:
+    """Addresses by id of a cell, of those that the matrix has."""
+    names = ["cell", "case", "variant", *COLUMNS]
+    return {
+        row[0]: cell_link(dict(zip(names, row, strict=True))) for row in table[names].itertuples(index=False, name=None)
+    }
 
 
 def _support(table: pd.DataFrame) -> dict[str, Any]:
@@ -96,7 +114,7 @@ def _disagreements(table: pd.DataFrame) -> dict[str, Any]:
     return {"items": items, "count": len(found)}
 
 
-def _changes(history: History) -> dict[str, Any]:
+def _changes(history: History, links: Mapping[str, str]) -> dict[str, Any]:
     """Pairs of runs of one environment, the newest first."""
     runs = _runs(history)
     pairs = []
@@ -105,11 +123,11 @@ def _changes(history: History) -> dict[str, Any]:
         wanted = list(combinations(last, 2)) if len(history.table) <= _MANY else list(pairwise(last))
         for old, new in sorted(wanted, key=lambda pair: (-of_it.index(pair[1]), -of_it.index(pair[0]))):
             pairs.append((environment, old, new, changes(history.cells_of(old["run"]), history.cells_of(new["run"]))))
-    values = {"pairs": pairs, "meanings": MEANINGS, "listed": LISTED}
+    values = {"pairs": pairs, "meanings": MEANINGS, "listed": LISTED, "cell_links": links}
     return values
 
 
-def _history(history: History) -> dict[str, Any]:
+def _history(history: History, links: Mapping[str, str]) -> dict[str, Any]:
     facts = trend(history)
     environments: dict[str, list[Mapping[str, Any]]] = {}
     for row in facts.to_dict("records"):
@@ -121,7 +139,7 @@ def _history(history: History) -> dict[str, Any]:
         "broken_count": len(broken),
         "unsteady": flaky[:LISTED],
         "unsteady_count": len(flaky),
-        "of_mark": MARKS,
+        "cell_links": links,
     }
     return values
 

@@ -96,7 +96,9 @@
     const value = (key) => matrix.value(cell, key);
     const variant = value("variant");
     const words = ["cumatrix", "run", value("case"), "-b", value("backend"), "-t", value("toolkit"), "-a", value("target"), "--no-cache", ...(variant ? ["-k", variant.split(",").map((part) => part.trim()).join(" and ")] : [])];
-    const packages = Object.entries(record.toolchain?.requested?.packages || {}).filter(([name]) => name !== "python");
+    const asked = Object.entries(record.toolchain?.requested?.packages || {});
+    // CuPy's wheels have names of their own, and "cupy" beside one is only what it is imported as.
+    const packages = asked.filter(([name]) => name !== "python" && (name !== "cupy" || !asked.some(([other]) => other.startsWith("cupy-cuda"))));
     const text = [...(packages.length && value("library") ? [`pip install ${packages.map(([name, version]) => shell(`${name}==${version}`)).join(" ")}`] : []), `cumatrix toolkits install ${value("toolkit").split("+headers").map(shell).join(",")}`, words.map(shell).join(" ")].join("\n");
     return section("How to reproduce", code(text, "Commands"), copier("Copy the commands", () => text));
   };

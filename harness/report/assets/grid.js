@@ -119,6 +119,7 @@
         column.style.width = `${width}px`;
         return column;
       }));
+      this.table.style.setProperty("--heading", `${heading}px`);
       this.table.style.width = `${heading + columns * this.width}px`;
       this.table.replaceChildren(group, this.head(left, right), body);
       if (hadFocus) this.focus(false);
