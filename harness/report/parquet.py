@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from harness.records import SCHEMA, Record, RecordError
 from harness.records.plan import CELL_KEYS, Plan
-from harness.records.schema import check_value, upgrade
+from harness.records.schema import check_record, check_value, upgrade
 from harness.report.marks import mark_of
 
 _PLANS = b"cumatrix.plans"
@@ -84,16 +84,22 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
     except (pa.ArrowException, OSError) as error:
         raise RecordError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
     try:
-        columns = {key: _column(table, key) for key in _KEYS}
+        old = [version for version in set(_column(table, "schema")) if version != SCHEMA]
+        for version in old:
+            if version > SCHEMA:
+                upgrade({"schema": version})  # says why not
+        columns = {key: _column(table, key, check=not old) for key in _KEYS}
         more = [{} if item is None else item for item in _column(table, "more")]
         records: list[Record] = [
             dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
         ]
         records = [{**record, **others} if others else record for record, others in zip(records, more, strict=True)]
-        if any(schema != SCHEMA for schema in set(columns["schema"])):
+        if old:
             records = [upgrade(record) for record in records]
+            for record in records:
+                check_record(record)
         plans = _read_plans((table.schema.metadata or {}).get(_PLANS, b"[]"), records)
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+    except (RecordError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise RecordError(f"{path}: {error}") from None
     return records, plans
 
@@ -133,7 +139,7 @@ def _row(record: Record) -> dict[str, Any]:
     return row
 
 
-def _column(table: pa.Table, key: str) -> list[Any]:
+def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
     """One value a record. Each value is read and checked once, however many records have it."""
     name = f"{key}_json" if key in (*_NESTED, "more") else key
     if name not in table.column_names:
@@ -147,8 +153,8 @@ def _column(table: pa.Table, key: str) -> list[Any]:
         column = column.unify_dictionaries().combine_chunks()
     values = column.dictionary.to_pylist()
     if name.endswith("_json"):
-        values = [json.loads(value) for value in values]
-    if key in _KEYS:
+        values = [value and json.loads(value) for value in values]
+    if check and key in _KEYS:
         for value in values:
             check_value(key, value)
         if column.null_count:

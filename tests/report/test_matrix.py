@@ -91,7 +91,12 @@ def test_columns_are_in_the_order_of_backends_versions_and_targets():
 def test_rows_are_in_natural_order():
     cells = [cell("b/x"), cell("a/y", {"n": 10}), cell("a/y", {"n": 9}), cell("a/x")]
     table = frame(merge(map(record, cells), []))
-    assert list(table[ROWS].itertuples(index=False, name=None)) == [("a", "a/x", ""), ("a", "a/y", "n=9"), ("a", "a/y", "n=10"), ("b", "b/x", "")]
+    assert list(table[ROWS].itertuples(index=False, name=None)) == [
+        ("a", "a/x", ""),
+        ("a", "a/y", "n=9"),
+        ("a", "a/y", "n=10"),
+        ("b", "b/x", ""),
+    ]
 
 
 def test_missing_and_not_planned_are_different():
