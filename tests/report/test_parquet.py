@@ -69,7 +69,7 @@ def test_what_is_no_such_file_is_refused(tmp_path):
     with pytest.raises(RecordError, match="cannot be read as Parquet"):
         read_parquet(path)
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(RecordError, match="no column cell: this is not a file of cumatrix's results"):
+    with pytest.raises(RecordError, match="no column schema: this is not a file of cumatrix's results"):
         read_parquet(path)
     with pytest.raises(RecordError, match="no such file"):
         read_results([tmp_path / "gone.parquet"])

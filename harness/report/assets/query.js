@@ -65,7 +65,10 @@
         at++;
         parts.push(and());
       }
-      return parts.length > 1 ? { op: "or", parts } : parts[0];
+      if (parts.length === 1) return parts[0];
+      const empty = parts.findIndex((part) => !part.parts.length);
+      if (empty >= 0) throw new QueryError(`“or” has nothing ${empty ? "after" : "before"} it`);
+      return { op: "or", parts };
     };
     const and = () => {
       const parts = [];
