@@ -55,5 +55,5 @@ def _attributes(style: str) -> str:
 def _own_ids(text: str, prefix: str) -> str:
     """Keep the ids that something refers to, with a prefix: several pictures may stand in one page."""
     used = set(re.findall(r'(?:url\(#|href="#)([\w-]+)', text))
-    text = re.sub(r' id="([\w-]+)"', lambda match: f' id="{prefix}-{match[1]}"' if match[1] in used else "", text)
+    text = re.sub(r' id="([^"]+)"', lambda match: f' id="{prefix}-{match[1]}"' if match[1] in used else "", text)
     return re.sub(r'(url\(#|href="#)([\w-]+)', rf"\g<1>{prefix}-\g<2>", text)
