@@ -15,9 +15,9 @@ from cells import Place
 from environments import python_with
 
 from harness.model import Outcome
-from harness.toolkits import RELEASES, Toolkit, ToolkitStore
+from harness.toolkits import RELEASES, Installed, ToolkitStore
 
-Install = Callable[[str], Toolkit]
+Install = Callable[[str], Installed]
 RunCell = Callable[..., Outcome]
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from cells import write_library
 
-from harness.toolkits import Toolkit
+from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def cases(tmp_path: Path, toolkit: Callable[[str], Toolkit]) -> Path:
+def cases(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
     toolkit("12.4")
     write_library(tmp_path / "cases")
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
@@ -130,7 +130,7 @@ def test_a_known_fault_that_is_gone_fails(run: Run, cases: Path) -> None:
     assert "[XPASS(strict)] it is wrong" in done.stdout
 
 
-def test_what_means_nothing_is_skipped_with_the_reason(run: Run, toolkit: Callable[[str], Toolkit]) -> None:
+def test_what_means_nothing_is_skipped_with_the_reason(run: Run, toolkit: Callable[[str], Installed]) -> None:
     toolkit("13.0")
     done = run("-k", "plain/one", "-rs", toolkit="13.0", target="sm_50,sm_80")
     assert done.returncode == 0, done.stdout

@@ -4,7 +4,8 @@ from harness.analysis.changes import Change, Changes, changes, is_regression
 from harness.analysis.coverage import Coverage, coverage
 from harness.analysis.disagreements import Disagreement, disagreements
 from harness.analysis.frame import cells_frame, kernels_frame, make_frame
-from harness.analysis.statements import Statement, statements
+from harness.analysis.statement import Statement
+from harness.analysis.statements import statements
 
 __all__ = [
     "Change",

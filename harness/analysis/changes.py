@@ -229,8 +229,9 @@ def _resources(old: str, new: str) -> Iterable[ResourceChange]:
     if old == new or not old or not new:
         return
     before, after = ({kernel["name"]: kernel for kernel in json.loads(text)} for text in (old, new))
-    for name in before.keys() & after.keys():
+    for name in sorted(before.keys() | after.keys()):
         for resource, key in RESOURCES.items():
-            values = before[name].get(key), after[name].get(key)
+            # A kernel that only one of them has (its signature changed, say) is told by what it used.
+            values = before.get(name, {}).get(key), after.get(name, {}).get(key)
             if values[0] != values[1]:
                 yield ResourceChange(kernel=name, resource=resource, old=values[0], new=values[1])

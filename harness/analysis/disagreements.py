@@ -191,7 +191,7 @@ def _kind(cells: list[dict[str, Any]]) -> str:
     by_language: dict[str, set[str]] = {}
     for cell in cells:
         info = BACKENDS.get(cell["backend"])
-        by_language.setdefault(info.language if info else "", set()).add(cell["outcome"])
+        by_language.setdefault(info.languages[-1] if info else "", set()).add(cell["outcome"])
     # Each language is of one mind: the two programs differ, not what compiles them.
     if len(by_language) > 1 and all(len(outcomes) == 1 for outcomes in by_language.values()):
         return "language"

@@ -67,16 +67,19 @@ class History:
         Parameters
         ----------
         run : str
-            A name, the beginning of one, ``latest`` or ``previous``.
+            A name, the beginning of one, ``latest``, or ``previous``: the one before the latest in its environment.
         """
         return self.table[self.table["run"] == self.find(run)].reset_index(drop=True)
 
     def find(self, run: str) -> str:
         """The whole name of a run."""
         runs = self.runs
-        places = {"latest": -1, "previous": -2}
-        if run in places and len(runs) >= -places[run]:
-            return runs[places[run]]
+        if run in ("latest", "previous") and runs:
+            # The one before in the same environment: nights of several environments lie between each other.
+            environments = self.table.drop_duplicates("run").set_index("run")["environment"]
+            same = [name for name in runs if environments[name] == environments[runs[-1]]]
+            if run == "latest" or len(same) > 1:
+                return same[-1 if run == "latest" else -2]
         found = [name for name in runs if name == run] or [name for name in runs if name.startswith(run)]
         if len(found) != 1:
             raise HistoryError(

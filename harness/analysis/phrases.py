@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
 
+from harness.analysis.statement import Clause, Part, Point, Statement
 from harness.diagnostics import one_line
 from harness.model import KNOWN_TARGETS, Target
 from harness.report.matrix import fold_targets, version_key
 from harness.toolkits import RELEASES
-
-if TYPE_CHECKING:
-    from harness.analysis.statements import Clause, Part, Point, Statement
 
 _VERBS = {"rejected": "rejected", "crashed": "crashes", "timed_out": "does not come to an end"}
 _LISTED = 6

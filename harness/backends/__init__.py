@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:  # workers import this package without anything that the model needs
+    from harness.model.case import Case
 
 _CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
 
@@ -17,20 +20,32 @@ class BackendInfo:
     ----------
     name, title : str
         Its name, and one line for people.
-    language : str
-        The language of the sources it takes: ``cuda`` or ``python``.
+    languages : tuple of str
+        Languages of the sources that it takes (`harness.cases.keys.SOURCE`), the first that a case has counting.
     distributions : tuple of str
         Distributions that it may come from, by normalized name, the first one installed counting;
         empty for a backend that needs nothing but the toolkit.
     excludes : tuple of str
         Distributions that take its place when they are installed.
+    nvcc : bool
+        Whether it runs the toolkit's nvcc and a host compiler, as processes of their own.
+    memory : int
+        What a cell of which nothing is known may need, in bytes.
     """
 
     name: str
     title: str
-    language: str
+    languages: tuple[str, ...]
     distributions: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
+    nvcc: bool = False
+    memory: int = 512 << 20
+
+    def language(self, case: Case) -> str | None:
+        """The language in which this backend compiles a case; None where it has nothing for it."""
+        if case.backends and self.name not in case.backends:
+            return None
+        return next((language for language in self.languages if language in case.sources), None)
 
     def misfit(self, distribution: str, release: str) -> str | None:
         """Why this build of the library cannot use this CUDA release, or None where it can."""
@@ -44,18 +59,34 @@ class BackendInfo:
 BACKENDS: Final[Mapping[str, BackendInfo]] = {
     info.name: info
     for info in (
-        BackendInfo(name="nvrtc", title="NVRTC called directly, the control", language="cuda"),
-        BackendInfo(name="cupy-nvrtc", title="CuPy's RawModule through NVRTC", language="cuda", distributions=_CUPY),
-        BackendInfo(name="cupy-jitify", title="CuPy's RawModule through Jitify", language="cuda", distributions=_CUPY),
+        BackendInfo(name="nvrtc", title="NVRTC called directly, the control", languages=("cuda",)),
+        BackendInfo(
+            name="cupy-nvrtc", title="CuPy's RawModule through NVRTC", languages=("cuda",), distributions=_CUPY
+        ),
+        BackendInfo(
+            name="cupy-jitify", title="CuPy's RawModule through Jitify", languages=("cuda",), distributions=_CUPY
+        ),
         BackendInfo(
             name="numba",
             title="Numba's own CUDA target",
-            language="python",
+            languages=("python",),
             distributions=("numba",),
             excludes=("numba-cuda",),
         ),
         BackendInfo(
-            name="numba-cuda", title="numba-cuda, Numba's successor", language="python", distributions=("numba-cuda",)
+            name="numba-cuda",
+            title="numba-cuda, Numba's successor",
+            languages=("python",),
+            distributions=("numba-cuda",),
+        ),
+        BackendInfo(name="nvcc", title="nvcc called directly", languages=("cuda",), nvcc=True, memory=1 << 30),
+        BackendInfo(
+            name="torch-nvcc",
+            title="nvcc through torch.utils.cpp_extension",
+            languages=("torch", "cuda"),
+            distributions=("torch",),
+            nvcc=True,
+            memory=3 << 30,
         ),
     )
 }

@@ -6,7 +6,6 @@ cumatrix's own: they import the standard library only, and the backend's library
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -147,11 +146,11 @@ class Rejected(Ended):
 
 
 class Crashed(Ended):
-    """A child of the compiler died by a signal."""
+    """The compiler, or a child of it, died: by a signal, or by stopping with an internal error (no signal then)."""
 
     status = "crashed"
 
-    def __init__(self, reason: str, *, signal: int, stage: str | None = None) -> None:
+    def __init__(self, reason: str, *, signal: int | None, stage: str | None = None) -> None:
         super().__init__(reason, stage=stage)
         self.signal = signal
 
@@ -197,8 +196,3 @@ class Backend(Protocol):
         Ended
             With any other status.
         """
-
-
-def setenv(name: str, value: str) -> None:
-    """Set a variable for this process and for C libraries that are already loaded in it."""
-    os.environ[name] = value

@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.backends.api import Ended, Job, Rejected, Setup, Unavailable, Unsupported, setenv
+from harness.backends.api import Ended, Job, Rejected, Setup, Unavailable, Unsupported
 from harness.worker import ptxas
 from harness.worker.numba_program import (
     described,
@@ -82,7 +82,7 @@ class NumbaBackend:
         self.check_target(setup, job)
         device = VirtualDevice(setup, job, self.library)
         job.device.update(virtual=True, compute_capability=dotted(job.capability))
-        setenv("NUMBA_CACHE_DIR", str(job.scratch / "numba-cache"))
+        os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
         self.attach(device)
         job.enter("compile")
         with self.outcome(job, device):
@@ -110,10 +110,10 @@ class NumbaBackend:
         """Nothing of the user's settings counts, and no real driver is looked for."""
         for name in [name for name in os.environ if name.startswith("NUMBA_")]:
             del os.environ[name]
-        setenv("OPENBLAS_NUM_THREADS", "1")  # or importing NumPy starts threads, and cells are forked from here
-        setenv("NUMBA_CUDA_DRIVER", "0")
-        setenv("NUMBA_CUDA_INCLUDE_PATH", str(setup.home / "include"))
-        setenv("NUMBA_CUDA_USE_NVIDIA_BINDING", "0")
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads, and cells are forked from here
+        os.environ["NUMBA_CUDA_DRIVER"] = "0"
+        os.environ["NUMBA_CUDA_INCLUDE_PATH"] = str(setup.home / "include")
+        os.environ["NUMBA_CUDA_USE_NVIDIA_BINDING"] = "0"
         sys.dont_write_bytecode = True
 
     def check_packages(self, setup: Setup) -> None:

@@ -109,6 +109,7 @@ KINDS: Mapping[str, Kind] = {
     "links": _list_of(_LINK_TEXT, "addresses"),
     "names": _list_of(_text(NAME, wanted='a lower-case name such as "grid-sync"'), "names"),
     "options": _list_of(_OPTION_TEXT, "options"),
+    "size": _text(r"^[0-9]+[KMG]$", wanted='a size such as "3G"'),
     "standard": _text(r"^(c|gnu)\+\+[0-9]{2}$", wanted='a C++ standard such as "c++17"'),
     "choice": Kind(schema={"type": "string"}, wrong=_any),  # checked by `wrong_value`, with the key's choices
     # Tables and lists of tables have code of their own: harness.cases.load, .parameters, .schema.
@@ -124,8 +125,12 @@ CASE: Mapping[str, Key] = {
     "description": Key(kind="text", help="a paragraph: what to learn from it"),
     "features": Key(kind="names", help="features of CUDA that it exercises, for grouping and selection"),
     "links": Key(kind="links", help="pages of upstream that tell of it"),
+    "backends": Key(
+        kind="names", help="the only backends it is for; every one that speaks its languages when left out"
+    ),
     "source": Key(kind="tables", required=True, help="the program, by language"),
     "entry": Key(kind="tables", help="kernels that must come out, by language"),
+    "libraries": Key(kind="tables", help="header libraries it needs, each with its versions: an axis of the case"),
     "parameters": Key(kind="tables", help="the case's own axes; each combination of values is a variant"),
     "options": Key(kind="tables", help="compiler and library options; later tables win"),
     "unsupported": Key(kind="tables", help="cells that mean nothing; the first that applies counts"),
@@ -134,6 +139,7 @@ CASE: Mapping[str, Key] = {
 
 SOURCE: Mapping[str, Key] = {
     "cuda": Key(kind="line", help="CUDA C++, a file in the case's folder"),
+    "torch": Key(kind="line", help="CUDA C++ with PyTorch's headers, a file in the case's folder"),
     "python": Key(kind="line", help="Python for Numba, a file in the case's folder"),
 }
 
@@ -150,9 +156,25 @@ OPTIONS: Mapping[str, Key] = {
     "lineinfo": Key(kind="flag", help="line numbers in the code"),
     "fastmath": Key(kind="flag", help="fast, less exact arithmetic"),
     "cache": Key(kind="flag", help="Numba's cache=True"),
+    "depth": Key(
+        kind="choice",
+        choices=("device", "unit", "extension"),
+        help="nvcc: the device pass alone, the whole translation unit (nvcc's default), or all of torch's load_inline",
+    ),
+    "declarations": Key(kind="text", help="C++ declarations for load_inline, of the functions that it exports"),
+    "functions": Key(kind="options", help="functions that load_inline exports"),
+    "memory": Key(kind="size", help="memory that the compiler is known to need, such as 3G, for the scheduler"),
     "enable_cooperative_groups": Key(kind="flag", help="CuPy's argument of that name"),
     "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
     "ptxas": Key(kind="options", help="further options for ptxas where it runs by itself; tables add to each other"),
+}
+
+LIBRARY: Mapping[str, Key] = {
+    "versions": Key(kind="options", required=True, help="versions as PyPI numbers them, such as 3.5.1"),
+    "package": Key(kind="line", required=True, help="the wheel on PyPI"),
+    "include": Key(kind="line", required=True, help="the folder of the wheel that is the include directory"),
+    "header": Key(kind="line", help="a header in it that defines the version"),
+    "macros": Key(kind="options", help="macros in that header, one for each part of the version"),
 }
 
 UNSUPPORTED: Mapping[str, Key] = {

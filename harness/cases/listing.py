@@ -40,7 +40,7 @@ def summaries(cases: Iterable[Case]) -> list[CaseSummary]:
             title=case.title,
             features=case.features,
             languages=tuple(case.sources),
-            backends=tuple(info.name for info in BACKENDS.values() if info.language in case.sources),
+            backends=tuple(info.name for info in BACKENDS.values() if info.language(case)),
             variants=len(case.variants),
             links=case.links,
         )

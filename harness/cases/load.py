@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.backends import BACKENDS
 from harness.cases.errors import CaseError, Problem, Report, shown
 from harness.cases.keys import CASE, EXPECT, NAME, OPTIONS, SOURCE, UNSUPPORTED, Key, wrong_value
+from harness.cases.libraries import read_libraries
 from harness.cases.parameters import read_parameters
 from harness.cases.sources import read_entries, read_sources
 from harness.errors import perhaps
@@ -86,7 +88,9 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         report.add(("source",), 'names no program: write cuda = "kernel.cu" or python = "kernel.py"')
     sources = read_sources(report, path.parent, named)
     entries = read_entries(report, good.get("entry", {}), set(sources))
-    variants, parameters = read_parameters(report, good.get("parameters", {}))
+    libraries, versions = read_libraries(report, good.get("libraries", {}))
+    _known_backends(report, good.get("backends", []))
+    variants, parameters = read_parameters(report, good.get("parameters", {}), versions)
     rules = _Rules(report, parameters)
     options = rules.read("options", good.get("options", []), OPTIONS, _option_rule)
     unsupported = rules.read("unsupported", good.get("unsupported", []), UNSUPPORTED, _unsupported_rule)
@@ -102,11 +106,19 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         links=tuple(good.get("links", ())),
         sources=sources,
         entries=entries,
+        backends=tuple(good.get("backends", ())),
+        libraries=libraries,
         variants=variants or (Variant(labels={}, definitions={}),),
         options=tuple(options),
         unsupported=tuple(unsupported),
         expectations=tuple(expectations),
     )
+
+
+def _known_backends(report: Report, names: list[str]) -> None:
+    for index, name in enumerate(names):
+        if name not in BACKENDS:
+            report.add(("backends",), f"entry {index + 1}: unknown backend {shown(name)}{perhaps(name, BACKENDS)}")
 
 
 class _Rules:

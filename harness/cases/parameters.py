@@ -6,13 +6,13 @@ import itertools
 import keyword
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.cases.errors import Key, Report, shown
 from harness.cases.keys import IDENTIFIER, LABEL
 from harness.model.case import Scalar, Variant, spell
-from harness.model.condition import NAMES
+from harness.model.condition import NAMES, Version
 
 MAX_VARIANTS = 10_000
 _RESERVED = {"true", "false", "JIT_OPTIONS"}
@@ -22,16 +22,24 @@ _NO_LABEL = "cannot be a variant's name: use letters, digits and _ . : + -"
 Choice = tuple[Scalar, Mapping[str, Scalar]]
 
 
-def read_parameters(report: Report, value: Any) -> tuple[tuple[Variant, ...], dict[str, list[Scalar]]]:
-    """Variants, and for conditions the values that each parameter may have; notes problems in `report`."""
+def read_parameters(
+    report: Report, value: Any, libraries: Mapping[str, Sequence[str]] | None = None
+) -> tuple[tuple[Variant, ...], dict[str, list[Any]]]:
+    """Variants, and for conditions the values that each parameter may have; notes problems in `report`.
+
+    Versions of `libraries` are an axis as well, in front of the case's own.
+    """
+    versions = libraries or {}
     if not isinstance(value, dict):
         report.add(("parameters",), f"must be a table, not {shown(value)}")
         return (), {}
-    choices: dict[str, list[Choice]] = {}
+    choices: dict[str, list[Choice]] = {name: [(version, {}) for version in items] for name, items in versions.items()}
     for name, values in value.items():
         key: Key = ("parameters", name)
         if message := _wrong_name(name):
             report.add(key, message)
+        elif name in versions:
+            report.add(key, "is the name of a library of this case: choose another name")
         elif isinstance(values, dict):
             choices[name] = _labelled(report, key, values)
         elif isinstance(values, list):
@@ -47,10 +55,12 @@ def read_parameters(report: Report, value: Any) -> tuple[tuple[Variant, ...], di
         Variant(
             labels=dict(zip(choices, (label for label, _ in row), strict=True)),
             definitions={name: item for _, table in row for name, item in table.items()},
+            libraries={name: str(label) for name, (label, _) in zip(choices, row, strict=True) if name in versions},
         )
         for row in itertools.product(*choices.values())
     )
-    return variants, {name: [label for label, _ in items] for name, items in choices.items()}
+    known = {name: [label for label, _ in items] for name, items in choices.items()}
+    return variants, {**known, **{name: [Version(item) for item in items] for name, items in versions.items()}}
 
 
 def _wrong_name(name: str) -> str | None:

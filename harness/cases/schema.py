@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cases.keys import CASE, EXPECT, IDENTIFIER, KINDS, LABEL, OPTIONS, SOURCE, UNSUPPORTED, Key
+from harness.cases.keys import CASE, EXPECT, IDENTIFIER, KINDS, LABEL, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, Key
 from harness.cases.sources import SIGNATURE
 
 FILE_NAME = "case.schema.json"
@@ -23,6 +23,11 @@ def case_schema() -> dict[str, Any]:
     properties["source"] |= {**_table(SOURCE), "minProperties": 1}
     properties["entry"] |= _ENTRY
     properties["parameters"] |= _PARAMETERS
+    properties["libraries"] |= {
+        "type": "object",
+        "propertyNames": {"pattern": IDENTIFIER},
+        "additionalProperties": {"oneOf": [_VERSIONS, _table(LIBRARY)]},
+    }
     for name, keys in (("options", OPTIONS), ("unsupported", UNSUPPORTED), ("expect", EXPECT)):
         properties[name] |= {"type": "array", "items": _table(keys)}
     return {
@@ -59,16 +64,19 @@ def _properties(keys: Mapping[str, Key]) -> dict[str, Any]:
     }
 
 
+_KERNELS = {
+    "type": "array",
+    "minItems": 1,
+    "uniqueItems": True,
+    "items": {"type": "string", "pattern": IDENTIFIER},
+}
+
 _ENTRY = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "cuda": {
-            "type": "array",
-            "minItems": 1,
-            "uniqueItems": True,
-            "items": {"type": "string", "pattern": IDENTIFIER},
-        },
+        "cuda": _KERNELS,
+        "torch": _KERNELS,
         "python": {
             "type": "object",
             "minProperties": 1,
@@ -77,6 +85,8 @@ _ENTRY = {
         },
     },
 }
+
+_VERSIONS = {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}
 
 _PARAMETERS = {
     "type": "object",

@@ -60,8 +60,8 @@ def read_entries(report: Report, value: Any, languages: Collection[str]) -> dict
             report.add(("entry", language), f"unknown key{perhaps(language, SOURCE)}")
         elif language not in languages:
             report.add(("entry", language), f"the case has no source.{language}")
-        elif language == "cuda":
-            entries[language] = _names(report, kernels)
+        elif language != "python":
+            entries[language] = _names(report, language, kernels)
         else:
             entries[language] = _signatures(report, kernels)
     if "python" in languages and "python" not in value:
@@ -69,8 +69,8 @@ def read_entries(report: Report, value: Any, languages: Collection[str]) -> dict
     return entries
 
 
-def _names(report: Report, kernels: Any) -> dict[str, str]:
-    key = ("entry", "cuda")
+def _names(report: Report, language: str, kernels: Any) -> dict[str, str]:
+    key = ("entry", language)
     if not isinstance(kernels, list) or not kernels:
         report.add(key, f'must be a list of kernels such as ["scale"], not {shown(kernels)}')
         return {}

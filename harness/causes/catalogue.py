@@ -162,6 +162,6 @@ def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
 def _versions(texts: Mapping[str, Any]) -> Iterator[tuple[str, Version]]:
     for name, text in texts.items():
         try:
-            yield name, Version(str(text))
+            yield name, Version(str(text).removesuffix("@local"))
         except ValueError:
             continue

@@ -23,7 +23,7 @@ from harness.engine.run import run_cells
 from harness.engine.session import record_of
 from harness.errors import UsageError
 from harness.model import Cell, Outcome
-from harness.records import Record, RecordWriter, make_plan
+from harness.records import Record, RecordWriter, make_plan, this_commit
 
 
 def perform(
@@ -35,7 +35,7 @@ def perform(
     """
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
-    plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:])
+    plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:], commit=this_commit())
     records: list[Record] = []
     interrupted = False
     with contextlib.ExitStack() as stack:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +16,9 @@ from harness.engine.key import Key
 from harness.engine.zygote import Zygote
 from harness.errors import PartUnavailable
 from harness.model import Cell, Outcome, Status, Toolchain
-from harness.toolkits import Toolkit, ToolkitStore
+from harness.toolkits import Installed, ToolkitStore
+
+_HOST_TOOLS = (("NVCC_CCBIN", "gcc"), ("CXX", "c++"))
 
 
 @dataclass(frozen=True)
@@ -26,25 +31,28 @@ class Bench:
         What the cells ask for.
     environment : Environment
         The interpreter and its libraries.
-    toolkit, headers : Toolkit or None
+    toolkit, headers : Installed or None
         Where the compiler and the headers come from; None where they are not installed.
     tools : Path
         Folder of cumatrix's own stand-ins.
+    shelf : Path or None
+        Folder of steps that cells of this run share (`harness.worker.shelf`).
     """
 
     toolchain: Toolchain
     environment: Environment
-    toolkit: Toolkit | None
-    headers: Toolkit | None
+    toolkit: Installed | None
+    headers: Installed | None
     tools: Path
+    shelf: Path | None = None
 
     @classmethod
-    def of(cls, toolchain: Toolchain, environment: Environment, store: ToolkitStore, tools: Path) -> Bench:
+    def of(
+        cls, toolchain: Toolchain, environment: Environment, store: ToolkitStore, tools: Path, shelf: Path | None = None
+    ) -> Bench:
         """The bench of a toolchain, from what is installed."""
-        ref = toolchain.toolkit
-        toolkit = store.find(ref.release)
-        headers = toolkit if ref.headers == ref.release else store.find(ref.headers)
-        return cls(toolchain, environment, toolkit, headers, tools)
+        toolkit, headers = store.of(toolchain.toolkit)
+        return cls(toolchain, environment, toolkit, headers, tools, shelf)
 
     @cached_property
     def problem(self) -> Outcome | None:
@@ -100,12 +108,19 @@ class Bench:
             "headers": ref.headers,
             "include": [str(folder) for folder in self.include],
             "tools": str(self.tools),
+            "options": {"shelf": str(self.shelf)} if self.shelf else {},
         }
 
     def zygote(self) -> Zygote:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
-        return Zygote(self.environment.python, self.toolchain.backend, self.setup)
+        return Zygote(self.environment.python, self.toolchain.backend, self.setup, self._host)
+
+    @property
+    def _host(self) -> dict[str, str]:
+        """Variables by which users choose the host compiler, for backends that run one."""
+        names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[self.toolchain.backend].nvcc else ()
+        return {name: os.environ[name] for name in names if os.environ.get(name)}
 
     @cached_property
     def key(self) -> str:
@@ -116,6 +131,8 @@ class Bench:
         key.add("libraries", self.environment.digest(*info.distributions) if info.distributions else "")
         key.add("toolkit", self.toolkit.fingerprint)
         key.add("headers", self.headers.fingerprint)
+        if info.nvcc:
+            key.add("host", [self._host, *(_identity(self._host.get(name, tool)) for name, tool in _HOST_TOOLS)])
         return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()
 
     def unknown_target(self, cell: Cell, hello: dict[str, Any]) -> str | None:
@@ -126,6 +143,18 @@ class Bench:
         if "architectures_of" in hello and target.cc not in hello["architectures"]:
             return f"{hello['architectures_of']} knows no compute capability {target.capability}"
         return None
+
+
+def _identity(tool: str) -> list[str]:
+    """Where a host compiler lies, and what it says of its version."""
+    path = shutil.which(tool)
+    if path is None:
+        return [tool]
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=60).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        said = str(error)
+    return [tool, path, said]
 
 
 def _problem(status: Status, reason: str) -> Outcome:

@@ -19,7 +19,8 @@ from harness.engine.key import Key, source_digest
 from harness.engine.settle import settle
 from harness.engine.zygote import Limits, Zygote, ZygoteDied
 from harness.model import Cell, Outcome, Status, Toolchain
-from harness.toolkits import ToolkitStore
+from harness.toolkits import Installed, LibraryStore, ToolkitStore
+from harness.toolkits.libraries import observed_version
 from harness.toolkits.store import data_folder
 
 _HEADERS = ("*.h", "*.hpp", "*.cuh", "*.hxx", "*.inl")
@@ -56,6 +57,8 @@ class Workshop:
         self.limits = limits
         self.include = include
         self.tools = data_folder() / "tools"
+        self.libraries = LibraryStore()
+        self._shelf = tempfile.TemporaryDirectory(prefix="cumatrix-shelf-")
         self._benches: dict[Toolchain, Bench] = {}
         self._hellos: dict[str, dict[str, Any]] = {}
         self._jobs: dict[str, dict[str, Any]] = {}
@@ -65,7 +68,9 @@ class Workshop:
     def bench(self, toolchain: Toolchain) -> Bench:
         """The bench of a toolchain."""
         if toolchain not in self._benches:
-            self._benches[toolchain] = Bench.of(toolchain, self.environment, self.store, self.tools)
+            self._benches[toolchain] = Bench.of(
+                toolchain, self.environment, self.store, self.tools, Path(self._shelf.name)
+            )
         return self._benches[toolchain]
 
     def hello(self, bench: Bench) -> dict[str, Any] | None:
@@ -89,10 +94,11 @@ class Workshop:
         return self._jobs[cell.id]
 
     def _job(self, cell: Cell, bench: Bench) -> dict[str, Any]:
-        language = BACKENDS[cell.toolchain.backend].language
+        language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
         source = cell.case.sources[language]
-        include = [*bench.include, *self.include]
-        if language == "cuda" and any(next(source.parent.glob(pattern), None) for pattern in _HEADERS):
+        # Libraries of the case stand before the toolkit's headers, which may hold another version of them.
+        include = [*self._library_include(cell), *bench.include, *self.include]
+        if language != "python" and any(next(source.parent.glob(pattern), None) for pattern in _HEADERS):
             include.append(source.parent.resolve())
         return {
             "cell": cell.id,
@@ -104,6 +110,16 @@ class Workshop:
             "include": [str(folder) for folder in include],
         }
 
+    def installed(self, cell: Cell) -> dict[str, Installed | None]:
+        """The header libraries of a cell, as they are installed."""
+        return {
+            name: self.libraries.find(cell.case.libraries[name], version)
+            for name, version in cell.variant.libraries.items()
+        }
+
+    def _library_include(self, cell: Cell) -> list[Path]:
+        return [folder for found in self.installed(cell).values() if found for folder in found.include]
+
     def key(self, cell: Cell, bench: Bench) -> str:
         """Content key of a cell."""
         if cell.id not in self._keys:
@@ -113,11 +129,15 @@ class Workshop:
     def _key(self, cell: Cell, bench: Bench) -> str:
         job = dict(self.job(cell, bench))
         source = Path(job.pop("source"))
-        folders = tuple(Path(folder) for folder in job["include"] if Path(folder) not in bench.include)
+        installed = {name: found for name, found in self.installed(cell).items() if found}
+        apart = {*bench.include, *self._library_include(cell)}  # these have fingerprints of their own
+        folders = tuple(Path(folder) for folder in job["include"] if Path(folder) not in apart)
         if (source, folders) not in self._digests:
             self._digests[source, folders] = source_digest(source, folders)
         key = Key("cell").add("bench", bench.key).add("source", self._digests[source, folders]).add("name", source.name)
-        return key.add("job", {**job, "cell": ""}).add("memory", self.limits.memory).hex()
+        key.add("libraries", {name: found.fingerprint for name, found in installed.items()})
+        limits = {"memory": self.limits.memory, **self.limits.rlimits}
+        return key.add("job", {**job, "cell": ""}).add("limits", limits).hex()
 
     def answer(self, cell: Cell) -> tuple[Outcome, bool, str] | None:
         """Outcome, whether it comes from the cache, and content key, where nothing needs to be compiled."""
@@ -128,6 +148,11 @@ class Workshop:
         bench = self.bench(cell.toolchain)
         if bench.problem:
             return bench.problem, False, ""
+        for name, found in self.installed(cell).items():
+            if found is None:
+                wanted = f"{name}=={cell.variant.libraries[name]}"
+                reason = f"{wanted} is not installed: run `cumatrix toolkits install {wanted}`, or `cumatrix toolkits install --cases`"
+                return Outcome(status=Status.UNAVAILABLE, reason=reason), False, ""
         hello = self.hello(bench)
         if hello is None:
             return None
@@ -140,15 +165,25 @@ class Workshop:
         kept = self.cache.outcome(key) if self.cache else None
         return (kept, True, key) if kept else None
 
-    def finish(self, outcome: Outcome, bench: Bench, hello: dict[str, Any]) -> Outcome:
-        """Add what the zygote observed, for all cells alike."""
-        return replace(outcome, observed={**self._observed(bench, hello), **outcome.observed})
+    def finish(self, outcome: Outcome, cell: Cell, bench: Bench, hello: dict[str, Any]) -> Outcome:
+        """Add what the zygote observed, for all cells alike, and what the cell's libraries say of themselves."""
+        libraries = {
+            name: observed_version(cell.case.libraries[name], found)
+            for name, found in self.installed(cell).items()
+            if found
+        }
+        observed = {**self._observed(bench, hello), **({"libraries": libraries} if libraries else {})}
+        return replace(outcome, observed={**observed, **outcome.observed})
 
     def _observed(self, bench: Bench, hello: dict[str, Any]) -> dict[str, Any]:
         assert bench.toolkit is not None and bench.headers is not None
         return {
             **hello["observed"],
-            "wheels": dict(bench.toolkit.packages),
+            **(
+                {"cuda_home": str(bench.toolkit.home)}
+                if bench.toolchain.toolkit.local
+                else {"wheels": dict(bench.toolkit.packages)}
+            ),
             **(
                 {"headers_wheels": dict(bench.headers.packages)}
                 if bench.headers.release != bench.toolkit.release
@@ -185,7 +220,7 @@ class Lane:
         if known:
             return known
         key = self.workshop.key(cell, bench)
-        outcome = self.workshop.finish(self._compile(cell, bench, zygote), bench, zygote.hello)
+        outcome = self.workshop.finish(self._compile(cell, bench, zygote), cell, bench, zygote.hello)
         if self.workshop.cache:
             self.workshop.cache.keep_outcome(key, outcome)
         return outcome, False, key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness.backends import BACKENDS, BackendInfo
 from harness.engine.environment import Environment
@@ -12,7 +12,7 @@ from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 
 
 def choose_backends(names: str | None, environment: Environment) -> list[BackendInfo]:
-    """Backends by name; without names NVRTC and every one whose library is installed.
+    """Backends by name; without names NVRTC, nvcc and every one whose library is installed.
 
     Raises
     ------
@@ -44,10 +44,17 @@ def plan(
     targets: Sequence[Target],
     environment: Environment,
     expression: str | None = None,
+    *,
+    nvcc_of: Callable[[ToolkitRef], bool] = lambda toolkit: True,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
 
-    A backend takes the cases that have a source in its language.
+    A backend takes the cases that have a source in one of its languages.
+
+    Parameters
+    ----------
+    nvcc_of : callable
+        Whether cells of nvcc alone are wanted for a toolkit: where nobody named the backend, only those that have one.
 
     Raises
     ------
@@ -59,6 +66,8 @@ def plan(
     for info in backends:
         found = environment.version_of(*info.distributions)
         for toolkit in toolkits:
+            if info.name == "nvcc" and not nvcc_of(toolkit):
+                continue
             toolchain = Toolchain(
                 backend=info.name,
                 library=found[1] if found else "",
@@ -66,17 +75,13 @@ def plan(
                 environment=environment.name,
                 packages=environment.packages,
             )
-            cells += [
-                cell
-                for cell in _cells(cases, info.language, toolchain, targets)
-                if keep is None or keep.matches(cell.id)
-            ]
+            cells += [cell for cell in _cells(cases, info, toolchain, targets) if keep is None or keep.matches(cell.id)]
     return cells
 
 
-def _cells(cases: Iterable[Case], language: str, toolchain: Toolchain, targets: Sequence[Target]) -> Iterator[Cell]:
+def _cells(cases: Iterable[Case], info: BackendInfo, toolchain: Toolchain, targets: Sequence[Target]) -> Iterator[Cell]:
     for case in cases:
-        if language in case.sources:
+        if info.language(case):
             for variant in case.variants:
                 for target in targets:
                     yield Cell(case=case, variant=variant, toolchain=toolchain, target=target)

@@ -18,7 +18,7 @@ from harness.model import Case, Cell, Outcome, TargetError
 from harness.model.axes import DEFAULT_TARGETS, parse_targets
 from harness.model.judge import expectation_of, judge
 from harness.records import Record, make_record
-from harness.toolkits import ToolkitStore, parse_toolkits
+from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
 
 ORDERS = ("plan", "reverse", "random")
 
@@ -93,7 +93,11 @@ def cells_of(request: Request, environment: Environment, cases: list[Case] | Non
         raise UsageError(str(error)) from None
     toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
     backends = choose_backends(request.backends, environment)
-    cells = plan(chosen, backends, toolkits, targets, environment, request.expression)
+    named = request.backends is not None
+    cells = plan(
+        chosen, backends, toolkits, targets, environment, request.expression,
+        nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
+    )  # fmt: skip
     if not cells:
         raise NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits, targets and -k")
     if request.order == "reverse":
@@ -104,12 +108,18 @@ def cells_of(request: Request, environment: Environment, cases: list[Case] | Non
 
 
 def default_toolkit(environment: Environment) -> str:
-    """The release that an environment is tried with when none is named: one that its CuPy can load.
+    """The release that an environment is tried with when none is named: one that its CuPy or its PyTorch can use.
 
     12.9 knows every architecture from 5.0 to 12.1, and is the first whose wheels can link relocatable code.
     """
     cupy = environment.version_of("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x")
-    return {"cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8"}.get(cupy[0], "12.9") if cupy else "12.9"
+    if cupy:
+        return {"cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8"}.get(cupy[0], "12.9")
+    runtime = environment.version_of("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11")
+    if environment.version_of("torch") and runtime:
+        release = ".".join(runtime[1].split(".")[:2])
+        return release if release in RELEASES else "12.9"
+    return "12.9"
 
 
 def record_of(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str, run: str) -> Record:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.artifacts import read_cubin, read_ptx
+from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log
 from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
 
@@ -41,8 +42,9 @@ def settle(
     """
     reply = _reply(scratch)
     stages = tuple(Stage(name) for name in dict.fromkeys(_read(scratch / "stages").split()) if name in list(Stage))
-    source = cell.case.sources.get("python" if cell.toolchain.backend.startswith("numba") else "cuda")
-    name = source.name if source else "kernel.cu"
+    info = BACKENDS[cell.toolchain.backend]
+    language = info.language(cell.case)
+    name = cell.case.sources[language].name if language else "kernel.cu"
     log = _log(scratch, ended, name)
     diagnostics = parse_log(log, name)
     notes = list(reply.get("notes", ()))
@@ -57,6 +59,7 @@ def settle(
         "command": tuple(_plain(line, scratch) for line in reply.get("command", ())),
         "observed": reply.get("observed", {}),
         "device": reply.get("device", {}),
+        "peak_bytes": reply.get("peak_bytes"),
     }
     stage = stages[-1] if stages else Stage.COMPILE
     if ended["timed_out"]:
@@ -72,7 +75,8 @@ def settle(
     status = Status(reply["status"])
     stage = Stage(reply["stage"]) if reply.get("stage") else stage
     reason = one_line(reply["reason"])
-    leaks = leaked(reply.get("libraries", ()), home, tools)
+    # Where the compiler runs as a process of its own, what the library has loaded in this one takes no part.
+    leaks = [] if info.nvcc else leaked(reply.get("libraries", ()), home, tools)
     if leaks and status not in (Status.HARNESS_ERROR, Status.UNAVAILABLE):
         status, reason = Status.UNAVAILABLE, f"a CUDA outside of toolkit {home.name} was loaded: {', '.join(leaks)}"
     artifact = None

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,14 @@ class Limits:
         Address space of each process of the cell, in bytes; 0 for no limit.
     output : int
         How much of what the cell's processes print is kept, in bytes: half from the start, half from the end.
+    rlimits : Mapping[str, int]
+        Further limits of each process, by the names of ``ulimit`` (`harness.worker.child.RLIMITS`); bytes or numbers.
     """
 
     seconds: float = 300.0
     memory: int = 16 << 30
     output: int = 256 << 10
+    rlimits: Mapping[str, int] = field(default_factory=dict)
 
 
 class ZygoteDied(Exception):

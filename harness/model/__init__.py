@@ -2,6 +2,7 @@
 
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.cell import Cell, Toolchain, ToolkitRef
+from harness.model.library import HeaderLibrary
 from harness.model.outcome import Artifact, Diagnostic, KernelResources, Outcome
 from harness.model.target import KNOWN_TARGETS, Target, TargetError
 from harness.model.words import Stage, Status, Verdict
@@ -13,6 +14,7 @@ __all__ = [
     "Cell",
     "Diagnostic",
     "Expectation",
+    "HeaderLibrary",
     "KernelResources",
     "OptionRule",
     "Outcome",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.condition import Condition
+from harness.model.library import HeaderLibrary
 from harness.model.words import Stage, Status
 
 Scalar = str | int | float | bool
@@ -21,6 +22,8 @@ class Variant:
     ----------
     labels : Mapping[str, Scalar]
         What conditions see and the variant's name is made of: ``{"fragment": "tf32"}``.
+    libraries : Mapping[str, str]
+        Header libraries by name, with the version of each: ``{"cutlass": "3.5.1"}``.
     definitions : Mapping[str, Scalar]
         What the program sees: macros of CUDA C++ and module constants of Python. A parameter whose
         values are tables contributes the keys of the chosen table; another one its own
@@ -29,6 +32,7 @@ class Variant:
 
     labels: Mapping[str, Scalar]
     definitions: Mapping[str, Scalar]
+    libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -108,11 +112,15 @@ class Case:
         Features of CUDA that the case exercises, for grouping and selection.
     links : tuple of str
         Pages of upstream that tell of it.
+    backends : tuple of str
+        The only backends that it is for; empty for every one that speaks a language of its sources.
     sources : Mapping[str, Path]
-        Program by language: ``cuda`` and ``python``.
+        Program by language: ``cuda``, ``torch`` (CUDA C++ with PyTorch's headers) and ``python``.
     entries : Mapping[str, Mapping[str, str]]
         By language, the kernels that must come out, each with its signature (empty for CUDA C++,
         a Numba signature such as ``void(float32[:])`` for Python).
+    libraries : Mapping[str, HeaderLibrary]
+        Header libraries that its variants name versions of.
     variants : tuple of Variant
         Every assignment of the case's parameters.
     options, unsupported, expectations : tuple
@@ -126,8 +134,10 @@ class Case:
     description: str = ""
     features: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
     sources: Mapping[str, Path] = field(default_factory=dict)
     entries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    libraries: Mapping[str, HeaderLibrary] = field(default_factory=dict)
     variants: tuple[Variant, ...] = (Variant(labels={}, definitions={}),)
     options: tuple[OptionRule, ...] = ()
     unsupported: tuple[UnsupportedRule, ...] = ()

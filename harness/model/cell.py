@@ -21,13 +21,20 @@ class ToolkitRef:
         ``"12.4"``.
     headers : str
         The release that the headers come from; the same one unless skew is asked for.
+    home : str
+        Folder of a toolkit that is on the machine already; empty for one out of wheels.
+    local : bool
+        Whether it is one of those.
     """
 
     release: str
     headers: str
+    home: str = field(default="", compare=False)
+    local: bool = False
 
     def __str__(self) -> str:
-        return self.release if self.headers == self.release else f"{self.release}+headers{self.headers}"
+        name = f"{self.release}@local" if self.local else self.release
+        return name if self.headers == self.release else f"{name}+headers{self.headers}"
 
     @property
     def sort_key(self) -> tuple[Version, Version]:
@@ -97,7 +104,8 @@ class Cell:
             **{
                 name.replace("-", "_"): Version(version)
                 for name, version in toolchain.packages.items()
-                if name.replace("-", "_") in ("cupy", "numba", "numba_cuda", "numpy", "python")
+                if name.replace("-", "_") in ("cupy", "numba", "numba_cuda", "numpy", "python", "torch")
             },
             **self.variant.labels,
+            **{name: Version(version) for name, version in self.variant.libraries.items()},
         }

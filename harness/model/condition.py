@@ -37,6 +37,7 @@ NAMES: Mapping[str, type] = {
     "numba_cuda": Version,
     "numpy": Version,
     "python": Version,
+    "torch": Version,
 }
 """Names that every condition may use, and what kind of value each has."""
 
@@ -87,7 +88,7 @@ class Condition:
         text : str
             The condition.
         parameters : Mapping, optional
-            The case's own parameters and the values each may have.
+                The case's own parameters and the values each may have; `Version` for header libraries.
 
         Raises
         ------
@@ -205,7 +206,10 @@ class _Reader:
 
     def kind(self, name: str) -> type:
         if name in self.parameters:
-            return bool if all(isinstance(value, bool) for value in self.parameters[name]) else object
+            for kind in (bool, Version):
+                if all(isinstance(value, kind) for value in self.parameters[name]):
+                    return kind
+            return object
         if name in NAMES:
             return NAMES[name]
         raise ConditionError(f"unknown name {name!r}{perhaps(name, [*NAMES, *self.parameters])}")

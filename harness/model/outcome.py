@@ -81,6 +81,8 @@ class Outcome:
         Versions asked of what was really loaded.
     device : Mapping
         The device that the library saw: ``{"virtual": True, "compute_capability": "8.0"}``.
+    peak_bytes : int or None
+        Resident memory of the cell's largest process.
     """
 
     status: Status
@@ -96,6 +98,7 @@ class Outcome:
     observed: Mapping[str, Any] = field(default_factory=dict)
     device: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    peak_bytes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value of every field."""

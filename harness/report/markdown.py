@@ -60,6 +60,8 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
     bad = table[~table["mark"].map(lambda key: MARKS[key].good)]
     if bad.empty:
         return []
+    # Numba's kernels have names of 200 characters, another one for each signature: without them the same is said once.
+    bad = bad.assign(message=bad["message"].str.replace(r"\w{40,}", "…", regex=True))
     place = ("case", "variant", "backend", "library", "toolkit")
     order = list(MARKS)
     # Stable: the gravest kind first, and within a kind the order of the matrix.

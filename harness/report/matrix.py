@@ -120,8 +120,9 @@ def _fold(chosen: frozenset[str], axis: tuple[str, ...]) -> str:
 
 @cache
 def version_key(text: str) -> tuple[Any, ...]:
-    """Order of versions: by PEP 440, after what is no version."""
+    """Order of versions: by PEP 440, after what is no version; ``12.4@local`` follows ``12.4``."""
+    number, _, place = text.partition("@")
     try:
-        return (1, Version(text), "")
+        return (1, Version(number), place)
     except InvalidVersion:
         return (0, Version("0"), text)

@@ -1,6 +1,8 @@
-"""CUDA releases out of PyPI's wheels, by exact version, each laid out as a CUDA_HOME."""
+"""CUDA releases and header libraries out of PyPI's wheels, by exact version, and CUDA toolkits of the machine's own."""
 
+from harness.toolkits.installed import Installed
+from harness.toolkits.libraries import LIBRARIES, LibraryStore
 from harness.toolkits.releases import RELEASES, Release, parse_toolkits
-from harness.toolkits.store import Toolkit, ToolkitStore
+from harness.toolkits.store import ToolkitStore
 
-__all__ = ["RELEASES", "Release", "Toolkit", "ToolkitStore", "parse_toolkits"]
+__all__ = ["LIBRARIES", "RELEASES", "Installed", "LibraryStore", "Release", "ToolkitStore", "parse_toolkits"]

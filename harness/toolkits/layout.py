@@ -6,6 +6,7 @@ import base64
 import csv
 import os
 import re
+from collections.abc import Callable
 from importlib.metadata import Distribution
 from pathlib import Path
 
@@ -14,7 +15,24 @@ _FOLDERS = {"bin": "bin", "include": "include", "lib": "lib64", "lib64": "lib64"
 
 
 def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Move the files of a toolkit's wheels to their places below `home`; see `move`."""
+    packages, hashes = move(site, home, _place)
+    for place in hashes:
+        if place.startswith(("bin/", "nvvm/bin/")):
+            (home / place).chmod(0o755)
+    _complete(home)
+    return packages, hashes
+
+
+def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple[dict[str, str], dict[str, str]]:
     """Move the files of wheels that were unpacked into `site` to their places below `home`.
+
+    Parameters
+    ----------
+    site, home : Path
+        From where, and to where.
+    place_of : callable
+        Place of a file below `home` by its name in the wheel; None for one that is not needed.
 
     Returns
     -------
@@ -28,7 +46,7 @@ def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
         distribution = Distribution.at(info)
         packages[distribution.metadata["Name"]] = distribution.version
         for name, hashed, _ in csv.reader((info / "RECORD").read_text("utf-8").splitlines()):
-            place = _place(name)
+            place = place_of(name)
             if place is None or not hashed.startswith("sha256="):
                 continue
             target = home / place
@@ -36,9 +54,6 @@ def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
             os.replace(site / name, target)
             digest = hashed.removeprefix("sha256=")
             hashes[place] = base64.urlsafe_b64decode(digest + "=" * (-len(digest) % 4)).hex()
-            if place.startswith(("bin/", "nvvm/bin/")):
-                target.chmod(0o755)
-    _complete(home)
     return packages, hashes
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
+from pathlib import Path
 
 from harness.errors import UsageError, perhaps
 from harness.model import ToolkitRef
 from harness.model.condition import Version
+from harness.toolkits.local import find_local, local_toolkit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,9 @@ RELEASES: Mapping[str, Release] = _read()
 def parse_toolkits(text: str) -> list[ToolkitRef]:
     """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
 
+    ``local`` stands for every CUDA toolkit that this machine has already (`harness.toolkits.local.find_local`),
+    ``12.4@local`` for one of them, and a path for the one there.
+
     Raises
     ------
     UsageError
@@ -60,22 +66,43 @@ def parse_toolkits(text: str) -> list[ToolkitRef]:
     found: dict[ToolkitRef, None] = {}
     for part in filter(None, (item.strip() for item in text.split(","))):
         release, _, headers = part.partition("+headers")
+        refs = _refs(release)
         if headers:
-            found[ToolkitRef(release=_known(release), headers=_known(headers))] = None
-            continue
-        if part == "all":
-            names = list(RELEASES)
-        elif ".." in part:
-            low, _, high = part.partition("..")
-            names = [name for name in RELEASES if _number(low) <= Version(name) <= _number(high)]
-            if not names:
-                raise UsageError(f"no CUDA release lies in {part}; known are {', '.join(RELEASES)}")
-        else:
-            names = [_known(part)]
-        found.update({ToolkitRef(release=name, headers=name): None for name in names})
+            refs = [replace(ref, headers=_known(headers)) for ref in refs]
+        found.update(dict.fromkeys(refs))
     if not found:
         raise UsageError(f"{text!r} names no CUDA release; known are {', '.join(RELEASES)}")
     return list(found)
+
+
+def _refs(part: str) -> list[ToolkitRef]:
+    if part == "local" or part.endswith("@local") or os.sep in part:
+        return _local(part)
+    if part == "all":
+        names = list(RELEASES)
+    elif ".." in part:
+        low, _, high = part.partition("..")
+        names = [name for name in RELEASES if _number(low) <= Version(name) <= _number(high)]
+        if not names:
+            raise UsageError(f"no CUDA release lies in {part}; known are {', '.join(RELEASES)}")
+    else:
+        names = [_known(part)]
+    return [ToolkitRef(release=name, headers=name) for name in names]
+
+
+def _local(part: str) -> list[ToolkitRef]:
+    if os.sep in part:
+        toolkit = local_toolkit(Path(part).expanduser())
+        homes = {toolkit.release: toolkit.home}
+    else:
+        homes = find_local()
+        wanted = part.removesuffix("@local") if part != "local" else ""
+        if wanted and wanted not in homes:
+            raise UsageError(f"this machine has no CUDA {wanted}; it has {', '.join(homes) or 'none'}")
+        homes = {wanted: homes[wanted]} if wanted else homes
+    if not homes:
+        raise UsageError("this machine has no CUDA toolkit: set CUDA_HOME, or name its folder")
+    return [ToolkitRef(release=name, headers=name, home=str(home), local=True) for name, home in homes.items()]
 
 
 def _known(name: str) -> str:

@@ -1,17 +1,14 @@
-"""The folder of installed toolkits."""
+"""Folders of what was installed from wheels."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import platformdirs
@@ -19,79 +16,65 @@ import uv
 from filelock import FileLock
 
 from harness.errors import PartUnavailable, UsageError
+from harness.model import ToolkitRef
+from harness.toolkits.installed import MANIFEST, Installed
 from harness.toolkits.layout import lay_out
+from harness.toolkits.local import local_toolkit
 from harness.toolkits.releases import RELEASES, Release
 
-_MANIFEST = "cumatrix-toolkit.json"
 _INSTALL_TIMEOUT = 1800
 
 
-@dataclass(frozen=True)
-class Toolkit:
-    """An installed toolkit.
+LayOut = Callable[[Path, Path], tuple[dict[str, str], dict[str, str]]]
+
+
+class WheelStore:
+    """Sets of wheels in a folder, each laid out under its version.
 
     Parameters
     ----------
-    release : str
-        ``"12.4"``.
-    home : Path
-        Its CUDA_HOME: bin, include, lib64, nvvm. Every file is a real one, none a link to elsewhere.
-    packages : Mapping[str, str]
-        Versions of the wheels that it was laid out from, as their metadata say.
+    root : Path
+        The folder.
+    noun : str
+        What the versions are of, for messages: ``CUDA``.
     """
 
-    release: str
-    home: Path
-    packages: Mapping[str, str]
+    def __init__(self, root: Path, noun: str) -> None:
+        self.root = root
+        self.noun = noun
 
-    @property
-    def include(self) -> list[Path]:
-        """Include directories; CUDA 13 keeps CCCL in a folder of its own."""
-        folders = [self.home / "include", self.home / "include" / "cccl"]
-        return [folder for folder in folders if folder.is_dir()]
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash over the content of every file; a file that changed since the installation is read again."""
-        manifest = json.loads((self.home / _MANIFEST).read_text("utf-8"))
-        digest = hashlib.sha256(self.release.encode())
-        for name, (sha256, size, mtime_ns) in sorted(manifest["files"].items()):
-            path = self.home / name
-            try:
-                stat = path.stat()
-            except OSError as error:
-                raise PartUnavailable(
-                    f"toolkit {self.release} is damaged ({error}): run `cumatrix toolkits install --force {self.release}`"
-                ) from None
-            if (stat.st_size, stat.st_mtime_ns) != (size, mtime_ns):
-                sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-            digest.update(f"\0{name}\0{sha256}".encode())
-        return digest.hexdigest()
-
-
-class ToolkitStore:
-    """Toolkits in a folder: ``$CUMATRIX_HOME/toolkits``, or the user's data folder.
-
-    Parameters
-    ----------
-    root : Path, optional
-        Another folder.
-    """
-
-    def __init__(self, root: Path | None = None) -> None:
-        self.root = root or data_folder() / "toolkits"
-
-    def find(self, release: str) -> Toolkit | None:
-        """The toolkit of a release, or None where it is not installed."""
+    def find(self, release: str) -> Installed | None:
+        """What is installed under a version, or None."""
         home = self.root / release
         try:
-            manifest = json.loads((home / _MANIFEST).read_text("utf-8"))
-            return Toolkit(release=manifest["release"], home=home.resolve(), packages=manifest["packages"])
+            manifest = json.loads((home / MANIFEST).read_text("utf-8"))
+            return Installed(release=manifest["release"], home=home.resolve(), packages=manifest["packages"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def install(self, release: Release, *, force: bool = False) -> Toolkit:
-        """Install a release from PyPI unless it is there; complete or not at all.
+    def put(
+        self,
+        name: str,
+        requirements: Sequence[str],
+        lay_out: LayOut,
+        right: Callable[[Mapping[str, str]], bool],
+        *,
+        force: bool = False,
+    ) -> Installed:
+        """Install wheels from PyPI unless they are there; complete or not at all.
+
+        Parameters
+        ----------
+        name : str
+            The version to keep them under.
+        requirements : sequence of str
+            The wheels, exactly.
+        lay_out : callable
+            Moves what was unpacked to its place (`harness.toolkits.layout`).
+        right : callable
+            Whether versions by name are those that were asked for.
+        force : bool
+            Install again what is there.
 
         Raises
         ------
@@ -101,31 +84,31 @@ class ToolkitStore:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"cannot make the folder of toolkits: {error}; set CUMATRIX_HOME") from None
-        with FileLock(self.root / f".{release.name}.lock"):
-            found = self.find(release.name)
-            if found and not force and dict(found.packages) == dict(release.packages):
+            raise UsageError(f"cannot make the folder {self.root}: {error}; set CUMATRIX_HOME") from None
+        with FileLock(self.root / f".{name}.lock"):
+            found = self.find(name)
+            if found and not force and right(found.packages):
                 return found
-            with tempfile.TemporaryDirectory(dir=self.root, prefix=f".{release.name}-") as folder:
+            with tempfile.TemporaryDirectory(dir=self.root, prefix=f".{name}-") as folder:
                 site, home = Path(folder, "site"), Path(folder, "home")
-                _download(release, site)
+                _download(f"{self.noun} {name}", requirements, site)
                 packages, hashes = lay_out(site, home)
-                if packages != dict(release.packages):
-                    raise PartUnavailable(f"CUDA {release.name}: asked for {dict(release.packages)}, got {packages}")
+                if not right(packages):
+                    raise PartUnavailable(f"{self.noun} {name}: asked for {' '.join(requirements)}, got {packages}")
                 files = {}
-                for name, sha256 in hashes.items():
-                    stat = (home / name).stat()
-                    files[name] = (sha256, stat.st_size, stat.st_mtime_ns)
-                manifest = {"release": release.name, "packages": packages, "files": files}
-                (home / _MANIFEST).write_text(json.dumps(manifest), "utf-8")
-                self.remove(release.name)
-                os.replace(home, self.root / release.name)
-        toolkit = self.find(release.name)
-        assert toolkit is not None
-        return toolkit
+                for path, sha256 in hashes.items():
+                    stat = (home / path).stat()
+                    files[path] = (sha256, stat.st_size, stat.st_mtime_ns)
+                manifest = {"release": name, "packages": packages, "files": files}
+                (home / MANIFEST).write_text(json.dumps(manifest), "utf-8")
+                self.remove(name)
+                os.replace(home, self.root / name)
+        installed = self.find(name)
+        assert installed is not None
+        return installed
 
     def remove(self, release: str) -> bool:
-        """Remove a toolkit; False where there was none."""
+        """Remove a version; False where there was none."""
         home = self.root / release
         if not home.is_dir():
             return False
@@ -134,7 +117,30 @@ class ToolkitStore:
         shutil.rmtree(doomed)
         return True
 
-    def installed(self) -> list[Toolkit]:
+
+class ToolkitStore(WheelStore):
+    """Toolkits in a folder: ``$CUMATRIX_HOME/toolkits``, or the user's data folder.
+
+    Parameters
+    ----------
+    root : Path, optional
+        Another folder.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        super().__init__(root or data_folder() / "toolkits", "CUDA")
+
+    def install(self, release: Release, *, force: bool = False) -> Installed:
+        """Install a release from PyPI unless it is there: see `put`."""
+        wanted = dict(release.packages)
+        return self.put(release.name, release.requirements, lay_out, lambda got: dict(got) == wanted, force=force)
+
+    def of(self, ref: ToolkitRef) -> tuple[Installed | None, Installed | None]:
+        """The toolkits of a compiler and of its headers; None for what is not installed."""
+        toolkit = local_toolkit(Path(ref.home)) if ref.home else self.find(ref.release)
+        return toolkit, toolkit if ref.headers == ref.release else self.find(ref.headers)
+
+    def installed(self) -> list[Installed]:
         """Every toolkit that is there, oldest release first."""
         return [toolkit for name in RELEASES if (toolkit := self.find(name))]
 
@@ -145,17 +151,17 @@ def data_folder() -> Path:
     return Path(home).expanduser().absolute() if home else platformdirs.user_data_path("cumatrix")
 
 
-def _download(release: Release, site: Path) -> None:
+def _download(what: str, requirements: Sequence[str], site: Path) -> None:
     argv = [uv.find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
     # A copy, so that a file changed in a toolkit stays out of uv's cache and of other toolkits.
     argv += ["--link-mode", "copy"]
-    argv += ["--python", sys.executable, "--target", str(site), *release.requirements]
+    argv += ["--python", sys.executable, "--target", str(site), *requirements]
     try:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_INSTALL_TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        raise PartUnavailable(f"CUDA {release.name}: no answer from PyPI within {_INSTALL_TIMEOUT} s") from None
+        raise PartUnavailable(f"{what}: no answer from PyPI within {_INSTALL_TIMEOUT} s") from None
     if done.returncode:
         words = " ".join(done.stderr.split())[-600:]
-        raise PartUnavailable(f"CUDA {release.name} cannot be installed from PyPI: {words}")
+        raise PartUnavailable(f"{what} cannot be installed from PyPI: {words}")

@@ -17,6 +17,16 @@ from harness.backends.api import Backend, Crashed, Ended, Job, Setup
 
 _MAX_FILE = 4 << 30
 
+RLIMITS = {
+    "cpu": resource.RLIMIT_CPU,
+    "data": resource.RLIMIT_DATA,
+    "fsize": resource.RLIMIT_FSIZE,
+    "nofile": resource.RLIMIT_NOFILE,
+    "nproc": resource.RLIMIT_NPROC,
+    "stack": resource.RLIMIT_STACK,
+}
+"""Limits that users may set, by the names of ``ulimit`` and getrlimit(2)."""
+
 
 def run_child(backend: Backend, setup: Setup, request: dict[str, Any], output: int) -> None:
     """Compile one cell, write ``reply.json`` into its scratch folder and exit; never returns."""
@@ -57,6 +67,14 @@ def _isolate(request: dict[str, Any], output: int) -> None:
         _lower(resource.RLIMIT_AS, limits["memory"])
     # A hard limit on processor time ends even a child that holds off every signal of ours.
     _lower(resource.RLIMIT_CPU, int(limits["seconds"]) * 4 + 60)
+    for name, value in limits["rlimits"].items():
+        _lower(RLIMITS[name], value)
+
+
+def _peak() -> int:
+    """Resident memory of the largest process of the cell, in bytes."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(one).ru_maxrss for one in who) << 10
 
 
 def _lower(which: int, value: int) -> None:
@@ -94,5 +112,6 @@ def _compile(backend: Backend, setup: Setup, request: dict[str, Any]) -> dict[st
         device=job.device,
         artifact=job.artifact,
         libraries=cuda_libraries(),
+        peak_bytes=_peak(),
     )
     return reply

@@ -110,6 +110,15 @@ def test_runs_by_name(tmp_path):
     assert changes(history.cells_of("previous"), history.cells_of("latest")).items == ()
 
 
+def test_the_previous_run_is_of_the_same_environment(tmp_path):
+    night(tmp_path, 1, built(), run="mine")
+    other = cell(environment="other")
+    append(tmp_path, [record(other, run="theirs")], [plan(other, run="theirs", day=2)])
+    night(tmp_path, 3, built(), run="mine-too")
+    history = read_history(tmp_path)
+    assert (history.find("latest"), history.find("previous")) == ("mine-too", "mine")
+
+
 def test_columns_can_be_chosen(tmp_path):
     night(tmp_path, 1, built("sm_75"))
     assert set(read_history(tmp_path, ["mark"]).table) == {"cell", "mark", "run", "started"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.artifacts import read_cubin
 from harness.model import KernelResources, Target
-from harness.toolkits import Toolkit
+from harness.toolkits import Installed
 
 PLACES = [
     ("11.8", "sm_50", "6.0"), ("11.8", "sm_80", "7.0"), ("12.0", "sm_90", "7.8"), ("12.4", "sm_90a", "8.0"), ("12.4", "sm_75", "6.3"),
@@ -77,7 +77,7 @@ def spilling(isa: str, target: str, values: int = 60) -> str:
     )
 
 
-def assemble(toolkit: Toolkit, target: str, text: str, folder: Path, *options: str) -> tuple[bytes, str]:
+def assemble(toolkit: Installed, target: str, text: str, folder: Path, *options: str) -> tuple[bytes, str]:
     ptx, cubin = folder / "kernel.ptx", folder / "kernel.cubin"
     ptx.write_text(text)
     argv = [toolkit.home / "bin" / "ptxas", "-v", f"-arch={target}", *options, ptx, "-o", cubin]
@@ -112,7 +112,7 @@ def held_against(kernel: KernelResources, said: dict[str, int]) -> None:
 @pytest.mark.compilers
 @pytest.mark.parametrize(("release", "target", "isa"), PLACES)
 def test_a_cubin_says_what_its_assembler_said(
-    release: str, target: str, isa: str, toolkit: Callable[[str], Toolkit], tmp_path: Path
+    release: str, target: str, isa: str, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     data, log = assemble(toolkit(release), target, PROGRAM.format(isa=isa, target=target), tmp_path)
     read, kernels = read_cubin(data, log)
@@ -131,7 +131,7 @@ def test_a_cubin_says_what_its_assembler_said(
 @pytest.mark.compilers
 @pytest.mark.parametrize(("release", "target", "isa"), PLACES[::3])
 def test_spills_are_those_of_the_log(
-    release: str, target: str, isa: str, toolkit: Callable[[str], Toolkit], tmp_path: Path
+    release: str, target: str, isa: str, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     data, log = assemble(toolkit(release), target, spilling(isa, target), tmp_path, "-maxrregcount=24")
     (kernel,) = read_cubin(data, log)[1]
@@ -144,7 +144,7 @@ def test_spills_are_those_of_the_log(
 
 
 @pytest.mark.compilers
-def test_without_a_log_nothing_is_said_of_spills(toolkit: Callable[[str], Toolkit], tmp_path: Path) -> None:
+def test_without_a_log_nothing_is_said_of_spills(toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     data, _ = assemble(toolkit("12.4"), "sm_80", spilling("7.0", "sm_80"), tmp_path, "-maxrregcount=24")
     assert read_cubin(data)[1][0].spill_bytes is None
 
@@ -153,7 +153,7 @@ def test_without_a_log_nothing_is_said_of_spills(toolkit: Callable[[str], Toolki
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("release", ["12.4", "13.5"])
 def test_a_relocatable_cubin_is_read_too(
-    release: str, target: str, toolkit: Callable[[str], Toolkit], tmp_path: Path
+    release: str, target: str, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     data, log = assemble(toolkit(release), target, PROGRAM.format(isa="7.8", target=target), tmp_path, "-c")
     read, kernels = read_cubin(data, log)
@@ -171,7 +171,7 @@ def read_or_refused(data: bytes) -> None:
 
 
 @pytest.fixture(scope="module")
-def cubin(toolkit: Callable[[str], Toolkit], tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def cubin(toolkit: Callable[[str], Installed], tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return assemble(
         toolkit("12.4"), "sm_80", PROGRAM.format(isa="7.0", target="sm_80"), tmp_path_factory.mktemp("ptx")
     )[0]

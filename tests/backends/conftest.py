@@ -12,7 +12,7 @@ from environments import python_with
 
 from harness.engine.settle import settle
 from harness.engine.zygote import Limits, Zygote
-from harness.toolkits import Toolkit
+from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 
 
@@ -22,7 +22,7 @@ class Workers:
     def __init__(self) -> None:
         self.running: dict[tuple[str, ...], Zygote] = {}
 
-    def get(self, requirement: str, backend: str, toolkit: Toolkit, tools: Path | None = None) -> Zygote:
+    def get(self, requirement: str, backend: str, toolkit: Installed, tools: Path | None = None) -> Zygote:
         tools = tools or data_folder() / "tools"
         key = (requirement, backend, toolkit.release, str(tools))
         if key not in self.running:
@@ -52,7 +52,7 @@ def workers() -> Iterator[Workers]:
 
 
 @pytest.fixture
-def run_cell(workers: Workers, toolkit: Callable[[str], Toolkit], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Run a program; a package that cannot be installed is an error, not a skip."""
 
     def run(

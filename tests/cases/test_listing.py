@@ -13,7 +13,7 @@ from .test_load import FULL
 def test_a_summary(load):
     (summary,) = summaries([load(FULL)])
     assert summary.languages == ("cuda", "python")
-    assert summary.backends == ("nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda")
+    assert summary.backends == ("nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc")
     assert summary.variants == 4
     assert json.loads(json.dumps(summary.to_json()))["name"] == "topic/some"
 

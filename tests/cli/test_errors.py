@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from cells import write_case, write_library
 
-from harness.toolkits import Toolkit
+from harness.toolkits import Installed
 
-COMMANDS = ["run", "try", "report", "merge", "cases", "toolkits", "doctor", "cases list", "cases check", "toolkits list", "toolkits install",
+COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "toolkits list", "toolkits install",
             "toolkits path", "toolkits remove"]  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def test_help(cumatrix: Any, command: str, option: str) -> None:
 
 def test_help_lists_what_works_and_the_exit_codes(cumatrix: Any) -> None:
     words = cumatrix("--help").stdout
-    for command in ("run", "try", "report", "merge", "cases", "toolkits", "doctor"):
+    for command in ("run", "try", "report", "merge", "diff", "history", "explain", "cases", "toolkits", "doctor"):
         assert f"\n  {command} " in words
         assert f"cumatrix {command} is not" not in words
     for code in ("0 all as expected", "1 some cell", "2 bad usage", "3 nothing to run", "4 a part", "130 interrupted"):
@@ -140,7 +140,7 @@ def test_a_damaged_line_of_records_is_named(cumatrix: Any, tmp_path: Path) -> No
 @pytest.mark.compilers
 class TestWithRecords:
     @pytest.fixture(autouse=True)
-    def _toolkit(self, toolkit: Callable[[str], Toolkit]) -> None:
+    def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:
         toolkit("12.4")
 
     def run(self, cumatrix: Any, *arguments: str) -> Any:
@@ -181,7 +181,7 @@ class TestWithRecords:
         assert done.returncode == 1
         assert "a known fault is gone: wrong/known" in done.stderr
 
-    def test_only_what_means_nothing(self, cumatrix: Any, library: Path, toolkit: Callable[[str], Toolkit]) -> None:
+    def test_only_what_means_nothing(self, cumatrix: Any, library: Path, toolkit: Callable[[str], Installed]) -> None:
         toolkit("13.0")
         (record,) = cumatrix.records("run", "plain/one", "-b", "nvrtc", "-t", "13.0", "-a", "sm_50")
         assert (record["status"], record["verdict"]) == ("unsupported", "unsupported")

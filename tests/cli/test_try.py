@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.toolkits import Toolkit
+from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
 RELEASES = ["11.8", "12.0", "12.4", "12.9", "13.0"]
@@ -65,7 +65,7 @@ __global__ void reduce(const int *in, int *out) {
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_it_agrees_with_nvrtc_driven_by_hand(
-    name: str, cumatrix: Any, toolkit: Callable[[str], Toolkit], tmp_path: Path
+    name: str, cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     source = tmp_path / f"{name}.cu"
     source.write_text(KERNELS[name])
@@ -110,7 +110,7 @@ def attempt(cumatrix: Any, *arguments: str | Path, **keywords: Any) -> dict[str,
 
 
 @pytest.fixture
-def file(tmp_path: Path, toolkit: Callable[[str], Toolkit]) -> Callable[..., Path]:
+def file(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Callable[..., Path]:
     toolkit("12.4")
 
     def file(text: str, name: str = "program.cu") -> Path:

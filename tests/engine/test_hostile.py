@@ -17,7 +17,7 @@ from cells import Place, lasting, make_case, run_all
 from harness.engine.lane import Workshop
 from harness.engine.zygote import Limits
 from harness.model import Cell
-from harness.toolkits import Toolkit
+from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
 
@@ -64,7 +64,7 @@ PROGRAMS = {
 
 
 @pytest.fixture(scope="module")
-def place(places: Callable[[str], Place], toolkit: Callable[[str], Toolkit]) -> Place:
+def place(places: Callable[[str], Place], toolkit: Callable[[str], Installed]) -> Place:
     toolkit(RELEASE)
     return places("numba==0.59.1")
 
@@ -224,7 +224,7 @@ def test_the_neighbours_do_not_notice(place: Place, programs: Callable[[str, str
 
 @pytest.fixture
 def control(
-    store: Any, places: Callable[[str], Place], toolkit: Callable[[str], Toolkit]
+    store: Any, places: Callable[[str], Place], toolkit: Callable[[str], Installed]
 ) -> Callable[..., dict[str, Any]]:
     toolkit("12.4")
     place = places("")

@@ -16,7 +16,7 @@ from cells import Place, make_case
 
 from harness.engine.settle import settle
 from harness.model import Outcome
-from harness.toolkits import Toolkit, ToolkitStore
+from harness.toolkits import Installed, ToolkitStore
 
 pytestmark = pytest.mark.compilers
 CUDA = 'extern "C" __global__ void scale(float *a) { *a *= 2; }'
@@ -32,7 +32,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 @pytest.fixture
-def copy(toolkit: Callable[[str], Toolkit], tmp_path: Path) -> Callable[[str], ToolkitStore]:
+def copy(toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[[str], ToolkitStore]:
     """A store with a copy of one release, to be spoilt."""
 
     def copy(release: str) -> ToolkitStore:
@@ -71,7 +71,7 @@ def compile_in(store: ToolkitStore, python: str | None, backend: str, release: s
 
 @pytest.mark.parametrize("backend", ["nvrtc", "cupy-nvrtc"])
 def test_an_nvrtc_of_another_release(
-    backend: str, copy: Callable[[str], ToolkitStore], toolkit: Callable[[str], Toolkit], venv: Callable[..., str]
+    backend: str, copy: Callable[[str], ToolkitStore], toolkit: Callable[[str], Installed], venv: Callable[..., str]
 ) -> None:
     store = copy("12.4")
     for stem in ("libnvrtc", "libnvrtc-builtins"):
@@ -102,7 +102,7 @@ def test_a_missing_assembler(copy: Callable[[str], ToolkitStore]) -> None:
 
 
 def test_an_nvvm_of_another_release(
-    copy: Callable[[str], ToolkitStore], toolkit: Callable[[str], Toolkit], venv: Callable[..., str]
+    copy: Callable[[str], ToolkitStore], toolkit: Callable[[str], Installed], venv: Callable[..., str]
 ) -> None:
     store = copy("12.4")
     replace(
@@ -123,7 +123,7 @@ def test_a_missing_nvvm(copy: Callable[[str], ToolkitStore], venv: Callable[...,
 
 
 def test_a_library_that_an_environment_brings_along(
-    store: ToolkitStore, toolkit: Callable[[str], Toolkit], tmp_path: Path
+    store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     """An interpreter that loads a CUDA of its own accord, as a wheel or a site file may have it."""
     toolkit("12.4")
@@ -143,7 +143,7 @@ def test_a_library_that_an_environment_brings_along(
     ("requirement", "backend", "release"), [("", "nvrtc", "12.4"), ("numba==0.59.1", "numba", "12.4")]
 )
 def test_a_cuda_of_the_users_changes_nothing(
-    requirement: str, backend: str, release: str, run_cell: Callable[..., Outcome], toolkit: Callable[[str], Toolkit],
+    requirement: str, backend: str, release: str, run_cell: Callable[..., Outcome], toolkit: Callable[[str], Installed],
     store: ToolkitStore, venv: Callable[..., str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     source, entries = (PYTHON, ENTRY) if backend == "numba" else (CUDA, None)
@@ -185,7 +185,7 @@ def test_a_target_that_a_library_compares_as_a_text(
 
 
 def test_what_came_out_for_another_target_is_not_built(
-    toolkit: Callable[[str], Toolkit], tmp_path: Path, places: Callable[[str], Place]
+    toolkit: Callable[[str], Installed], tmp_path: Path, places: Callable[[str], Place]
 ) -> None:
     home = toolkit("12.4").home
     (tmp_path / "kernel.ptx").write_text(
@@ -227,7 +227,7 @@ def test_what_came_out_for_another_target_is_not_built(
 
 
 def test_a_requested_version_that_is_another(
-    cumatrix: Any, venv: Callable[..., str], toolkit: Callable[[str], Toolkit], tmp_path: Path
+    cumatrix: Any, venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     toolkit("12.4")
     (tmp_path / "kernel.py").write_text(PYTHON)

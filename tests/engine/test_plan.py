@@ -15,7 +15,7 @@ from harness.engine.plan import choose_backends, plan
 from harness.errors import UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
 
-NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda"]
+NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc"]
 
 
 def environment(**versions: str) -> Environment:
@@ -98,10 +98,11 @@ def test_an_expression_that_is_endless_is_refused() -> None:
 @pytest.mark.parametrize(
     ("versions", "expected"),
     [
-        ({}, ["nvrtc"]),
-        ({"cupy_cuda12x": "13.6.0"}, ["nvrtc", "cupy-nvrtc", "cupy-jitify"]),
-        ({"numba": "0.59.1"}, ["nvrtc", "numba"]),
-        ({"numba": "0.61.2", "numba_cuda": "0.15.0"}, ["nvrtc", "numba-cuda"]),
+        ({}, ["nvrtc", "nvcc"]),
+        ({"cupy_cuda12x": "13.6.0"}, ["nvrtc", "cupy-nvrtc", "cupy-jitify", "nvcc"]),
+        ({"numba": "0.59.1"}, ["nvrtc", "numba", "nvcc"]),
+        ({"numba": "0.61.2", "numba_cuda": "0.15.0"}, ["nvrtc", "numba-cuda", "nvcc"]),
+        ({"torch": "2.11.0"}, ["nvrtc", "nvcc", "torch-nvcc"]),
     ],
 )
 def test_backends_that_an_environment_has(versions: dict[str, str], expected: list[str]) -> None:

@@ -16,14 +16,14 @@ import pytest
 from cells import lasting, write_case, write_library
 
 from harness.records import read_records
-from harness.toolkits import Toolkit
+from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
 AXES = ("-b", "nvrtc", "-t", "12.4,13.0", "-a", "sm_50,sm_75,sm_80,compute_90")
 
 
 @pytest.fixture(autouse=True)
-def _toolkits(toolkit: Callable[[str], Toolkit]) -> None:
+def _toolkits(toolkit: Callable[[str], Installed]) -> None:
     toolkit("12.4")
     toolkit("13.0")
 

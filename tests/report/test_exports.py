@@ -100,6 +100,14 @@ def test_markdown_keeps_within_its_size(merged):
     assert text.endswith("Too long to be shown here: z. See index.html or matrix.csv.\n")
 
 
+def test_markdown_tells_long_names_once():
+    said = [rejected(f"Function '{name * 60}' is too large") for name in "ab"]
+    records = [record(cell(target=target), outcome) for target, outcome in zip(("sm_80", "sm_90"), said, strict=True)]
+    listed = [line for line in matrix_markdown(frame(merge(records, []))).splitlines() if line.startswith("- ")]
+    assert len(listed) == 1
+    assert "<code>Function '…' is too large</code>" in listed[0]
+
+
 def test_markdown_lists_only_so_many(merged):
     table = frame(merge([record(cell(variant={"n": n}), rejected()) for n in range(60)], []))
     assert "- and 10 more: see matrix.csv" in matrix_markdown(table)

@@ -50,6 +50,7 @@ def test_random_text_is_read_or_refused(text: str) -> None:
 
 def test_every_release_names_exact_wheels_of_its_own_major_version() -> None:
     assert list(RELEASES) == [
+        "11.7",
         "11.8",
         "12.0",
         "12.1",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import PartUnavailable, UsageError
-from harness.toolkits import RELEASES, Release, Toolkit, ToolkitStore
+from harness.toolkits import RELEASES, Installed, Release, ToolkitStore
 
 pytestmark = pytest.mark.compilers
 
@@ -20,7 +20,7 @@ SMALL = Release(name="12.4", packages={"nvidia-cuda-cccl-cu12": "12.4.127.post1"
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> tuple[ToolkitStore, Toolkit]:
+def small(tmp_path: Path) -> tuple[ToolkitStore, Installed]:
     store = ToolkitStore(tmp_path / "toolkits")
     return store, store.install(SMALL)
 
@@ -30,7 +30,7 @@ def left(store: ToolkitStore) -> list[str]:
 
 
 @pytest.mark.parametrize("release", ["11.8", "12.4", "13.0"])
-def test_a_release_is_a_whole_cuda_home(toolkit: Callable[[str], Toolkit], release: str) -> None:
+def test_a_release_is_a_whole_cuda_home(toolkit: Callable[[str], Installed], release: str) -> None:
     found = toolkit(release)
     assert dict(found.packages) == dict(RELEASES[release].packages)
     said = subprocess.run(
@@ -50,7 +50,7 @@ def test_a_release_is_a_whole_cuda_home(toolkit: Callable[[str], Toolkit], relea
     subprocess.run([sys.executable, "-c", code, library], check=True, capture_output=True)
 
 
-def test_installing_again_changes_nothing(small: tuple[ToolkitStore, Toolkit]) -> None:
+def test_installing_again_changes_nothing(small: tuple[ToolkitStore, Installed]) -> None:
     store, toolkit = small
     before = (toolkit.home / "cumatrix-toolkit.json").stat()
     again = store.install(SMALL)
@@ -62,7 +62,7 @@ def test_installing_again_changes_nothing(small: tuple[ToolkitStore, Toolkit]) -
     assert left(store) == ["12.4"]
 
 
-def test_a_changed_file_changes_the_fingerprint(small: tuple[ToolkitStore, Toolkit]) -> None:
+def test_a_changed_file_changes_the_fingerprint(small: tuple[ToolkitStore, Installed]) -> None:
     store, toolkit = small
     header = next(toolkit.home.glob("include/**/target"))
     text = header.read_text()
@@ -80,7 +80,7 @@ def test_a_changed_file_changes_the_fingerprint(small: tuple[ToolkitStore, Toolk
     assert same_size.fingerprint not in (toolkit.fingerprint, changed.fingerprint)
 
 
-def test_a_missing_file_is_damage_with_a_remedy(small: tuple[ToolkitStore, Toolkit]) -> None:
+def test_a_missing_file_is_damage_with_a_remedy(small: tuple[ToolkitStore, Installed]) -> None:
     store, toolkit = small
     next(toolkit.home.glob("include/**/target")).unlink()
     damaged = store.find("12.4")
@@ -105,7 +105,7 @@ def test_what_cannot_be_had_leaves_nothing(tmp_path: Path, packages: dict[str, s
     assert left(store) == []
 
 
-def test_a_failed_installation_leaves_the_earlier_one(small: tuple[ToolkitStore, Toolkit]) -> None:
+def test_a_failed_installation_leaves_the_earlier_one(small: tuple[ToolkitStore, Installed]) -> None:
     store, toolkit = small
     with pytest.raises(PartUnavailable):
         store.install(Release(name="12.4", packages={"nvidia-cuda-cccl-cu12": "99.9.9"}))
@@ -121,7 +121,7 @@ def test_another_version_than_asked_for_is_unavailable(tmp_path: Path) -> None:
     assert left(store) == []
 
 
-def test_a_changed_list_of_wheels_is_installed_anew(small: tuple[ToolkitStore, Toolkit]) -> None:
+def test_a_changed_list_of_wheels_is_installed_anew(small: tuple[ToolkitStore, Installed]) -> None:
     store, toolkit = small
     before = toolkit.fingerprint
     other = store.install(Release(name="12.4", packages={"nvidia-cuda-cccl-cu12": "12.5.39.post1"}))
@@ -129,7 +129,7 @@ def test_a_changed_list_of_wheels_is_installed_anew(small: tuple[ToolkitStore, T
     assert left(store) == ["12.4"]
 
 
-def test_removing(small: tuple[ToolkitStore, Toolkit]) -> None:
+def test_removing(small: tuple[ToolkitStore, Installed]) -> None:
     store, _ = small
     assert store.remove("12.4")
     assert not store.remove("12.4")

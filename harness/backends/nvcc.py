@@ -1,0 +1,55 @@
+"""nvcc called directly: the whole translation unit, or its device pass alone."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from harness.backends.api import Job, Setup, Unsupported
+from harness.backends.nvrtc import macros
+from harness.worker import nvcc
+
+
+def options_of(setup: Setup, job: Job) -> list[str]:
+    """nvcc's options for a job, without architecture and output; its own include directories go without saying."""
+    options = job.options
+    own = str(setup.home)
+    return [
+        *([f"-std={options['std']}"] if "std" in options else []),
+        *(["-rdc=true"] if options.get("rdc") else []),
+        *(["-G"] if options.get("debug") else []),
+        *(["-lineinfo"] if options.get("lineinfo") else []),
+        *(["-use_fast_math"] if options.get("fastmath") else []),
+        *(word for option in ["-v", *options.get("ptxas", [])] for word in ("-Xptxas", option)),
+        *options.get("flags", []),
+        *macros(job.definitions),
+        *(f"-I{folder}" for folder in job.include if not folder.startswith(f"{own}/")),
+    ]
+
+
+class NvccBackend:
+    """`harness.backends.api.Backend` for nvcc itself."""
+
+    def prepare(self, setup: Setup) -> dict[str, Any]:
+        return nvcc.describe(setup)
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """A whole unit (``-c``) unless the case or the user wants the device pass alone."""
+        depth = job.options.get("depth", "unit")
+        if depth == "extension":
+            raise Unsupported("nvcc alone makes no extension of PyTorch")
+        if job.options.get("arch", "given") != "given":
+            raise Unsupported("nvcc asks no device: without an architecture it builds for one of its own choice")
+        os.chdir(job.scratch)
+        argv = [
+            f"-gencode=arch=compute_{job.arch},code={job.target}",
+            *options_of(setup, job), "-c", str(job.source), "-o", "kernel.o",
+        ]  # fmt: skip
+        if depth == "device":
+            argv = nvcc.device_only(argv, "ptx" if job.virtual else "cubin")
+        nvcc.compile_unit(setup, job, argv)
+        if job.options.get("rdc") and not job.virtual:
+            nvcc.link_device_code(setup, job, job.target, ["kernel.o" if depth == "unit" else "kernel.cubin"])
+
+
+backend = NvccBackend()

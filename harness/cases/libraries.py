@@ -1,0 +1,78 @@
+"""``[libraries]``: header libraries by version, an axis of the case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from harness.cases.errors import Report, shown
+from harness.cases.keys import IDENTIFIER, LIBRARY, wrong_value
+from harness.errors import perhaps
+from harness.model import HeaderLibrary
+from harness.model.condition import NAMES
+from harness.toolkits.libraries import LIBRARIES, library_from
+
+
+def read_libraries(report: Report, value: Any) -> tuple[dict[str, HeaderLibrary], dict[str, list[str]]]:
+    """Libraries by name, and the versions that each is wanted in; notes problems in `report`."""
+    if not isinstance(value, dict):
+        report.add(("libraries",), f'must be a table such as cutlass = ["3.5.1"], not {shown(value)}')
+        return {}, {}
+    libraries: dict[str, HeaderLibrary] = {}
+    versions: dict[str, list[str]] = {}
+    for name, item in value.items():
+        key = ("libraries", name)
+        if not re.fullmatch(IDENTIFIER[1:-1], name) or name in NAMES:
+            report.add(key, "cannot be the name of a library: conditions could not use it")
+        elif isinstance(item, list):
+            if name in LIBRARIES:
+                libraries[name] = LIBRARIES[name]
+            else:
+                report.add(
+                    key,
+                    f"unknown library{perhaps(name, LIBRARIES)}; for another one write its package, include and versions",
+                )
+            versions[name] = _versions(report, key, item)
+        elif isinstance(item, dict):
+            good = _table(report, key, item)
+            if {"package", "include", "versions"} <= set(good):
+                libraries[name] = library_from(name, good)
+                versions[name] = _versions(report, (*key, "versions"), good["versions"])
+        else:
+            report.add(key, f'must be a list of versions such as ["3.5.1"], not {shown(item)}')
+    return libraries, versions
+
+
+def _table(report: Report, key: tuple[str, ...], value: dict[str, Any]) -> dict[str, Any]:
+    good = {}
+    for name, item in value.items():
+        if name not in LIBRARY:
+            report.add((*key, name), f"unknown key{perhaps(name, LIBRARY)}")
+        elif message := wrong_value(LIBRARY[name], item):
+            report.add((*key, name), message)
+        else:
+            good[name] = item
+    for name, entry in LIBRARY.items():
+        if entry.required and name not in value:
+            report.add((*key, name), "is missing")
+    return good
+
+
+def _versions(report: Report, key: tuple[str, ...], values: Sequence[Any]) -> list[str]:
+    if not values:
+        report.add(key, "has no versions")
+    found: list[str] = []
+    for item in values:
+        try:
+            Version(item)
+        except (InvalidVersion, TypeError):
+            report.add(key, f'{shown(item)} is not a version such as "3.5.1"')
+            continue
+        if item in found:
+            report.add(key, f"has {shown(item)} twice")
+        else:
+            found.append(item)
+    return found

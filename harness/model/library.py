@@ -1,0 +1,36 @@
+"""Header libraries that a case depends on, by version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderLibrary:
+    """Headers that come in a wheel.
+
+    Parameters
+    ----------
+    name : str
+        What conditions, variants and records call it: ``cutlass``.
+    packages : Mapping[str, str]
+        The wheel on PyPI by the first number of the version; the key ``""`` stands for every other.
+    include : tuple of str
+        Folders of the wheel that hold headers; the first that a release has counts.
+    header : str
+        Header, below the include folder, that defines the version; empty where none does.
+    macros : tuple of str
+        Macros in it, one for each part of the version; a single one holds all in one number.
+    """
+
+    name: str
+    packages: Mapping[str, str]
+    include: tuple[str, ...]
+    header: str = ""
+    macros: tuple[str, ...] = field(default=())
+
+    def requirement(self, version: str) -> str:
+        """The wheel of a version as an exact requirement."""
+        package = self.packages.get(version.split(".")[0]) or self.packages[""]
+        return f"{package}=={version}"

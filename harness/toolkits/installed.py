@@ -1,0 +1,64 @@
+"""What is there of a CUDA release or of a header library."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from harness.errors import PartUnavailable
+
+MANIFEST = "cumatrix-toolkit.json"
+"""File in an installed folder that lists every other one with its hash."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What was laid out from wheels: a CUDA release or a header library.
+
+    Parameters
+    ----------
+    release : str
+        ``"12.4"``.
+    home : Path
+        Its folder; for a toolkit a CUDA_HOME: bin, include, lib64, nvvm.
+    packages : Mapping[str, str]
+        Versions of the wheels that it was laid out from, as their metadata say.
+    """
+
+    release: str
+    home: Path
+    packages: Mapping[str, str]
+
+    @property
+    def include(self) -> list[Path]:
+        """Include directories; CUDA 13 keeps CCCL in a folder of its own."""
+        folders = [self.home / "include", self.home / "include" / "cccl"]
+        return [folder for folder in folders if folder.is_dir()]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash over the content of every file; a file that changed since the installation is read again.
+
+        Raises
+        ------
+        PartUnavailable
+            When a file is gone.
+        """
+        manifest = json.loads((self.home / MANIFEST).read_text("utf-8"))
+        digest = hashlib.sha256(self.release.encode())
+        for name, (sha256, size, mtime_ns) in sorted(manifest["files"].items()):
+            path = self.home / name
+            try:
+                stat = path.stat()
+            except OSError as error:
+                raise PartUnavailable(
+                    f"{self.home} is damaged ({error}): run `cumatrix toolkits install --force {self.release}`"
+                ) from None
+            if (stat.st_size, stat.st_mtime_ns) != (size, mtime_ns):
+                sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"\0{name}\0{sha256}".encode())
+        return digest.hexdigest()

@@ -1,0 +1,131 @@
+"""Header libraries out of PyPI's wheels, by exact version, kept and keyed as toolkits are."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
+
+from harness.errors import UsageError, perhaps
+from harness.model import Case, HeaderLibrary
+from harness.toolkits.layout import move
+from harness.toolkits.store import Installed, WheelStore, data_folder
+
+
+def library_from(name: str, table: Mapping) -> HeaderLibrary:
+    """A library as ``libraries.toml`` and case files declare it."""
+    package, include = table["package"], table["include"]
+    return HeaderLibrary(
+        name=name,
+        packages=dict(package) if isinstance(package, dict) else {"": package},
+        include=(include,) if isinstance(include, str) else tuple(include),
+        header=table.get("header", ""),
+        macros=tuple(table.get("macros", ())),
+    )
+
+
+LIBRARIES: Mapping[str, HeaderLibrary] = {
+    name: library_from(name, table)
+    for name, table in tomllib.loads(files(__package__).joinpath("libraries.toml").read_text("utf-8")).items()
+}
+"""The libraries that cumatrix knows by name."""
+
+
+class LibraryStore:
+    """Header libraries in a folder: ``$CUMATRIX_HOME/libraries/<name>/<version>``.
+
+    Parameters
+    ----------
+    root : Path, optional
+        Another folder.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or data_folder() / "libraries"
+
+    def find(self, library: HeaderLibrary, version: str) -> Installed | None:
+        """A version of a library, or None where it is not installed."""
+        return self._store(library).find(version)
+
+    def install(self, library: HeaderLibrary, version: str, *, force: bool = False) -> Installed:
+        """Install a version from PyPI unless it is there; complete or not at all.
+
+        Raises
+        ------
+        PartUnavailable
+            When the wheel cannot be had, or another version came than was asked for.
+        """
+        wanted = Requirement(library.requirement(version))
+
+        def right(packages: Mapping[str, str]) -> bool:
+            return all(Version(found) == Version(version) for found in packages.values())
+
+        def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
+            folder = next((name for name in library.include if (site / name).is_dir()), None)
+            if folder is None:
+                raise UsageError(f"{wanted} has none of the folders {', '.join(library.include)}")
+            prefix = folder.rstrip("/") + "/"
+            return move(site, home, lambda name: f"include/{name[len(prefix) :]}" if name.startswith(prefix) else None)
+
+        return self._store(library).put(version, [str(wanted)], lay_out, right, force=force)
+
+    def remove(self, library: HeaderLibrary, version: str) -> bool:
+        """Remove a version; False where there was none."""
+        return self._store(library).remove(version)
+
+    def installed(self, library: HeaderLibrary) -> list[Installed]:
+        """Every version that is there, oldest first."""
+        folder = self.root / library.name
+        names = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.is_dir() else []
+        return [found for name in sorted(names, key=Version) if (found := self.find(library, name))]
+
+    def _store(self, library: HeaderLibrary) -> WheelStore:
+        return WheelStore(self.root / library.name, library.name)
+
+
+def observed_version(library: HeaderLibrary, installed: Installed) -> dict[str, str]:
+    """What the installed headers say of themselves, and what their wheel says."""
+    told = {"wheel": next(iter(installed.packages.values()), "")}
+    path = installed.home / "include" / library.header
+    if library.header and path.is_file():
+        text = path.read_text("utf-8", "replace")
+        found = [re.search(rf"#\s*define\s+{macro}\s+(\d+)", text) for macro in library.macros]
+        told["headers"] = ".".join(match[1] if match else "?" for match in found)
+    return told
+
+
+def needed(cases: Iterable[Case]) -> list[tuple[HeaderLibrary, str]]:
+    """Every version of every library that cases ask for."""
+    found = {}
+    for case in cases:
+        for variant in case.variants:
+            for name, version in variant.libraries.items():
+                found[name, version] = (case.libraries[name], version)
+    return list(found.values())
+
+
+def parse_library(text: str) -> tuple[HeaderLibrary, str]:
+    """Read ``cutlass==3.5.1``.
+
+    Raises
+    ------
+    UsageError
+        On anything else, and on a library that is not known.
+    """
+    try:
+        wanted = Requirement(text)
+        (specifier,) = wanted.specifier
+        if specifier.operator != "==" or "*" in specifier.version:
+            raise ValueError
+    except (InvalidRequirement, ValueError):
+        raise UsageError(
+            f"{text!r} is neither a CUDA release such as 12.4 nor a library such as cutlass==3.5.1"
+        ) from None
+    if wanted.name not in LIBRARIES:
+        raise UsageError(f"unknown library {wanted.name!r}{perhaps(wanted.name, LIBRARIES)}")
+    return LIBRARIES[wanted.name], specifier.version

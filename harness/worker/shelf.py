@@ -1,0 +1,145 @@
+"""What cells of different architectures have in common, done once: the host's half of a translation unit.
+
+A step is taken from the shelf only where everything that it reads is the same, byte for byte: the preprocessed text and
+its options. So what comes out, refusals included, is what the step would have said again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.backends.api import Job, Setup
+from harness.worker.tools import Step, after, check, run, start
+
+# The device code in what `fatbinary` writes, for the assembler.
+_DATA = re.compile(r'(?:^"\.quad [^\n]*\n)+', re.MULTILINE)
+_SIZE = re.compile(r"\bfatbinData\[\d+\]")
+
+
+class Shelf:
+    """Finished steps, in a folder that all cells of a run share; without one, every step is run.
+
+    Parameters
+    ----------
+    setup, job
+        The cell's.
+    """
+
+    def __init__(self, setup: Setup, job: Job) -> None:
+        folder = setup.options.get("shelf")
+        self.folder = Path(folder) if folder else None
+        self.job = job
+
+    def front_end(self, step: Step) -> None:
+        """cudafe++ on the host's preprocessed text."""
+        outputs = [
+            after(step.words, name) for name in ("--gen_c_file_name", "--stub_file_name", "--module_id_file_name")
+        ]
+        self._once(step, step.line, Path(step.words[-1]), [name for name in outputs if name])
+
+    def host_pass(self, step: Step) -> None:
+        """The host compiler on what cudafe++ wrote, up to assembly; the device code comes in when that is assembled."""
+        out = step.output or ""
+        (unit,) = (word for word in step.words if word.endswith(".cudafe1.cpp"))
+        embedded = Path(unit).name.removesuffix(".cudafe1.cpp") + ".fatbin.c"
+        if self.folder is None or not _embed_by_name(Path(embedded)):
+            run(self.job, step)
+            return
+        assembly = Path(out).with_suffix(".s").name
+        words = [assembly if word == out else "-S" if word == "-c" else word for word in step.words]
+        self.compile(Step(shlex.join(words), step.env))
+        assemble = [step.words[0], *(["-m64"] if "-m64" in words else []), "-c", assembly, "-o", out]
+        run(self.job, Step(shlex.join(assemble), step.env))
+
+    def compile(self, step: Step) -> None:
+        """A C++ compilation, known by its preprocessed text and by its options but for those of the preprocessor."""
+        if self.folder is None:
+            run(self.job, step)
+            return
+        text = Path("shelf.ii")
+        words = _without(step.words, {"-c": 0, "-S": 0, "-o": 1, "-MD": 0, "-MMD": 0, "-MF": 1})
+        run(self.job, Step(shlex.join([*words, "-E", "-o", str(text)]), step.env))
+        options = [word for word in _without(step.words, {"-isystem": 1}) if not word.startswith(("-D", "-I"))]
+        self._once(step, shlex.join(options), text, [step.output or "a.out"])
+
+    def _once(self, step: Step, options: str, text: Path, outputs: Sequence[str]) -> None:
+        if self.folder is None:
+            run(self.job, step)
+            return
+        scratch = str(self.job.scratch)
+        digest = hashlib.sha256(f"{step.path}\0{options}\0".replace(scratch, ".").encode())
+        digest.update(text.read_bytes().replace(scratch.encode(), b"."))
+        place = self.folder / digest.hexdigest()
+        with open(f"{place}.lock", "w") as lock:
+            # Whoever dies while it holds the lock lets go of it, and has left nothing on the shelf.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not place.is_dir():
+                done = start(step)
+                if done.returncode >= 0:
+                    _put(place, outputs, {"code": done.returncode, "said": done.stdout, "scratch": scratch})
+                self.job.say(done.stdout)
+                check(step, done.returncode, done.stdout)
+                return
+        self.job.notes.append(f"{step.program} had the same input for another cell: what came out is taken from there")
+        told = _take(place, outputs, scratch)
+        self.job.say(told["said"])
+        check(step, told["code"], told["said"])
+
+
+def _take(place: Path, outputs: Sequence[str], scratch: str) -> dict[str, Any]:
+    """Copy files from the shelf; texts name the folder of the cell that made them."""
+    told = json.loads((place / "told.json").read_text("utf-8"))
+    for index, name in enumerate(outputs):
+        source = place / str(index)
+        if source.is_file():
+            data = source.read_bytes()
+            if not name.endswith(".o"):
+                data = data.replace(told["scratch"].encode(), scratch.encode())
+            Path(name).write_bytes(data)
+    told["said"] = told["said"].replace(told["scratch"], scratch)
+    return told
+
+
+def _put(place: Path, outputs: Sequence[str], told: dict[str, Any]) -> None:
+    beside = place.with_name(f"{place.name}.{os.getpid()}")
+    beside.mkdir()
+    for index, name in enumerate(outputs):
+        if Path(name).is_file():
+            shutil.copyfile(name, beside / str(index))
+    (beside / "told.json").write_text(json.dumps(told), "utf-8")
+    os.replace(beside, place)
+
+
+def _embed_by_name(path: Path) -> bool:
+    """Let the file that embeds the device code name it (``.incbin``) instead of holding it; False where that cannot be."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError:
+        return False
+    code = path.name.removesuffix(".c")
+    if len(_DATA.findall(text)) != 1 or not Path(code).is_file():
+        return False
+    text = _DATA.sub(f'".incbin \\\\"{code}\\\\"\\\\n"\n', text)
+    path.write_text(_SIZE.sub("fatbinData[]", text), "utf-8")
+    return True
+
+
+def _without(words: Sequence[str], options: dict[str, int]) -> list[str]:
+    left, skip = [], 0
+    for word in words:
+        if skip:
+            skip -= 1
+        elif word in options:
+            skip = options[word]
+        else:
+            left.append(word)
+    return left
