@@ -33,7 +33,15 @@ _MANY = 10_000
 
 _OURS = frozenset(
     (
-        *("index.html", "support.html", "disagreements.html", "changes.html", "history.html", "coverage.html"),
+        *(
+            "index.html",
+            "support.html",
+            "disagreements.html",
+            "changes.html",
+            "history.html",
+            "coverage.html",
+            "pictures.html",
+        ),
         *("assets", "badges", "cases", "data", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
         *("junit.xml", "regressions.atom"),
     )

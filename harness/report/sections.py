@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
+from markupsafe import Markup
 
 from harness.analysis import changes, coverage, disagreements, statements
 from harness.analysis.changes import MEANINGS
@@ -16,9 +17,13 @@ from harness.analysis.statements import Statement
 from harness.analysis.trends import breaks, trend, unsteady
 from harness.report.matrix import COLUMNS
 from harness.report.page import Section
+from harness.report.pictures import outcomes_over_time, pictures, resources_by_target
 
 LISTED = 200
 """Entries of a list; the page says how many there are."""
+
+RESOURCES = 6
+"""Programs whose registers and shared memory are drawn: those in which they differ most."""
 
 RUNS = 5
 """Runs of each environment that are compared with each other."""
@@ -47,12 +52,22 @@ def make_sections(table: pd.DataFrame, history: History | None) -> list[Section]
             Section(name="changes", values=_changes(history, links)),
             Section(name="history", values=_history(history, links)),
         ]
-    return [*found, Section(name="coverage", values=_coverage(table))]
+    return [
+        *found,
+        Section(name="coverage", values=_coverage(table)),
+        Section(name="pictures", values={"pictures": _pictures(table)}),
+    ]
 
 
 def section_names(history: History | None) -> list[tuple[str, str]]:
     """Name and title of each page."""
-    names = ["support", "disagreements", *(("changes", "history") if history is not None else ()), "coverage"]
+    names = [
+        "support",
+        "disagreements",
+        *(("changes", "history") if history is not None else ()),
+        "coverage",
+        "pictures",
+    ]
     return [(name, name.capitalize()) for name in names]
 
 
@@ -133,8 +148,10 @@ def _history(history: History, links: Mapping[str, str]) -> dict[str, Any]:
     for row in facts.to_dict("records"):
         environments.setdefault(str(row["environment"]), []).append(row)
     broken, flaky = breaks(history), unsteady(history)
+    pictures_of = {name: Markup(outcomes_over_time(part)) for name, part in facts.groupby("environment")}
     values = {
         "environments": environments,
+        "pictures": pictures_of,
         "broken": broken[:LISTED],
         "broken_count": len(broken),
         "unsteady": flaky[:LISTED],
@@ -146,6 +163,21 @@ def _history(history: History, links: Mapping[str, str]) -> dict[str, Any]:
 
 def _coverage(table: pd.DataFrame) -> dict[str, Any]:
     return {"coverage": coverage(table), "listed": LISTED}
+
+
+def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
+    """Titles and pictures. They are markup of ours; every word of others in them is escaped (`harness.report.draw`)."""
+    found = [(name.replace("-", " "), Markup(svg)) for name, svg in pictures(table).items()]
+    built = table[table["registers"].notna() & table["target"].str.startswith("sm_")]
+    spread = built.groupby(["case", "variant"], sort=False)["registers"].nunique()
+    for case, variant in spread[spread > 1].sort_values(ascending=False, kind="stable").index[:RESOURCES]:
+        part = built[(built["case"] == case) & (built["variant"] == variant)]
+        title = f"{case} {variant}".strip()
+        for resource in ("registers", "shared"):
+            if part[resource].nunique() > 1:
+                svg = resources_by_target(part, resource)
+                found += [(f"{title}: {resource} by architecture", Markup(svg))] if svg else []
+    return found
 
 
 def _runs(history: History) -> dict[str, list[dict[str, Any]]]:

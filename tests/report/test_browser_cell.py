@@ -113,7 +113,9 @@ def test_hostile_texts_are_shown_and_do_nothing(visit):
     page.hover("tbody td[aria-label='not as expected']")
 
 
-@pytest.mark.parametrize("name", ["support", "disagreements", "changes", "history", "coverage", "cases/zz-hostile"])
+@pytest.mark.parametrize(
+    "name", ["support", "disagreements", "changes", "history", "coverage", "pictures", "cases/zz-hostile"]
+)
 def test_hostile_texts_do_nothing_on_other_pages(visit, name):
     page = visit(f"{name}.html")
     assert page.locator("img, script").count() == 0

@@ -11,7 +11,15 @@ from site_builders import cells
 from harness.report.build import build_report
 from harness.report.parquet import results_parquet
 
-PAGES = ("index.html", "support.html", "disagreements.html", "changes.html", "history.html", "coverage.html")
+PAGES = (
+    "index.html",
+    "support.html",
+    "disagreements.html",
+    "changes.html",
+    "history.html",
+    "coverage.html",
+    "pictures.html",
+)
 MB = 1_000_000
 
 

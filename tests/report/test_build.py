@@ -15,7 +15,7 @@ from harness.report.errors import NothingToReport, ReportError
 
 FILES = [
     *("assets", "badges", "cases", "coverage.html", "data", "disagreements.html", "index.html", "junit.xml"),
-    *("matrix.csv", "matrix.json", "matrix.md", "results.parquet", "support.html"),
+    *("matrix.csv", "matrix.json", "matrix.md", "pictures.html", "results.parquet", "support.html"),
 ]
 
 

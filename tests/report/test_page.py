@@ -86,13 +86,20 @@ def test_hostile_texts_are_shown_and_do_nothing():
     other = {**record(outcome=built(), run="earlier"), "cell": hostile["cell"]}
     made = pages(hostile, other, plans=[bad_plan], warnings=[HOSTILE])
     assert set(made) == {
-        *("index.html", "cases/wmma-fragments.html", "support.html", "disagreements.html", "coverage.html")
+        *(
+            "index.html",
+            "cases/wmma-fragments.html",
+            "support.html",
+            "disagreements.html",
+            "coverage.html",
+            "pictures.html",
+        )
     }
     for text in made.values():
         page = Page(text)
         assert not {"img", "iframe", "object", "form"} & set(page.tags)
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"]
-        ours = r"https?://|#|cases/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|assets/style)\."
+        ours = r"https?://|#|cases/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|pictures|assets/style)\."
         assert all(re.match(ours, link) for link in page.values("href"))
         assert all(re.fullmatch(r"(assets|data)/\w+\.js", address) for address in page.values("src"))
         assert not re.search(r"<script[^>]*>[^<]", text)

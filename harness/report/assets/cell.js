@@ -99,7 +99,7 @@
     const asked = Object.entries(record.toolchain?.requested?.packages || {});
     // CuPy's wheels have names of their own, and "cupy" beside one is only what it is imported as.
     const packages = asked.filter(([name]) => name !== "python" && (name !== "cupy" || !asked.some(([other]) => other.startsWith("cupy-cuda"))));
-    const text = [...(packages.length && value("library") ? [`pip install ${packages.map(([name, version]) => shell(`${name}==${version}`)).join(" ")}`] : []), `cumatrix toolkits install ${value("toolkit").split("+headers").map(shell).join(",")}`, words.map(shell).join(" ")].join("\n");
+    const text = [...(packages.length && value("library") ? [`pip install ${packages.map(([name, version]) => shell(`${name}==${version}`)).join(" ")}`] : []), ...(value("toolkit").includes("@") ? [] : [`cumatrix toolkits install ${value("toolkit").split("+headers").map(shell).join(",")}`]), words.map(shell).join(" ")].join("\n");
     return section("How to reproduce", code(text, "Commands"), copier("Copy the commands", () => text));
   };
 

@@ -172,7 +172,7 @@
       const pattern = glob(wanted);
       return (value) => pattern.test(value);
     }
-    if (field === "library" || field === "toolkit") return (value) => value === wanted || (value.startsWith(wanted) && /^[.+]/.test(value.slice(wanted.length)) && wanted !== "");
+    if (field === "library" || field === "toolkit") return (value) => value === wanted || (value.startsWith(wanted) && /^[.+@]/.test(value.slice(wanted.length)) && wanted !== "");
     const lower = wanted.toLowerCase();
     if (about.exact || field === "target") return (value) => value.toLowerCase() === lower;
     return (value) => value.toLowerCase().includes(lower);
