@@ -19,7 +19,7 @@ from harness.engine.lane import Lane, Workshop
 from harness.engine.session import Request, cells_of, record_of, workshop_for
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Cell, Status, Verdict
-from harness.records import Record, RecordWriter, make_plan
+from harness.records import Record, RecordWriter, make_plan, this_commit
 
 _ZYGOTES = 4
 _KEY = pytest.StashKey["_Session"]()
@@ -104,7 +104,7 @@ class _Session:
         """Open the file of records, which the workers of one run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
-        plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name)
+        plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name, commit=this_commit())
         self._writer = RecordWriter(self.out, plan)
         self._writer.__enter__()
 

@@ -10,7 +10,10 @@ import click
 
 from harness import __version__
 from harness.cli.cases import cases
+from harness.cli.diff import diff
 from harness.cli.doctor import doctor
+from harness.cli.explain import explain
+from harness.cli.history import history
 from harness.cli.report import merge, report
 from harness.cli.run import run
 from harness.cli.toolkits import toolkits
@@ -41,7 +44,7 @@ def cumatrix() -> None:
     """
 
 
-for command in (run, try_, report, merge, cases, toolkits, doctor):
+for command in (run, try_, report, merge, diff, history, explain, cases, toolkits, doctor):
     cumatrix.add_command(command)
 
 

@@ -14,14 +14,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from harness.cli.show import mark, show_summary
+from harness.cli.marks import mark
+from harness.cli.show import show_summary
+from harness.cli.terminal import console_for
 from harness.diagnostics import clean
 from harness.engine.lane import Workshop
 from harness.engine.run import run_cells
 from harness.engine.session import record_of
 from harness.errors import UsageError
 from harness.model import Cell, Outcome
-from harness.records import Record, RecordWriter, make_plan
+from harness.records import Record, RecordWriter, make_plan, this_commit
 
 
 def perform(
@@ -31,11 +33,9 @@ def perform(
 
     Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr.
     """
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        console = Console(stderr=True, highlight=False, width=200)  # a log has no edge to fold at
+    console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
-    plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:])
+    plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:], commit=this_commit())
     records: list[Record] = []
     interrupted = False
     with contextlib.ExitStack() as stack:

@@ -31,17 +31,32 @@ _RESULTS = click.argument(
     show_default=True,
     help="Judge by the expectations that these cases have now.",
 )
-def report(results: tuple[Path, ...], out: Path, cases: Path) -> int:
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="History of earlier runs (cumatrix history): changes, trends, and what became of each cell.",
+)
+@click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
+def report(results: tuple[Path, ...], out: Path, cases: Path, history: Path | None, address: str) -> int:
     """Build the page and its data from records.
 
-    RESULTS are .jsonl files, or folders of them. Writes index.html, matrix.json, matrix.csv, matrix.md and results.parquet.
+    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Writes index.html and the pages beside it,
+    matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge for each environment, and with --history a feed of regressions.
     """
     try:
         from harness.cli.rejudge import rejudger
-        from harness.report import build_report
+        from harness.report.build import build_report
     except ImportError as error:
         raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None
-    summary = build_report(results, out, cases if cases.is_dir() else None, rejudge=rejudger(cases))
+    summary = build_report(
+        results,
+        out,
+        cases if cases.is_dir() else None,
+        history=history,
+        address=address,
+        rejudge=rejudger(cases),
+    )
     for warning in summary.warnings:
         click.echo(f"cumatrix: {warning}", err=True)
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())

@@ -50,6 +50,8 @@ class Request:
         What a cell may use.
     include : tuple of Path
         Further include directories.
+    memory : int
+        What all cells together may need at a time, in bytes; 0 for what the machine has free.
     order : str
         ``plan``, ``reverse`` or ``random``.
     device : str
@@ -70,6 +72,7 @@ class Request:
     cache: bool = True
     limits: Limits = field(default_factory=Limits)
     include: tuple[Path, ...] = ()
+    memory: int = 0
     order: str = "plan"
     device: str = "auto"
     sanitize: bool = False
@@ -85,7 +88,9 @@ def workshop_for(request: Request) -> Workshop:
         raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
     homes = [toolkit.home for toolkit in store.installed()]
     sanitizer = find_sanitizer(homes) if request.sanitize else ""
-    return Workshop(environment, store, cache, request.limits, request.include, devices, sanitizer)
+    return Workshop(
+        environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer
+    )  # fmt: skip
 
 
 def cells_of(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_PATTERN = re.compile(r"(sm|compute)_(\d{2,3})([af]?)")
+TARGET_PATTERN = r"(sm|compute)_(\d{2,3})([af]?)"
+"""How targets are spelled."""
+
+_PATTERN = re.compile(TARGET_PATTERN)
 
 # Compute capabilities that the toolkits of toolkits/releases.toml know, as `ptxas --help` lists them
 # (CUDA 11.8 to 13.5). Only the order and the spelling come from here: whether a toolkit knows one

@@ -2,7 +2,7 @@
 
 from harness.records.errors import RecordError
 from harness.records.merge import Conflict, Merged, facts, merge, write_merged
-from harness.records.plan import make_plan, plan_path, read_plans, this_machine
+from harness.records.plan import make_plan, plan_path, read_plans, this_commit, this_machine
 from harness.records.record import SCHEMA, Record, expected_json, make_record
 from harness.records.store import RecordWriter, Results, read_records
 
@@ -22,6 +22,7 @@ __all__ = [
     "plan_path",
     "read_plans",
     "read_records",
+    "this_commit",
     "this_machine",
     "write_merged",
 ]

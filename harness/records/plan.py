@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +37,7 @@ def make_plan(
     argv: Sequence[str] = (),
     started: datetime | None = None,
     machine: Mapping[str, Any] | None = None,
+    commit: str = "",
 ) -> Plan:
     """Say what a run will do.
 
@@ -52,6 +55,8 @@ def make_plan(
         Now, when left out. Later runs win over earlier ones when records are merged.
     machine : Mapping, optional
         `this_machine()` when left out.
+    commit : str, optional
+        Of what is tested, where it is known (`this_commit`).
     """
     return {
         "schema": PLAN_SCHEMA,
@@ -60,6 +65,7 @@ def make_plan(
         "started": (started or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds"),
         "machine": dict(this_machine() if machine is None else machine),
         "argv": list(argv),
+        **({"commit": commit} if commit else {}),
         "cells": [_planned(cell) for cell in cells],
     }
 
@@ -73,6 +79,18 @@ def this_machine() -> dict[str, Any]:
         "cpu": _processor(),
         "cpus": os.cpu_count() or 1,
     }
+
+
+def this_commit() -> str:
+    """Commit that CI is at work on, or the one that git has checked out here; empty where there is none."""
+    for name in ("GITHUB_SHA", "CI_COMMIT_SHA"):
+        if re.fullmatch(r"[0-9a-f]{7,64}", os.environ.get(name, "")):
+            return os.environ[name]
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def read_plans(path: Path) -> list[Plan]:
@@ -142,6 +160,8 @@ def _problem(plan: Any) -> str:
     for key, kind in kinds.items():
         if not isinstance(plan.get(key), kind):
             return f"{key}: missing, or not of the right type"
+    if not isinstance(plan.get("commit", ""), str):
+        return "commit: must be text"
     try:
         started_at(plan)
     except ValueError:

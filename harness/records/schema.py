@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from harness.model import Stage, Status, Target, TargetError, Verdict
+from harness.model.target import TARGET_PATTERN
 from harness.records.errors import RecordError
 from harness.records.record import SCHEMA, Record
 
-Check = Callable[[Any, str], None]
-"""Raises `RecordError` with the key (its second argument) in front when a value is not as it should be."""
+
+@dataclass(frozen=True)
+class Check:
+    """What a value must be: called with value and key it raises `RecordError`, with the key in front; `schema` says the same as JSON Schema."""
+
+    run: Callable[[Any, str], None]
+    schema: Mapping[str, Any]
+
+    def __call__(self, value: Any, key: str) -> None:
+        self.run(value, key)
+
 
 MIGRATIONS: dict[int, Callable[[Record], Record]] = {}
 """By schema version: makes a record of the version after it."""
@@ -40,16 +51,36 @@ def check_record(record: Record) -> None:
 
     Keys that are not known are let through: a later version of the same schema may add some.
     """
-    _fields(_RECORD)(record, "")
+    _fields(_RECORD, _LATER)(record, "")
 
 
-def _of(kind: type, word: str) -> Check:
+def check_value(key: str, value: Any) -> None:
+    """Raise `RecordError` when `value` cannot stand at the record's key `key`."""
+    _RECORD.get(key, _anything)(value, key)
+
+
+def _anything(value: Any, key: str) -> None:
+    pass
+
+
+def record_schema() -> dict[str, Any]:
+    """JSON Schema of a record, made from what `check_record` checks."""
+    schema = _fields({"schema": _schema_version, **_RECORD}).schema
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:cumatrix:record:{SCHEMA}",
+        "title": "A record of cumatrix: one line of a .jsonl",
+        **schema,
+    }
+
+
+def _of(kind: type, word: str, schema: Mapping[str, Any]) -> Check:
     def check(value: Any, key: str) -> None:
         # bool is an int to isinstance, and `true` is no number of registers.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise RecordError(f"{key}: must be {word}, not {_word(value)}")
 
-    return check
+    return Check(check, schema)
 
 
 def _word(value: Any) -> str:
@@ -64,23 +95,37 @@ def _word(value: Any) -> str:
     return names.get(type(value), "null")
 
 
-_text = _of(str, "text")
-_flag = _of(bool, "true or false")
-_whole = _of(int, "a whole number")
-_table = _of(dict, "a table")
+_text = _of(str, "text", {"type": "string"})
+_flag = _of(bool, "true or false", {"type": "boolean"})
+_whole = _of(int, "a whole number", {"type": "integer"})
+_table = _of(dict, "a table", {"type": "object"})
 
 
-def _filled(value: Any, key: str) -> None:
+def _is_filled(value: Any, key: str) -> None:
     _text(value, key)
     if not value:
         raise RecordError(f"{key}: must not be empty")
 
 
-def _seconds(value: Any, key: str) -> None:
+def _is_seconds(value: Any, key: str) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise RecordError(f"{key}: must be a number, not {_word(value)}")
     if not math.isfinite(value) or value < 0:
         raise RecordError(f"{key}: must be a number of seconds, not {value}")
+
+
+def _is_target(value: Any, key: str) -> None:
+    _text(value, key)
+    try:
+        Target.parse(value)
+    except TargetError as error:
+        raise RecordError(f"{key}: {error}") from None
+
+
+_filled = Check(_is_filled, {"type": "string", "minLength": 1})
+_seconds = Check(_is_seconds, {"type": "number", "minimum": 0})
+_target = Check(_is_target, {"type": "string", "pattern": f"^{TARGET_PATTERN}$"})
+_schema_version = Check(_whole.run, {"const": SCHEMA})
 
 
 def _word_of(kind: type[StrEnum]) -> Check:
@@ -89,7 +134,7 @@ def _word_of(kind: type[StrEnum]) -> Check:
         if value not in list(kind):
             raise RecordError(f"{key}: {value!r} is not one of {', '.join(kind)}")
 
-    return check
+    return Check(check, {"enum": [str(word) for word in kind]})
 
 
 def _or_null(inner: Check) -> Check:
@@ -97,7 +142,7 @@ def _or_null(inner: Check) -> Check:
         if value is not None:
             inner(value, key)
 
-    return check
+    return Check(check, {"anyOf": [{"type": "null"}, inner.schema]})
 
 
 def _each(inner: Check) -> Check:
@@ -107,15 +152,7 @@ def _each(inner: Check) -> Check:
         for place, item in enumerate(value):
             inner(item, f"{key}[{place}]")
 
-    return check
-
-
-def _target(value: Any, key: str) -> None:
-    _text(value, key)
-    try:
-        Target.parse(value)
-    except TargetError as error:
-        raise RecordError(f"{key}: {error}") from None
+    return Check(check, {"type": "array", "items": inner.schema})
 
 
 def _fields(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
@@ -131,7 +168,9 @@ def _fields(required: Mapping[str, Check], optional: Mapping[str, Check] | None 
             if name in value:
                 inner(value[name], prefix + name)
 
-    return check
+    known = {**required, **(optional or {})}
+    properties = {name: inner.schema for name, inner in known.items()}
+    return Check(check, {"type": "object", "required": list(required), "properties": properties})
 
 
 _KERNEL = _fields(
@@ -191,3 +230,6 @@ _RECORD: Mapping[str, Check] = {
     "run": _text,
     "cumatrix": _text,
 }
+
+# Keys that records of earlier versions of cumatrix do not have.
+_LATER: Mapping[str, Check] = {"peak_bytes": _or_null(_whole)}

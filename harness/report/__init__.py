@@ -1,6 +1,4 @@
-"""From records to what people look at. pandas, pyarrow and jinja2 are imported here and nowhere else."""
+"""From records to what people look at: `harness.report.build.build_report` makes all of it.
 
-from harness.report.build import ReportSummary, build_report
-from harness.report.errors import NothingToReport, ReportError
-
-__all__ = ["NothingToReport", "ReportError", "ReportSummary", "build_report"]
+pandas, pyarrow and jinja2 are imported here and in `harness.analysis` and nowhere else.
+"""

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
-from harness.records import Record, merge, read_records
+from harness.analysis.frame import cells_frame
+from harness.analysis.history import read_history
+from harness.records import Record, merge
+from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
-from harness.report.exports import matrix_csv, matrix_json, results_parquet
+from harness.report.exports import matrix_csv, matrix_json
+from harness.report.feed import atom_feed, entries_of
+from harness.report.inputs import read_results
+from harness.report.junit import junit_xml
 from harness.report.markdown import matrix_markdown
 from harness.report.marks import MARKS
-from harness.report.matrix import frame, totals
-from harness.report.page import page_names, render_pages
+from harness.report.matrix import totals
+from harness.report.parquet import results_parquet
+from harness.report.site import Site, case_files_of, front_files
+from harness.report.together import together
 
 DEFAULT_OUT = Path("reports/html")
 
-_OURS = frozenset(("index.html", "cases", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"))
+_MANY = 10_000
+
+_OURS = frozenset(
+    (
+        *(
+            "index.html",
+            "support.html",
+            "disagreements.html",
+            "changes.html",
+            "history.html",
+            "coverage.html",
+            "pictures.html",
+        ),
+        *("assets", "badges", "cases", "data", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
+        *("junit.xml", "regressions.atom"),
+    )
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,20 +85,26 @@ def build_report(
     out: Path = DEFAULT_OUT,
     cases: Path | None = None,
     *,
+    history: Path | None = None,
+    address: str = "",
     rejudge: Callable[[Record], Record] | None = None,
 ) -> ReportSummary:
-    """Make ``index.html``, a page a case, ``matrix.json``, ``.csv``, ``.md`` and ``results.parquet``.
+    """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
     The same records give the same bytes: no clock and no machine of the report's own gets into it.
 
     Parameters
     ----------
     paths : sequence of Path
-        Files of records, or folders of them.
+        Files of records or Parquet, or folders of them.
     out : Path
         Folder to make, or an earlier report to replace.
     cases : Path, optional
         Folder of the cases, whose files are then shown.
+    history : Path, optional
+        A history (`harness.analysis.history`): its runs are compared, and each cell tells what became of it.
+    address : str, optional
+        Where the report is published, for the links of the feed.
     rejudge : callable, optional
         Gives a record its verdict anew, against what the cases expect today.
 
@@ -85,20 +117,17 @@ def build_report(
     ReportError
         When `out` holds something else than an earlier report.
     """
-    results = read_records(paths)
-    merged = merge(results.records, results.plans)
-    if not merged.records and not merged.missing:
-        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
-    if rejudge is not None:
-        merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
-    table = frame(merged)
-    with _replacing(Path(out)) as folder:
-        for name, text in render_pages(merged, table, results.warnings, cases).items():
-            _write(folder / name, text.encode("utf-8", "replace"))
-        _write(folder / "matrix.json", matrix_json(merged, table, page_names(table["case"]), results.warnings))
-        _write(folder / "matrix.csv", matrix_csv(table))
-        _write(folder / "matrix.md", matrix_markdown(table).encode())
-        _write(folder / "results.parquet", results_parquet(merged.records))
+    with _no_collection():
+        site = _read(paths, cases, history, rejudge)
+        table, merged = site.table, site.merged
+        _ = site.groups  # both halves need them
+        with _replacing(Path(out)) as folder:
+            together(
+                lambda: _write(folder, chain(case_files_of(site), _tables(site))),
+                lambda: _write(folder, chain(front_files(site), _exports(site, address))),
+                # Starting a process for a small report takes longer than the report.
+                apart=len(table) > _MANY,
+            )
     counts = totals(table)
     return ReportSummary(
         out=Path(out),
@@ -107,8 +136,50 @@ def build_report(
         not_as_expected=sum(count for key, count in counts.items() if not MARKS[key].good),
         missing=len(merged.missing),
         conflicts=len(merged.conflicts),
-        warnings=results.warnings,
+        warnings=site.warnings,
     )
+
+
+def _tables(site: Site) -> Iterator[tuple[str, bytes]]:
+    yield "matrix.json", matrix_json(site.merged, site.table, site.files, site.warnings)
+    yield "matrix.csv", matrix_csv(site.table)
+
+
+def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
+    merged, table = site.merged, site.table
+    yield "matrix.md", matrix_markdown(table).encode()
+    yield "results.parquet", results_parquet(merged.records, merged.plans)
+    yield "junit.xml", junit_xml(merged)
+    for name, data in badges(table).items():
+        yield f"badges/{name}", data
+    if site.history is not None:
+        yield "regressions.atom", atom_feed(entries_of(site.history), address=address)
+
+
+def _read(
+    paths: Sequence[Path], cases: Path | None, history: Path | None, rejudge: Callable[[Record], Record] | None
+) -> Site:
+    results = read_results(paths)
+    merged = merge(results.records, results.plans)
+    if not merged.records and not merged.missing:
+        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
+    if rejudge is not None:
+        merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
+    earlier = read_history(history) if history is not None else None
+    warnings = (*results.warnings, *(earlier.warnings if earlier else ()))
+    return Site(merged=merged, table=cells_frame(merged), warnings=warnings, cases=cases, history=earlier)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without Python's collector of cycles, which would look through millions of records that have none again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager
@@ -145,6 +216,8 @@ def _check_ours(out: Path) -> None:
         raise ReportError(f"{out} holds {others[0]}, which is no part of a report: name another folder")
 
 
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(data)
+def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    for name, data in files:
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)

@@ -1,58 +1,80 @@
-"""Cells of a case whose facts are the same, told once."""
+"""Cells of a case to which the same happened, told once."""
 
 from __future__ import annotations
 
-import json
 import re
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from hashlib import blake2s
 from typing import Any
 
 from harness.model import Stage, Target
-from harness.records import Record
-from harness.report.marks import Mark, mark_of
-from harness.report.matrix import ToolchainColumn, fold_targets, row_key, toolchain_key
+from harness.records import Merged
+from harness.report.marks import MARKS, Mark, mark_of
+from harness.report.matrix import ToolchainColumn, fold_targets, ranks, row_key
+from harness.report.text import one_line
 
-# What differs from target to target although the same thing happened; told per cell.
-_OF_THE_CELL = ("cell", "target", "artifact", "seconds", "cached", "fingerprint", "device")
+Place = tuple[str, str, ToolchainColumn]
+"""Case, variant and toolchain."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Cells of one variant and toolchain to which the same happened.
+@dataclass(frozen=True)
+class Where:
+    """Cells of one variant and toolchain.
 
     Parameters
     ----------
-    records : tuple of dict
-        By target, at least one.
-    targets : str
-        Their targets, folded.
+    variant, targets : str
+        The variant, and the targets folded into ranges.
+    toolchain : ToolchainColumn
+        The toolchain.
+    cell : str
+        Id of the first of them.
     """
 
-    records: tuple[Record, ...]
+    variant: str
+    toolchain: ToolchainColumn
     targets: str
+    cell: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells of one case to which the same happened, or that never arrived.
+
+    Parameters
+    ----------
+    mark : Mark
+        The mark of all of them.
+    cells : tuple of dict
+        Records, or planned cells; in the order of the matrix, at least one.
+    where : tuple of Where
+        The same, folded.
+    """
+
+    mark: Mark
+    cells: tuple[Mapping[str, Any], ...]
+    where: tuple[Where, ...]
 
     @property
-    def first(self) -> Record:
+    def first(self) -> Mapping[str, Any]:
         """The record that speaks for all."""
-        return self.records[0]
+        return self.cells[0]
 
-    @property
-    def mark(self) -> Mark:
-        """Mark of all of them."""
-        return mark_of(self.first)
-
-    @property
-    def toolchain(self) -> ToolchainColumn:
-        """Toolchain of all of them."""
-        return toolchain_of(self.first)
-
-    @property
+    @cached_property
     def anchor(self) -> str:
-        """Id of the group in the page of its case."""
+        """Id of the group in the page of its case; the same as long as its first cell is."""
         return "g" + anchor_of(self.first["cell"])
+
+    @property
+    def message(self) -> str:
+        """What was said of it, on one line."""
+        if self.mark.key == "missing":
+            return ""
+        said = self.first["diagnostics"][0]["message"] if self.first["diagnostics"] else self.first["reason"]
+        return one_line(said, 200)
 
     @property
     def stages(self) -> list[tuple[str, str]]:
@@ -72,71 +94,94 @@ class Group:
         names = {item.value: item.name for item in signal.Signals}
         return f"{number} ({names[number]})" if number in names else str(number)
 
+    @cached_property
+    def resources(self) -> list[tuple[str, dict[str, str]]]:
+        """By kernel, the range of each resource over all cells: ``("sum", {"num_regs": "16–40"})``."""
+        found: dict[str, dict[str, set[int]]] = {}
+        for cell in self.cells:
+            for kernel in (cell.get("artifact") or {}).get("kernels", ()):
+                of = found.setdefault(kernel["name"], {})
+                for name, value in kernel.items():
+                    if isinstance(value, int):
+                        of.setdefault(name, set()).add(value)
+        return [
+            (kernel, {name: _range(values) for name, values in resources.items()})
+            for kernel, resources in sorted(found.items())
+        ]
+
 
 def anchor_of(cell: str) -> str:
     """Id that stays the same from report to report, so that links to it keep working."""
     return "c" + blake2s(cell.encode(), digest_size=5).hexdigest()
 
 
-def toolchain_of(cell: Mapping[str, Any]) -> ToolchainColumn:
-    """Toolchain of a record or of a planned cell."""
-    return ToolchainColumn(cell["backend"], cell["library"], cell["toolkit"])
+def group_cells(merged: Merged) -> dict[str, list[Group]]:
+    """By case, its cells put together where they differ in nothing but place, target and what it entails.
 
-
-def place_of(cell: Mapping[str, Any]) -> tuple[str, str, ToolchainColumn]:
-    """Case, variant and toolchain of a record or of a planned cell."""
-    return (cell["case"], cell["variant"], toolchain_of(cell))
-
-
-def axes(cells: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, ToolchainColumn], list[str]]:
-    """By case, variant and toolchain, the targets that were asked for, in order."""
-    found: dict[tuple[str, str, ToolchainColumn], set[str]] = {}
-    for cell in cells:
-        found.setdefault(place_of(cell), set()).add(cell["target"])
-    return {place: sorted(targets, key=_target_key) for place, targets in found.items()}
-
-
-def group_cells(records: Iterable[Record], targets: Mapping[Any, list[str]]) -> list[Group]:
-    """Put cells together that differ in nothing but their target and what it entails.
-
-    Parameters
-    ----------
-    records : iterable of dict
-        Records of one case or of several.
-    targets : Mapping
-        What `axes` gives for all planned cells, those that never arrived included.
+    Within a case the gravest kind of cell comes first, then the order of the matrix.
     """
-    found: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
-        found.setdefault((*place_of(record), mark_of(record).key, _facts(record)), []).append(record)
-    groups = [
-        Group(
-            records=tuple(sorted(members, key=lambda record: _target_key(record["target"]))),
-            targets=fold_targets((record["target"] for record in members), targets[key[:3]]),
+    axes: dict[Place, set[str]] = {}
+    found: dict[str, dict[tuple[Any, ...], list[Mapping[str, Any]]]] = {}
+    said = cache(_without_target)
+    cells = [*merged.records, *merged.missing]
+    cells.sort(key=ranks(cells))
+    for cell in cells:
+        axes.setdefault(_place(cell), set()).add(cell["target"])
+        key: tuple[Any, ...] = ("missing",)
+        if "status" in cell:
+            key = (mark_of(cell).key, *_facts(cell, said))
+        found.setdefault(cell["case"], {}).setdefault(key, []).append(cell)
+    ordered = {place: sorted(targets, key=_target_key) for place, targets in axes.items()}
+    order = list(_GRAVITY)
+    return {
+        case: sorted(
+            (_group(MARKS[key[0]], cells, ordered) for key, cells in groups.items()),
+            key=lambda group: order.index(group.mark.key),
         )
-        for key, members in found.items()
-    ]
-    return sorted(groups, key=_group_key)
+        for case, groups in sorted(found.items(), key=lambda item: row_key("", item[0], ""))
+    }
 
 
-def _group_key(group: Group) -> tuple[Any, ...]:
-    first = group.first
+# What is not as expected, then what is to be known, then what is all right.
+_GRAVITY = sorted(MARKS, key=lambda key: (MARKS[key].good, list(MARKS).index(key) * (-1 if MARKS[key].good else 1)))
+
+
+def _group(mark: Mark, cells: list[Mapping[str, Any]], axes: Mapping[Place, list[str]]) -> Group:
+    places: dict[Place, list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        places.setdefault(_place(cell), []).append(cell)
+    where = tuple(
+        Where(place[1], place[2], fold_targets((cell["target"] for cell in members), axes[place]), members[0]["cell"])
+        for place, members in places.items()
+    )
+    return Group(mark, tuple(cells), where)
+
+
+def _place(cell: Mapping[str, Any]) -> Place:
+    return (cell["case"], cell["variant"], ToolchainColumn(cell["backend"], cell["library"], cell["toolkit"]))
+
+
+def _facts(record: Mapping[str, Any], said: Any) -> tuple[Any, ...]:
+    """All that makes one outcome another, with the cell's own target written as XX."""
+    expected = record["expected"]
+    number = record["target"].partition("_")[2]
     return (
-        row_key(first["topic"], first["case"], first["variant"]),
-        toolchain_key(group.toolchain),
-        _target_key(first["target"]),
+        *(record["status"], record["stage"], record["signal"], *record["stages"]),
+        said(record["reason"], number),
+        *(said(item["message"], number) for item in record["diagnostics"]),
+        *(expected[key] for key in ("status", "stage", "diagnostic", "xfail", "reason")),
     )
 
 
+def _without_target(text: str, number: str) -> str:
+    return re.sub(rf"(sm|compute)_{number}(?![0-9a-z])", r"\1_XX", text) if number in text else text
+
+
+@cache
 def _target_key(target: str) -> tuple[bool, int, str]:
     return Target.parse(target).sort_key
 
 
-def _facts(record: Record) -> str:
-    """All that is told once for a group, with the cell's own target written as XX."""
-    told = {key: value for key, value in record.items() if key not in _OF_THE_CELL}
-    told["device"] = {key: value for key, value in record["device"].items() if key != "compute_capability"}
-    told["artifact"] = record["artifact"] and record["artifact"]["format"]
-    number = record["target"].partition("_")[2]
-    text = json.dumps(told, sort_keys=True, ensure_ascii=False)
-    return re.sub(rf"(sm|compute)_{number}(?![0-9a-z])", r"\1_XX", text)
+def _range(values: set[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"

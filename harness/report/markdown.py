@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby
+from functools import cache
 
 import pandas as pd
 
 from harness.report.marks import MARKS
-from harness.report.matrix import ToolchainColumn, fold_targets, pivot, totals
+from harness.report.matrix import COLUMNS, ToolchainColumn, fold_targets, toolchain_key, totals
 from harness.report.matrix import parts as split
 
 # GitHub takes 1 MiB a step and shows nothing of a longer one.
@@ -22,7 +22,7 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
     Parameters
     ----------
     table : DataFrame
-        `harness.report.matrix.frame`.
+        `harness.analysis.cells_frame`.
     max_bytes : int
         Tables that would make the text longer are left out, and named.
     """
@@ -49,6 +49,7 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
     return "\n".join(parts)
 
 
+@cache
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
     text = " ".join(text.split())
@@ -59,12 +60,15 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
     bad = table[~table["mark"].map(lambda key: MARKS[key].good)]
     if bad.empty:
         return []
+    # Numba's kernels have names of 200 characters, another one for each signature: without them the same is said once.
+    bad = bad.assign(message=bad["message"].str.replace(r"\w{40,}", "…", regex=True))
     place = ("case", "variant", "backend", "library", "toolkit")
-    axes = {key: list(part["target"]) for key, part in split(table, *place)}
     order = list(MARKS)
     # Stable: the gravest kind first, and within a kind the order of the matrix.
     groups = sorted(split(bad, "mark", "case", "variant", "message"), key=lambda item: order.index(item[0][0]))
     lines = []
+    listed = table[table["case"].isin({key[1] for key, _ in groups[:LISTED]})]
+    axes = {key: list(part["target"]) for key, part in split(listed, *place)}
     for (mark, case, variant, message), part in groups[:LISTED]:
         where = "; ".join(
             f"{escape(ToolchainColumn(*key[2:]).label)}: {fold_targets(cells['target'], axes[key])}"
@@ -80,29 +84,30 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
 
 
 def _topic(topic: str, table: pd.DataFrame) -> str:
-    wide = pivot(table)
-    columns = list(wide.columns)
-    spans = [
-        (ToolchainColumn(*key), list(run))
-        for key, run in groupby(range(len(columns)), lambda place: columns[place][:3])
-    ]
+    """One table: a row a variant, a column a toolchain, in each field the targets by mark."""
+    found: dict[tuple[str, str], dict[ToolchainColumn, list[tuple[str, str]]]] = {}
+    for case, variant, backend, library, toolkit, target, mark in table[
+        ["case", "variant", *COLUMNS, "mark"]
+    ].itertuples(index=False, name=None):
+        row = found.setdefault((case, variant), {})
+        row.setdefault(ToolchainColumn(backend, library, toolkit), []).append((target, mark))
+    toolchains = sorted({item for row in found.values() for item in row}, key=toolchain_key)
     lines = [
         f"## {escape(topic)}\n",
-        "| Case | " + " | ".join(f"{escape(item.tool)}<br>{escape(item.cuda)}" for item, _ in spans) + " |",
-        "| --- |" + " --- |" * len(spans),
+        "| Case | " + " | ".join(f"{escape(item.tool)}<br>{escape(item.cuda)}" for item in toolchains) + " |",
+        "| --- |" + " --- |" * len(toolchains),
     ]
-    for (_, case, variant), marks in zip(wide.index, wide.itertuples(index=False, name=None), strict=True):
-        cells = [_cell([(columns[place][3], marks[place]) for place in places]) for _, places in spans]
+    for (case, variant), row in found.items():
         name = escape(case) + (f"<br>{escape(variant)}" if variant else "")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {' | '.join(_cell(tuple(row.get(item, ()))) for item in toolchains)} |")
     return "\n".join(lines) + "\n"
 
 
-def _cell(cells: list[tuple[str, str]]) -> str:
-    planned = [(target, mark) for target, mark in cells if mark]
-    axis = [target for target, _ in planned]
+@cache
+def _cell(cells: tuple[tuple[str, str], ...]) -> str:
+    axis = [target for target, _ in cells]
     return "<br>".join(
-        f"{mark.letter} {fold_targets((target for target, key in planned if key == mark.key), axis)}"
+        f"{mark.letter} {fold_targets((target for target, key in cells if key == mark.key), axis)}"
         for mark in MARKS.values()
-        if any(key == mark.key for _, key in planned)
+        if any(key == mark.key for _, key in cells)
     )

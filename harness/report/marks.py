@@ -77,9 +77,6 @@ _ALL = (
 MARKS: Mapping[str, Mark] = {mark.key: mark for mark in _ALL}
 """Every mark by its key, in the order of the legend."""
 
-NOT_PLANNED = ""
-"""Stands in a matrix where nobody asked for the cell."""
-
 
 def mark_of(record: Mapping[str, Any]) -> Mark:
     """The mark of a record."""

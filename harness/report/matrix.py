@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 
 import pandas as pd
 from packaging.version import InvalidVersion, Version
 
+from harness.backends import BACKENDS
 from harness.model import Target
-from harness.records import Merged
-from harness.report.marks import MARKS, NOT_PLANNED, mark_of
-from harness.report.text import natural_key, one_line
+from harness.report.marks import MARKS
+from harness.report.text import natural_key
 
 ROWS = ["topic", "case", "variant"]
 COLUMNS = ["backend", "library", "toolkit", "target"]
-BACKENDS = ("nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda")
-
-_FLAT = [
-    *(
-        "cell",
-        *ROWS,
-        *COLUMNS,
-        "title",
-        "environment",
-        "mark",
-        "status",
-        "stage",
-        "verdict",
-        "reason",
-        "message",
-    ),
-    *("signal", "seconds", "cached", "run"),
-]
+_BACKENDS = tuple(BACKENDS)
 
 
 @dataclass(frozen=True, order=True)
@@ -61,37 +45,19 @@ class ToolchainColumn:
         return f"{self.tool}, {self.cuda}"
 
 
-def frame(merged: Merged) -> pd.DataFrame:
-    """One row a cell, those that never arrived included, in the order of the matrix."""
-    rows: list[dict[str, Any]] = [
-        {
-            **{key: record[key] for key in _FLAT if key in record},
-            "mark": mark_of(record).key,
-            "message": one_line(record["diagnostics"][0]["message"]) if record["diagnostics"] else "",
-        }
-        for record in merged.records
-    ]
-    rows += [{**cell, "mark": "missing"} for cell in merged.missing]
-    # Sorted here and not by pandas: the keys are of four kinds, and tuples of them compare as they are.
-    rows.sort(key=lambda row: (row_key(*(row[key] for key in ROWS)), column_key(*(row[key] for key in COLUMNS))))
-    table = pd.DataFrame(rows, columns=_FLAT).astype({"signal": "Int64", "seconds": "float64", "cached": "boolean"})
-    texts = [key for key in _FLAT if key not in ("signal", "seconds", "cached")]
-    table[texts] = table[texts].astype(object).where(table[texts].notna(), "")
-    return table.drop_duplicates([*ROWS, *COLUMNS], keep="last", ignore_index=True)
+def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
+    """Sorting key for these cells, by the order of the matrix.
 
-
-def pivot(table: pd.DataFrame) -> pd.DataFrame:
-    """Keys of marks: rows (topic, case, variant), columns (backend, library, toolkit, target).
-
-    A cell that was planned and never arrived is ``missing``; one that nobody planned is empty.
+    Places are looked up and not compared: among many cells there are few different ones, and versions compare slowly.
     """
-    rows = sorted(set(table[ROWS].itertuples(index=False, name=None)), key=lambda key: row_key(*key))
-    columns = sorted(set(table[COLUMNS].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
-    wide = table.pivot(index=ROWS, columns=COLUMNS, values="mark")
-    return wide.reindex(
-        index=pd.MultiIndex.from_tuples(rows, names=ROWS),
-        columns=pd.MultiIndex.from_tuples(columns, names=COLUMNS),
-    ).fillna(NOT_PLANNED)
+    pairs = {(tuple(cell[key] for key in ROWS), tuple(cell[key] for key in COLUMNS)) for cell in cells}
+    rows = {key: place for place, key in enumerate(sorted({row for row, _ in pairs}, key=lambda row: row_key(*row)))}
+    columns = sorted({column for _, column in pairs}, key=lambda column: column_key(*column))
+    order = {key: place for place, key in enumerate(columns)}
+    return lambda cell: (
+        rows[cell["topic"], cell["case"], cell["variant"]],
+        order[cell["backend"], cell["library"], cell["toolkit"], cell["target"]],
+    )
 
 
 def parts(table: pd.DataFrame, *by: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
@@ -118,12 +84,12 @@ def column_key(backend: str, library: str, toolkit: str, target: str) -> tuple[A
 
 def toolchain_key(toolchain: ToolchainColumn) -> tuple[Any, ...]:
     """Order of groups of columns."""
-    known = BACKENDS.index(toolchain.backend) if toolchain.backend in BACKENDS else len(BACKENDS)
+    known = _BACKENDS.index(toolchain.backend) if toolchain.backend in BACKENDS else len(BACKENDS)
     release, _, headers = toolchain.toolkit.partition("+headers")
     return (
         (known, toolchain.backend),
-        _version_key(toolchain.library),
-        (_version_key(release), _version_key(headers or release)),
+        version_key(toolchain.library),
+        (version_key(release), version_key(headers or release)),
     )
 
 
@@ -137,19 +103,26 @@ def fold_targets(chosen: Iterable[str], axis: Sequence[str]) -> str:
     axis : sequence of str
         All targets that the toolchain was asked for, in order.
     """
-    wanted = set(chosen)
+    return _fold(frozenset(chosen), tuple(axis))
+
+
+@cache
+def _fold(chosen: frozenset[str], axis: tuple[str, ...]) -> str:
     parts: list[str] = []
     # A range never goes from real to virtual architectures.
     for kind in ("sm_", "compute_"):
-        for included, run in groupby((item for item in axis if item.startswith(kind)), wanted.__contains__):
+        for included, run in groupby((item for item in axis if item.startswith(kind)), chosen.__contains__):
             names = list(run)
             if included:
                 parts += [f"{names[0]}–{names[-1]}"] if len(names) > 2 else names
     return ", ".join(parts)
 
 
-def _version_key(text: str) -> tuple[Any, ...]:
+@cache
+def version_key(text: str) -> tuple[Any, ...]:
+    """Order of versions: by PEP 440, after what is no version; ``12.4@local`` follows ``12.4``."""
+    number, _, place = text.partition("@")
     try:
-        return (1, Version(text), "")
+        return (1, Version(number), place)
     except InvalidVersion:
         return (0, Version("0"), text)

@@ -1,70 +1,77 @@
-"""The matrix at a glance: topics against toolchains, and the bar of all cells."""
+"""The matrix at a glance: topics against toolchains, cases one by one, and the bar of all cells."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
 from harness.report.marks import MARKS, Mark
-from harness.report.matrix import ToolchainColumn, toolchain_key, totals
-from harness.report.matrix import parts as split
-
-
-@dataclass(frozen=True)
-class Part:
-    """One kind of cell in a bar of 1000 units."""
-
-    mark: Mark
-    count: int
-    start: float
-    width: float
+from harness.report.matrix import ToolchainColumn, parts, toolchain_key, totals
 
 
 @dataclass(frozen=True)
 class Sum:
-    """The cells of one topic and toolchain."""
+    """Cells by mark.
 
-    cells: int
-    bad: int
-    unsupported: int
-    parts: tuple[Part, ...]
+    Parameters
+    ----------
+    counts : dict
+        Number of cells by key of a mark, in the order of the legend.
+    """
+
+    counts: dict[str, int]
+
+    @property
+    def cells(self) -> int:
+        """All cells."""
+        return sum(self.counts.values())
+
+    @property
+    def bad(self) -> int:
+        """Cells that are not as expected."""
+        return sum(count for key, count in self.counts.items() if not MARKS[key].good)
+
+    @property
+    def supported(self) -> int:
+        """Cells that mean something."""
+        return self.cells - self.counts.get("unsupported", 0)
+
+    @cached_property
+    def bar(self) -> tuple[tuple[Mark, int, float, float], ...]:
+        """Mark, count, start and width of each part of a bar of 1000 units."""
+        scale = 1000 / max(1, self.cells)
+        bar, start = [], 0.0
+        for key, count in self.counts.items():
+            bar.append((MARKS[key], count, round(start, 2), round(count * scale, 2)))
+            start += count * scale
+        return tuple(bar)
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Sums by topic (down) and toolchain (across); None where nothing was planned."""
+    """Sums by topic (down) and toolchain (across), None where nothing was planned; and by case."""
 
+    total: Sum
     toolchains: tuple[ToolchainColumn, ...]
-    rows: tuple[tuple[str, tuple[Sum | None, ...]], ...]
-
-
-def stack(table: pd.DataFrame) -> tuple[Part, ...]:
-    """Cells by mark, as parts of one bar."""
-    counts = totals(table)
-    scale = 1000 / max(1, sum(counts.values()))
-    parts = []
-    start = 0.0
-    for key, count in counts.items():
-        parts.append(Part(MARKS[key], count, round(start, 2), round(count * scale, 2)))
-        start += count * scale
-    return tuple(parts)
+    topics: tuple[tuple[str, tuple[Sum | None, ...]], ...]
+    cases: tuple[tuple[str, tuple[tuple[str, str, Sum], ...]], ...]
 
 
 def make_overview(table: pd.DataFrame) -> Overview:
     """Sum the cells up."""
-    sums = {key: _sum(part) for key, part in split(table, "topic", "backend", "library", "toolkit")}
-    toolchains = sorted({ToolchainColumn(*key[1:]) for key in sums}, key=toolchain_key)
+    sums = {
+        (key[0], ToolchainColumn(*key[1:])): Sum(totals(part))
+        for key, part in parts(table, "topic", "backend", "library", "toolkit")
+    }
+    toolchains = sorted({toolchain for _, toolchain in sums}, key=toolchain_key)
+    cases: dict[str, list[tuple[str, str, Sum]]] = {}
+    for (topic, case), part in parts(table, "topic", "case"):
+        cases.setdefault(topic, []).append((case, str(part["title"].iloc[0]), Sum(totals(part))))
     return Overview(
-        tuple(toolchains),
-        tuple(
-            (topic, tuple(sums.get((topic, item.backend, item.library, item.toolkit)) for item in toolchains))
-            for topic in table["topic"].unique()
-        ),
+        total=Sum(totals(table)),
+        toolchains=tuple(toolchains),
+        topics=tuple((topic, tuple(sums.get((topic, item)) for item in toolchains)) for topic in cases),
+        cases=tuple((topic, tuple(items)) for topic, items in cases.items()),
     )
-
-
-def _sum(part: pd.DataFrame) -> Sum:
-    counts = totals(part)
-    bad = sum(count for key, count in counts.items() if not MARKS[key].good)
-    return Sum(len(part), bad, counts.get("unsupported", 0), stack(part))

@@ -1,107 +1,164 @@
-"""The pages: an index with the matrix, and one page a case with what happened to each cell."""
+"""The pages: an index with the matrix, and one page a case that needs no script."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import jinja2
 import pandas as pd
 
 from harness import __version__
-from harness.records import Merged, Record
+from harness.records import Merged
 from harness.report.grid import make_grid
-from harness.report.groups import Group, anchor_of, axes, group_cells
-from harness.report.lists import Absent, absent, problems
+from harness.report.groups import Group, anchor_of
 from harness.report.marks import MARKS
-from harness.report.matrix import parts, row_key
-from harness.report.overview import make_overview, stack
+from harness.report.matrix import totals
+from harness.report.overview import Sum, make_overview
 from harness.report.provenance import runs_of, spell
-from harness.report.sources import case_files
+from harness.report.sources import excerpt
 from harness.report.text import clean, one_line, safe_link
+from harness.report.told import remedies
 
-LISTED = 200
-"""Entries that the lists at the top of the index name; the rest is in the exports."""
+LISTED = 100
+"""Entries that the lists of the index name; the rest is in the matrix and in the exports."""
+
+TOLD = 60
+"""Kinds of outcome that the page of a case tells in full, the gravest first."""
+
+SCRIPTS = ("dom", "data", "query", "pivot", "grid", "cell", "filters", "app")
+"""The page's own scripts, in the order in which they are loaded."""
+
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        # No text becomes a script or markup: the one policy lets through the names of the report's own data.
+        "require-trusted-types-for 'script'",
+        "trusted-types cumatrix",
+    )
+)
 
 
-def render_pages(merged: Merged, table: pd.DataFrame, warnings: Iterable[str], cases: Path | None) -> dict[str, str]:
-    """Render the report.
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A page of its own beside the matrix.
+
+    Parameters
+    ----------
+    name : str
+        Its file is ``NAME.html``, and so is its template.
+    values : Mapping
+        What its template shows.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+
+
+def index_page(
+    merged: Merged,
+    table: pd.DataFrame,
+    groups: Mapping[str, Sequence[Group]],
+    files: Mapping[str, str],
+    warnings: Iterable[str],
+    sections: Sequence[tuple[str, str]],
+) -> str:
+    """Render ``index.html``.
 
     Parameters
     ----------
     merged : Merged
         Records and plans.
     table : DataFrame
-        `harness.report.matrix.frame` of them.
+        `harness.analysis.cells_frame` of them.
+    groups : Mapping
+        `harness.report.groups.group_cells` of them.
+    files : Mapping[str, str]
+        Page of each case.
     warnings : iterable of str
         What reading the records had to say.
-    cases : Path or None
-        Folder of the cases, to show their files.
-
-    Returns
-    -------
-    dict
-        Text by name of file below the folder of the report.
+    sections : sequence of (str, str)
+        Name and title of the other pages.
     """
-    targets = axes([*merged.records, *merged.missing])
-    groups = group_cells(merged.records, targets)
-    missing = absent(merged.missing, targets)
-    wrong = problems(groups)
-    files = page_names(table["case"])
-    style = _resource("style.css")
-    shared = {
-        "version": __version__,
-        "style": style,
-        "style_hash": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        "marks": MARKS,
-        "files": files,
-    }
-
-    pages = {}
-    grids = [make_grid(topic, part, files, "cases/") for (topic,), part in parts(table, "topic")]
-    pages["index.html"] = (
-        _environment()
-        .get_template("index.html")
-        .render(
-            **shared,
-            cells=len(table),
-            stack=stack(table),
-            overview=make_overview(table),
-            grids=grids,
-            problems=wrong[:LISTED],
-            unexpected_cells=sum(len(group.records) for item in wrong for group in item.groups),
-            more=max(0, len(wrong) - LISTED),
-            missing=missing[:LISTED],
-            missing_cells=len(merged.missing),
-            more_missing=max(0, len(missing) - LISTED),
-            conflicts=merged.conflicts[:LISTED],
-            conflicts_count=len(merged.conflicts),
-            runs=runs_of(merged),
-            warnings=list(warnings),
-        )
+    order = list(MARKS)
+    bad = [(case, group) for case, own in groups.items() for group in own if not group.mark.good]
+    bad.sort(key=lambda item: order.index(item[1].mark.key))
+    return _template("index.html").render(
+        root="",
+        here="index",
+        sections=sections,
+        files=files,
+        overview=make_overview(table),
+        bad=bad[:LISTED],
+        more=max(0, len(bad) - LISTED),
+        conflicts=merged.conflicts[:LISTED],
+        conflicts_count=len(merged.conflicts),
+        runs=runs_of(merged),
+        warnings=list(warnings),
     )
-    by_case: dict[str, list[Group]] = {}
-    for group in groups:
-        by_case.setdefault(group.first["case"], []).append(group)
-    template = _environment().get_template("case.html")
-    for (case,), part in parts(table, "case"):
-        grid = make_grid(case, part, dict.fromkeys(files, ""), "")
-        own = by_case.get(case, [])
-        pages[f"cases/{files[case]}"] = template.render(
-            **shared,
-            **_about(case, part, own),
-            grid=grid,
-            stack=stack(part),
-            variants=_by_variant(own, [item for item in missing if item.case == case]),
-            sources=case_files(cases, case),
-        )
-    return pages
+
+
+def case_page(
+    case: str,
+    table: pd.DataFrame,
+    groups: Sequence[Group],
+    sources: Mapping[str, str],
+    sections: Sequence[tuple[str, str]],
+) -> str:
+    """Render the page of a case.
+
+    Parameters
+    ----------
+    case : str
+        Its name.
+    table : DataFrame
+        Its rows of `harness.analysis.cells_frame`.
+    groups : sequence of Group
+        Its cells, by what happened.
+    sources : Mapping[str, str]
+        Texts of its files.
+    sections : sequence of (str, str)
+        Name and title of the other pages.
+    """
+    told = groups[:TOLD]
+    of_cell = {cell["cell"]: group.anchor for group in told for cell in group.cells}
+    about = next((group.first for group in groups if "features" in group.first), None)
+    return _template("case.html").render(
+        root="../",
+        here="case",
+        sections=sections,
+        case=case,
+        title=str(table["title"].iloc[0]),
+        features=about["features"] if about else [],
+        links=about["links"] if about else [],
+        sum=Sum(totals(table)),
+        grid=make_grid(table, of_cell),
+        groups=told,
+        remedies=remedies,
+        more=len(groups) - len(told),
+        sources=sources,
+    )
+
+
+def section_page(section: Section, sections: Sequence[tuple[str, str]], files: Mapping[str, str]) -> str:
+    """Render the page of a section."""
+    template = _template(f"{section.name}.html")
+    return template.render(root="", here=section.name, sections=sections, files=files, **section.values)
+
+
+def assets() -> dict[str, bytes]:
+    """The page's scripts and style sheet by file name."""
+    folder = resources.files("harness.report") / "assets"
+    return {name: (folder / name).read_bytes() for name in ("style.css", *(f"{script}.js" for script in SCRIPTS))}
 
 
 def page_names(cases: Iterable[str]) -> dict[str, str]:
@@ -118,25 +175,9 @@ def page_names(cases: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def _about(case: str, part: pd.DataFrame, groups: list[Group]) -> dict[str, Any]:
-    first: Record | None = groups[0].first if groups else None
-    return {
-        "case": case,
-        "title": str(part["title"].iloc[0]),
-        "features": first["features"] if first else [],
-        "links": [link for link in (safe_link(link) for link in (first["links"] if first else [])) if link],
-    }
-
-
-def _by_variant(groups: list[Group], missing: list[Absent]) -> list[dict[str, Any]]:
-    variants: dict[str, dict[str, Any]] = {}
-    for name in [group.first["variant"] for group in groups] + [item.variant for item in missing]:
-        variants.setdefault(name, {"name": name, "groups": [], "missing": []})
-    for group in groups:
-        variants[group.first["variant"]]["groups"].append(group)
-    for item in missing:
-        variants[item.variant]["missing"].append(item)
-    return sorted(variants.values(), key=lambda variant: row_key("", "", variant["name"]))
+@cache
+def _template(name: str) -> jinja2.Template:
+    return _environment().get_template(name)
 
 
 @cache
@@ -146,12 +187,20 @@ def _environment() -> jinja2.Environment:
         autoescape=True,
         loader=jinja2.FunctionLoader(_resource),
         undefined=jinja2.StrictUndefined,
-        finalize=lambda value: clean(value) if type(value) is str else value,
+        finalize=_finalize,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(version=__version__, marks=MARKS, policy=_POLICY, scripts=SCRIPTS, excerpt=excerpt)
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)
     return environment
+
+
+def _finalize(value: Any) -> Any:
+    # Names of cases and classes come again and again; only what is not plain ASCII needs to be looked at.
+    if type(value) is str and not (value.isascii() and value.isprintable()):
+        return clean(value)
+    return value
 
 
 def _resource(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.report.text import clean
@@ -28,6 +28,25 @@ def case_files(cases: Path | None, case: str) -> dict[str, str]:
     if folder == root or root not in folder.parents or not folder.is_dir():
         return {}
     return {path.name: _read(path) for path in _shown(folder.iterdir(), folder)}
+
+
+def excerpt(files: Mapping[str, str], name: str, line: int | None, around: int = 3) -> list[tuple[int, str, bool]]:
+    """Lines around the one that a diagnostic names: number, text, and whether it is the one; empty where it is not known.
+
+    Parameters
+    ----------
+    files : Mapping[str, str]
+        What `case_files` gives.
+    name : str
+        File of the diagnostic.
+    line : int or None
+        Its line, from 1.
+    """
+    lines = files.get(name.rpartition("/")[2], "").splitlines()
+    if not line or not 1 <= line <= len(lines):
+        return []
+    first = max(1, line - around)
+    return [(number, lines[number - 1], number == line) for number in range(first, min(len(lines), line + around) + 1)]
 
 
 def _shown(paths: Iterable[Path], folder: Path) -> list[Path]:

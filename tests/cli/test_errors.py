@@ -13,7 +13,7 @@ from cells import write_case, write_library
 
 from harness.toolkits import Installed
 
-COMMANDS = ["run", "try", "report", "merge", "cases", "toolkits", "doctor", "cases list", "cases check", "toolkits list", "toolkits install",
+COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "toolkits list", "toolkits install",
             "toolkits path", "toolkits remove"]  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def test_help(cumatrix: Any, command: str, option: str) -> None:
 
 def test_help_lists_what_works_and_the_exit_codes(cumatrix: Any) -> None:
     words = cumatrix("--help").stdout
-    for command in ("run", "try", "report", "merge", "cases", "toolkits", "doctor"):
+    for command in ("run", "try", "report", "merge", "diff", "history", "explain", "cases", "toolkits", "doctor"):
         assert f"\n  {command} " in words
         assert f"cumatrix {command} is not" not in words
     for code in ("0 all as expected", "1 some cell", "2 bad usage", "3 nothing to run", "4 a part", "130 interrupted"):

@@ -1,5 +1,74 @@
+"""A report of every kind of cell, and a browser to read it with."""
+
+from __future__ import annotations
+
+import os
+import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 # The builders of records are shared with the tests of the records.
-sys.path.insert(0, str(Path(__file__).parents[1] / "records"))
+sys.path[:0] = [str(Path(__file__).parents[1] / "records"), str(Path(__file__).parent)]
+
+from site_builders import build_site  # noqa: E402
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium of the machine; without one the tests are skipped, but not where CI says that it must be there."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI has no Chromium: apt-get install chromium")
+        pytest.skip("no Chromium on the PATH: apt-get install chromium")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        # In a container root has no sandbox to use.
+        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a report that has every kind of cell."""
+    return build_site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture
+def visit(browser: Any, site: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a page of the report from disk. An error in it, a refusal of its policy, or a request elsewhere fails the test."""
+    problems: list[str] = []
+    contexts = []
+
+    def told(said: Any, may_say: str) -> bool:
+        return said.type == "error" and may_say not in said.text
+
+    def open_page(
+        address: str = "index.html", *, script: bool = True, folder: Path = site, may_say: str = "\0", **options: Any
+    ) -> Any:
+        context = browser.new_context(
+            java_script_enabled=script, **{"viewport": {"width": 1400, "height": 900}, **options}
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda said: problems.append(said.text) if told(said, may_say) else None)
+        page.on("dialog", lambda dialog: (problems.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda asked: None if asked.url.startswith("file:") else problems.append(asked.url))
+        page.goto(f"{folder.as_uri()}/{address}")
+        if script and address.startswith("index.html"):
+            page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not problems

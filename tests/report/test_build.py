@@ -9,9 +9,14 @@ import pytest
 from record_builders import cell, plan, record, rejected
 
 from harness.records import RecordError, RecordWriter
-from harness.report import NothingToReport, ReportError, build, build_report
+from harness.report import build
+from harness.report.build import build_report
+from harness.report.errors import NothingToReport, ReportError
 
-FILES = ["cases", "index.html", "matrix.csv", "matrix.json", "matrix.md", "results.parquet"]
+FILES = [
+    *("assets", "badges", "cases", "coverage.html", "data", "disagreements.html", "index.html", "junit.xml"),
+    *("matrix.csv", "matrix.json", "matrix.md", "pictures.html", "results.parquet", "support.html"),
+]
 
 
 @pytest.fixture
@@ -62,7 +67,7 @@ def test_replaces_an_earlier_report_completely(results, tmp_path):
     assert names(out / "cases") == ["wmma-fragments.html"]
 
 
-@pytest.mark.parametrize("broken", ["results_parquet", "render_pages"])
+@pytest.mark.parametrize("broken", ["results_parquet", "case_files_of"])
 def test_failure_leaves_the_earlier_report(results, tmp_path, monkeypatch, broken):
     out = tmp_path / "html"
     build_report([results], out)

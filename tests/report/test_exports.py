@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 from record_builders import built, cell, plan, record, rejected
 
+from harness.analysis import cells_frame as frame
 from harness.model import Outcome, Status
 from harness.records import merge
-from harness.report.exports import matrix_csv, matrix_json, results_parquet
+from harness.report.exports import matrix_csv, matrix_json
 from harness.report.markdown import escape, matrix_markdown
-from harness.report.matrix import frame
 from harness.report.page import page_names
+from harness.report.parquet import results_parquet
 
 
 @pytest.fixture
@@ -97,6 +98,14 @@ def test_markdown_keeps_within_its_size(merged):
     assert "## z" not in text
     assert "| wmma/fragments |" in text
     assert text.endswith("Too long to be shown here: z. See index.html or matrix.csv.\n")
+
+
+def test_markdown_tells_long_names_once():
+    said = [rejected(f"Function '{name * 60}' is too large") for name in "ab"]
+    records = [record(cell(target=target), outcome) for target, outcome in zip(("sm_80", "sm_90"), said, strict=True)]
+    listed = [line for line in matrix_markdown(frame(merge(records, []))).splitlines() if line.startswith("- ")]
+    assert len(listed) == 1
+    assert "<code>Function '…' is too large</code>" in listed[0]
 
 
 def test_markdown_lists_only_so_many(merged):

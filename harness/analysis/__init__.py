@@ -1,0 +1,24 @@
+"""From cells to what they mean together: statements, disagreements, changes, coverage, history."""
+
+from harness.analysis.changes import Change, Changes, changes, is_regression
+from harness.analysis.coverage import Coverage, coverage
+from harness.analysis.disagreements import Disagreement, disagreements
+from harness.analysis.frame import cells_frame, kernels_frame, make_frame
+from harness.analysis.statement import Statement
+from harness.analysis.statements import statements
+
+__all__ = [
+    "Change",
+    "Changes",
+    "Coverage",
+    "Disagreement",
+    "Statement",
+    "cells_frame",
+    "changes",
+    "coverage",
+    "disagreements",
+    "is_regression",
+    "kernels_frame",
+    "make_frame",
+    "statements",
+]

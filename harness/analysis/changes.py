@@ -1,0 +1,237 @@
+"""What changed between two sets of cells, and what of it is a regression.
+
+`is_regression` is the one place that says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis.frame import ANSWERED, KEY, ordered
+
+KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
+"""What a change of a cell is called: the first that applies."""
+
+MEANINGS: Mapping[str, str] = {
+    "regression": "is not as expected, and was before or was less grave",
+    "fix": "was not as expected or a known fault, and is in order or built now",
+    "changed": "something else happened, as expected both times or neither",
+    "lost": "nothing is known of it any more: unavailable, a harness error, or it never arrived",
+    "found": "something is known of it that was not before",
+    "diagnostics": "the same happened, with other diagnostics",
+    "resources": "built both times, with other registers, shared memory or spills",
+    "appeared": "only the new set has it",
+    "vanished": "only the old set has it",
+}
+
+RESOURCES = {"registers": "num_regs", "shared memory": "shared_bytes", "spills": "spill_bytes", "local memory": "local_bytes",
+             "stack": "stack_bytes"}  # fmt: skip
+
+_GRAVITY = ("built", "compiled", "rejected", "timed_out", "crashed")
+_ACROSS = ("library", "toolkit", "backend")
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What one set has of a cell."""
+
+    cell: str
+    outcome: str
+    verdict: str
+    mark: str
+    message: str
+    run: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceChange:
+    """One resource of one kernel; None where it is not known."""
+
+    kernel: str
+    resource: str
+    old: int | None
+    new: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What changed of a cell.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    cell : str
+        Id in the new set, or in the old one where it vanished.
+    topic, case, variant, backend, library, toolkit, target, environment : str
+        Of the same cell.
+    old, new : State or None
+        None where that set has no such cell.
+    diagnostics : tuple of str
+        Fingerprints that the old set did not have.
+    resources : tuple of ResourceChange
+        Where both were built.
+    """
+
+    kind: str
+    cell: str
+    topic: str
+    case: str
+    variant: str
+    backend: str
+    library: str
+    toolkit: str
+    target: str
+    environment: str
+    old: State | None
+    new: State | None
+    diagnostics: tuple[str, ...] = ()
+    resources: tuple[ResourceChange, ...] = ()
+
+    @property
+    def regression(self) -> bool:
+        """Whether this is one."""
+        return self.kind == "regression"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON value of every field."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """All changes, by kind and then in the order of the matrix; cells that are the same are only counted."""
+
+    items: tuple[Change, ...]
+    same: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of changes by kind, in the order of `KINDS`, without those that do not occur."""
+        found = Counter(item.kind for item in self.items)
+        return {kind: found[kind] for kind in KINDS if kind in found}
+
+    def of(self, kind: str) -> tuple[Change, ...]:
+        """Changes of one kind."""
+        return tuple(item for item in self.items if item.kind == kind)
+
+    @property
+    def regressions(self) -> tuple[Change, ...]:
+        """What exit code 1 of ``cumatrix diff`` stands for."""
+        return self.of("regression")
+
+
+def is_regression(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """A cell regressed when it is not as expected now (``fail``), and was as expected before or was less grave.
+
+    Grave are, in this order: built, compiled only, rejected, timed out, crashed. So a failure that was there before is none, unless it
+    turned into a crash or a hang; nor is a refusal that the case expects by now, nor a cell of which nothing is known.
+
+    Parameters
+    ----------
+    old, new : Mapping
+        With ``outcome`` (`harness.analysis.frame.outcome_of`) and ``verdict``.
+    """
+    if not (_known(old) and _known(new)) or new["verdict"] != "fail":
+        return False
+    return old["verdict"] != "fail" or _gravity(new) > _gravity(old)
+
+
+def changes(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = ()) -> Changes:
+    """Compare two sets of cells.
+
+    Parameters
+    ----------
+    old, new : DataFrame
+        `harness.analysis.frame.cells_frame`.
+    across : collection of str
+        Axes to look across, of ``library``, ``toolkit`` and ``backend``: with ``library``, a cell of CuPy 13 is compared with that of CuPy 14.
+        Of several cells that then are the same, the last one in the order of the matrix counts.
+    """
+    key = [name for name in KEY if name not in across]
+    left, right = (ordered(table).drop_duplicates(key, keep="last") for table in (old, new))
+    both = left.merge(right, on=key, how="outer", suffixes=("_old", "_new"), indicator=True)
+    met = both["_merge"] == "both"
+    compared = ["outcome", "verdict", "diagnostics", "kernels"]
+    differs = pd.concat([both[f"{name}_old"] != both[f"{name}_new"] for name in compared], axis=1).any(axis=1) | ~met
+    names = list(left.columns)
+    items = [_change(_side(row, key, names, "old"), _side(row, key, names, "new"), row["_merge"])
+             for row in both[differs].to_dict("records")]  # fmt: skip
+    found = [item for item in items if item is not None]
+    places = {cell: place for place, cell in enumerate(_in_order(left, right))}
+    found.sort(key=lambda item: (KINDS.index(item.kind), places[item.cell]))
+    return Changes(items=tuple(found), same=int(met.sum()) - sum(1 for item in found if item.old and item.new))
+
+
+def _in_order(old: pd.DataFrame, new: pd.DataFrame) -> Iterable[str]:
+    return ordered(pd.concat([old, new], ignore_index=True))["cell"].drop_duplicates(keep="last")
+
+
+def _side(row: Mapping[str, Any], key: Sequence[str], names: Sequence[str], side: str) -> dict[str, Any]:
+    return {name: row[name] if name in key else row[f"{name}_{side}"] for name in names}
+
+
+def _change(old: dict[str, Any], new: dict[str, Any], met: str) -> Change | None:
+    shown = old if met == "left_only" else new
+    fields = {name: shown[name] for name in ("cell", "topic", *KEY, "environment")}
+    if met != "both":
+        kind = "vanished" if met == "left_only" else "appeared"
+        return Change(
+            kind=kind,
+            old=_state(old) if met == "left_only" else None,
+            new=_state(new) if met == "right_only" else None,
+            **fields,
+        )
+    before = set(old["diagnostics"].splitlines())
+    said = tuple(item for item in new["diagnostics"].splitlines() if item not in before)
+    resources = tuple(_resources(old["kernels"], new["kernels"]))
+    kind = _kind(old, new, bool(said) or before != set(new["diagnostics"].splitlines()), bool(resources))
+    if not kind:
+        return None
+    return Change(kind=kind, old=_state(old), new=_state(new), diagnostics=said, resources=resources, **fields)
+
+
+def _kind(old: Mapping[str, Any], new: Mapping[str, Any], said: bool, resources: bool) -> str:
+    if is_regression(old, new):
+        return "regression"
+    if _known(old) and _known(new) and old["verdict"] in ("fail", "xfail") and new["verdict"] in ("pass", "xpass"):
+        return "fix"
+    if _silent(old) != _silent(new):
+        return "lost" if _silent(new) else "found"
+    if old["outcome"] != new["outcome"] or old["verdict"] != new["verdict"]:
+        return "changed"
+    return "diagnostics" if said else "resources" if resources else ""
+
+
+def _known(state: Mapping[str, Any]) -> bool:
+    return state["outcome"].partition(" ")[0] in ANSWERED
+
+
+def _silent(state: Mapping[str, Any]) -> bool:
+    return state["outcome"] in ("missing", "unavailable", "harness_error")
+
+
+def _gravity(state: Mapping[str, Any]) -> int:
+    return _GRAVITY.index(state["outcome"].partition(" ")[0])
+
+
+def _state(row: Mapping[str, Any]) -> State:
+    return State(**{name: row[name] for name in ("cell", "outcome", "verdict", "mark", "message", "run")})
+
+
+def _resources(old: str, new: str) -> Iterable[ResourceChange]:
+    if old == new or not old or not new:
+        return
+    before, after = ({kernel["name"]: kernel for kernel in json.loads(text)} for text in (old, new))
+    for name in sorted(before.keys() | after.keys()):
+        for resource, key in RESOURCES.items():
+            # A kernel that only one of them has (its signature changed, say) is told by what it used.
+            values = before.get(name, {}).get(key), after.get(name, {}).get(key)
+            if values[0] != values[1]:
+                yield ResourceChange(kernel=name, resource=resource, old=values[0], new=values[1])

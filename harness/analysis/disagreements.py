@@ -1,0 +1,213 @@
+"""Same program, same toolkit, same target, and yet another outcome.
+
+``docs/analysis.md`` says how they are ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis.frame import ANSWERED, target_key
+from harness.backends import BACKENDS
+from harness.diagnostics import one_line
+from harness.report.matrix import ToolchainColumn, fold_targets, toolchain_key, version_key
+
+KINDS = ("backend", "library", "headers", "language")
+"""What differs: the backend; only the library's version; only the headers' release; also the language of the program."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """Toolchains that agree with each other.
+
+    Parameters
+    ----------
+    outcome : str
+        `harness.analysis.frame.outcome_of`.
+    toolchains : tuple of str
+        ``cupy-jitify 13.0.0``, or ``headers of CUDA 13.0`` where those differ.
+    message : str
+        What one of them said; empty where built.
+    cells : tuple of str
+        Their ids.
+    """
+
+    outcome: str
+    toolchains: tuple[str, ...]
+    message: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disagreement:
+    """One way to disagree, on every toolkit and target where it is the same.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    topic, case, variant : str
+        The program.
+    toolkits, targets : tuple of str
+        Where, in order; the places are `places`, not every pair of these.
+    places : tuple of (str, str)
+        Toolkit and target.
+    sides : tuple of Side
+        At least two; what works comes first.
+    rank : tuple
+        Sorting key: the smaller, the more telling.
+    """
+
+    kind: str
+    topic: str
+    case: str
+    variant: str
+    toolkits: tuple[str, ...]
+    targets: tuple[str, ...]
+    places: tuple[tuple[str, str], ...]
+    sides: tuple[Side, ...]
+    rank: tuple[Any, ...]
+
+    @property
+    def sentence(self) -> str:
+        """``CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.0.0 works; cupy-jitify 13.0.0 is rejected at compile ("…")``."""
+        told = [
+            f"{_fold_names(side.toolchains)}: {'works' if side.outcome == 'built' else side.outcome.replace('_', ' ')}"
+            + (f' ("{one_line(side.message, 100)}")' if side.message else "")
+            for side in self.sides
+        ]
+        return f"CUDA {', '.join(self.toolkits)}, {fold_targets(self.targets, self.targets)}: {'; '.join(told)}"
+
+
+def disagreements(table: pd.DataFrame) -> list[Disagreement]:
+    """Every disagreement, the most telling first.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.analysis.frame.cells_frame`. Cells that no compiler answered disagree with nothing.
+    """
+    answered = table[table["outcome"].str.partition(" ")[0].isin(ANSWERED)]
+    by_toolchain = _split(answered, ["topic", "case", "variant", "toolkit", "target"])
+    by_headers = _split(answered, ["topic", "case", "variant", "backend", "library", "release", "target"])
+    found = [*_group(by_toolchain, _by_toolchain), *_group(by_headers, _by_headers)]
+    return sorted(found, key=lambda item: item.rank)
+
+
+def _split(table: pd.DataFrame, place: Sequence[str]) -> pd.DataFrame:
+    """Cells of places in which more than one thing happened, with the number of their place."""
+    groups = table.groupby(list(place), sort=False)
+    part = table[groups["outcome"].transform("nunique") > 1]
+    return part.assign(place=part.groupby(list(place), sort=False).ngroup())
+
+
+def _group(table: pd.DataFrame, spell: Any) -> Iterable[Disagreement]:
+    """Places with the same program and the same sides as one disagreement."""
+    found: dict[Any, list[list[dict[str, Any]]]] = {}
+    for _, part in _parts(table):
+        first = part[0]
+        sides = frozenset((*spell(cell), cell["outcome"]) for cell in part)
+        key = (first["topic"], first["case"], first["variant"], spell is _by_headers and first["release"], sides)
+        if spell is _by_headers and len({cell["headers"] for cell in part}) < 2:
+            continue
+        found.setdefault(key, []).append(part)
+    for places in found.values():
+        yield _disagreement(places, spell)
+
+
+def _parts(table: pd.DataFrame) -> Iterable[tuple[int, list[dict[str, Any]]]]:
+    names = ["place", "topic", "case", "variant", "backend", "library", "toolkit", "release", "headers", "target", "outcome",
+             "message", "reason", "cell"]  # fmt: skip
+    parts: dict[int, list[dict[str, Any]]] = {}
+    for row in zip(*(table[name] for name in names), strict=True):
+        parts.setdefault(row[0], []).append(dict(zip(names, row, strict=True)))
+    return parts.items()
+
+
+def _by_toolchain(cell: dict[str, Any]) -> tuple[str, str]:
+    return (cell["backend"], cell["library"])
+
+
+def _by_headers(cell: dict[str, Any]) -> tuple[str, str, str]:
+    return (cell["backend"], cell["library"], cell["headers"])
+
+
+def _disagreement(places: list[list[dict[str, Any]]], spell: Any) -> Disagreement:
+    cells = [cell for place in places for cell in place]
+    first = cells[0]
+    toolkits = sorted({cell["toolkit"] for cell in cells}, key=lambda name: version_key(name.partition("+")[0]))
+    targets = tuple(sorted({cell["target"] for cell in cells}, key=target_key))
+    kind = "headers" if spell is _by_headers else _kind(cells)
+    sides = []
+    for outcome in sorted({cell["outcome"] for cell in cells}, key=_worth):
+        members = [cell for cell in cells if cell["outcome"] == outcome]
+        names = sorted(
+            {spell(cell) for cell in members}, key=lambda name: toolchain_key(ToolchainColumn(name[0], name[1], ""))
+        )
+        sides.append(
+            Side(
+                outcome=outcome,
+                toolchains=tuple(_name(kind, name, first["release"]) for name in names),
+                message="" if outcome == "built" else members[0]["message"] or members[0]["reason"],
+                cells=tuple(cell["cell"] for cell in members),
+            )
+        )
+    return Disagreement(
+        kind=kind,
+        topic=first["topic"],
+        case=first["case"],
+        variant=first["variant"],
+        toolkits=tuple(toolkits),
+        targets=targets,
+        places=tuple(sorted({(cell["toolkit"], cell["target"]) for cell in cells})),
+        sides=tuple(sides),
+        rank=_rank(kind, [side.outcome for side in sides], len(places), (first["case"], first["variant"], toolkits)),
+    )
+
+
+def _fold_names(names: Sequence[str]) -> str:
+    """``cupy-nvrtc 13.0.0, 13.1.0; cupy-jitify 13.1.0`` without saying a backend twice."""
+    by_backend: dict[str, list[str]] = {}
+    for name in names:
+        backend, _, version = name.partition(" ")
+        by_backend.setdefault(backend, []).append(version)
+    return " and ".join(f"{backend} {', '.join(versions)}".strip() for backend, versions in by_backend.items())
+
+
+def _name(kind: str, name: tuple[str, ...], release: str) -> str:
+    tool = ToolchainColumn(name[0], name[1], "").tool
+    return f"{tool} with headers of CUDA {name[2] or release}" if kind == "headers" else tool
+
+
+def _kind(cells: list[dict[str, Any]]) -> str:
+    """By what tells one side from the other."""
+    backends = {cell["backend"] for cell in cells}
+    if len(backends) == 1:
+        return "library"
+    by_language: dict[str, set[str]] = {}
+    for cell in cells:
+        info = BACKENDS.get(cell["backend"])
+        by_language.setdefault(info.languages[-1] if info else "", set()).add(cell["outcome"])
+    # Each language is of one mind: the two programs differ, not what compiles them.
+    if len(by_language) > 1 and all(len(outcomes) == 1 for outcomes in by_language.values()):
+        return "language"
+    return "backend"
+
+
+def _worth(outcome: str) -> tuple[int, str]:
+    order = ("built", "compiled", "rejected", "timed_out", "crashed")
+    return (order.index(outcome.partition(" ")[0]), outcome)
+
+
+def _rank(kind: str, outcomes: list[str], places: int, name: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Whether it works for some comes first, then how little differs between the sides, then on how many places."""
+    words = {outcome.partition(" ")[0] for outcome in outcomes}
+    died = bool(words & {"crashed", "timed_out"})
+    works = "built" in words and len(words) > 1
+    severity = 0 if works and died else 1 if works and "rejected" in words else 2 if died else 3 if works else 4
+    nearness = {"library": 0, "headers": 0, "backend": 1, "language": 2}[kind]
+    return (severity == 4, nearness == 2, severity, nearness, -places, name)

@@ -1,0 +1,135 @@
+"""Cells as a pandas frame: what every analysis starts from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from harness.model import Target
+from harness.records import Merged, Record
+from harness.report.marks import mark_of
+from harness.report.matrix import ToolchainColumn, toolchain_key
+from harness.report.text import natural_key, one_line
+
+KEY = ["case", "variant", "backend", "library", "toolkit", "target"]
+"""What a cell id is made of."""
+
+COLUMNS = [
+    *("cell", "topic", "case", "variant", "title", "features"),
+    *("environment", "backend", "library", "toolkit", "release", "headers", "target"),
+    *("mark", "outcome", "status", "stage", "verdict", "reason", "message", "diagnostics", "signal"),
+    *("seconds", "cached", "registers", "shared", "spills", "kernels", "fingerprint", "run"),
+]
+"""Texts, but for ``signal``, ``registers``, ``shared``, ``spills`` (whole numbers or nothing), ``seconds`` and ``cached``."""
+
+NUMBERS = {"signal": "Int64", "registers": "Int64", "shared": "Int64", "spills": "Int64",
+            "seconds": "float64", "cached": "boolean"}  # fmt: skip
+"""Kinds of the columns that are no texts."""
+_KERNEL = {"registers": "num_regs", "shared": "shared_bytes", "spills": "spill_bytes"}
+
+ANSWERED = frozenset(("built", "compiled", "rejected", "crashed", "timed_out"))
+"""First words of outcomes in which a compiler had its say."""
+
+
+def cells_frame(merged: Merged) -> pd.DataFrame:
+    """One row a cell, planned ones that never arrived included, in the order of the matrix."""
+    return make_frame(merged.records, merged.missing)
+
+
+def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
+    """One row a record and a missing cell; `KEY` is unique, the last record of a cell counts.
+
+    Columns beside those of records: ``outcome`` (`outcome_of`), ``release`` and ``headers`` of the toolkit, ``features`` as words,
+    ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
+    """
+    records, missing = list(records), list(missing)
+    columns: dict[str, list[Any]] = {name: [record.get(name) for record in records] for name in COLUMNS}
+    columns |= _made(records)
+    table = pd.DataFrame(
+        {name: [*columns[name], *(cell.get(name) for cell in missing)] for name in COLUMNS}, dtype=object
+    )
+    table.loc[len(records) :, ["mark", "outcome"]] = "missing"
+    texts = [name for name in COLUMNS if name not in NUMBERS]
+    table[texts] = table[texts].astype(object).where(table[texts].notna(), "")
+    release = table["toolkit"].str.partition("+headers") if len(table) else None
+    if release is not None:
+        table["release"], table["headers"] = release[0], release[2]
+    table = table.astype(NUMBERS).drop_duplicates(KEY, keep="last")
+    return ordered(table)
+
+
+def ordered(table: pd.DataFrame) -> pd.DataFrame:
+    """Sort as the matrix does: numbers as numbers, backends as listed, versions by PEP 440, targets as CUDA orders them."""
+    ranks = pd.DataFrame(index=table.index)
+    for name in ("topic", "case", "variant"):
+        ranks[name] = rank(table[name], natural_key)
+    chain = pd.Series(list(zip(table["backend"], table["library"], table["toolkit"], strict=True)), table.index, object)
+    ranks["toolchain"] = rank(chain, lambda key: toolchain_key(ToolchainColumn(*key)))
+    ranks["target"] = rank(table["target"], target_key)
+    return table.loc[ranks.sort_values(list(ranks.columns), kind="stable").index].reset_index(drop=True)
+
+
+def rank(values: pd.Series, key: Any) -> pd.Series:
+    """Place of each value among the different ones, sorted by `key`: a key is made for each different value only."""
+    places = {value: place for place, value in enumerate(sorted(set(values), key=key))}
+    return values.map(places).astype("int64")
+
+
+def target_key(target: str) -> tuple[bool, int, str]:
+    """Real before virtual, then by compute capability, then by suffix."""
+    return Target.parse(target).sort_key
+
+
+def outcome_of(record: Mapping[str, Any]) -> str:
+    """What happened, in one phrase that cells can be compared by.
+
+    ``built``; ``compiled`` (PTX only, although a real architecture was asked for); ``rejected at link`` and the like for
+    everything that stopped at a stage; the bare status for what no compiler was asked.
+    """
+    status, stage = record["status"], record["stage"]
+    if status == "built":
+        mark = mark_of({**record, "verdict": "pass"}).key
+        return "compiled" if mark == "partial" else "built"
+    if status in ANSWERED:
+        return f"{status} at {stage}" if stage else str(status)
+    return str(status)
+
+
+def kernels_frame(table: pd.DataFrame) -> pd.DataFrame:
+    """One row a kernel of a built cell: cell, its axes, ``name`` and each resource."""
+    part = table.loc[table["kernels"].str.len() > 2, [*KEY, "cell", "topic", "run", "kernels"]]
+    lists = part["kernels"].map(json.loads)
+    long = part.drop(columns="kernels").assign(kernel=lists).explode("kernel", ignore_index=True)
+    return pd.concat([long.drop(columns="kernel"), pd.DataFrame(list(long["kernel"]), index=long.index)], axis=1)
+
+
+def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
+    """Columns that records do not have as they are; a column at a time, because it is several times faster than a row at a time."""
+    lists = [(record["artifact"] or {}).get("kernels") or () for record in records]
+    diagnostics = [record["diagnostics"] for record in records]
+    made: dict[str, list[Any]] = {
+        "mark": [mark_of(record).key for record in records],
+        "features": [" ".join(record["features"]) for record in records],
+        "message": [_line(items[0]["message"]) if items else "" for items in diagnostics],
+        "diagnostics": [
+            "\n".join(dict.fromkeys([item.get("fingerprint") or "" for item in items])) for items in diagnostics
+        ],
+        "kernels": [json.dumps(kernels, sort_keys=True) if kernels else "" for kernels in lists],
+    }
+    made["outcome"] = [
+        mark if mark == "built" else outcome_of(record) for mark, record in zip(made["mark"], records, strict=True)
+    ]
+    for name, key in _KERNEL.items():
+        made[name] = [
+            max((kernel[key] for kernel in kernels if kernel.get(key) is not None), default=None) for kernels in lists
+        ]
+    return made
+
+
+@lru_cache(maxsize=4096)
+def _line(message: str) -> str:
+    return one_line(message)

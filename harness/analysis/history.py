@@ -1,0 +1,189 @@
+"""History: a folder of Parquet files, one a run (``run=ID/cells.parquet``), that pandas reads as one table.
+
+``docs/analysis.md`` has the format. A file is written beside its place and then renamed, so a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.analysis.frame import COLUMNS, NUMBERS, make_frame
+from harness.errors import UsageError
+from harness.records import Record
+from harness.records.atomic import replace_files
+
+SCHEMA = 1
+FILE = "cells.parquet"
+
+_KINDS = {"Int64": pa.int64(), "float64": pa.float64(), "boolean": pa.bool_()}
+_RUN = ("started", "commit", "machine")
+_SCHEMA = pa.schema(
+    [
+        *((name, _KINDS[NUMBERS[name]] if name in NUMBERS else pa.string()) for name in COLUMNS if name != "run"),
+        *((name, pa.string()) for name in _RUN),
+    ],
+    metadata={"cumatrix.history": str(SCHEMA)},
+)
+
+
+class HistoryError(UsageError):
+    """A history that cannot be read or written; the message is one plain sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """What was read.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row a cell and run, by start of the run and then in the order of the matrix: the columns of
+        `harness.analysis.frame.make_frame`, and ``started``, ``commit`` and ``machine`` (JSON) of the run.
+    warnings : tuple of str
+        Files that were passed over, and why.
+    """
+
+    table: pd.DataFrame
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Names of the runs, oldest first."""
+        return tuple(self.table["run"].drop_duplicates())
+
+    def cells_of(self, run: str) -> pd.DataFrame:
+        """The cells of one run, for `harness.analysis.changes.changes`.
+
+        Parameters
+        ----------
+        run : str
+            A name, the beginning of one, ``latest``, or ``previous``: the one before the latest in its environment.
+        """
+        return self.table[self.table["run"] == self.find(run)].reset_index(drop=True)
+
+    def find(self, run: str) -> str:
+        """The whole name of a run."""
+        runs = self.runs
+        if run in ("latest", "previous") and runs:
+            # The one before in the same environment: nights of several environments lie between each other.
+            environments = self.table.drop_duplicates("run").set_index("run")["environment"]
+            same = [name for name in runs if environments[name] == environments[runs[-1]]]
+            if run == "latest" or len(same) > 1:
+                return same[-1 if run == "latest" else -2]
+        found = [name for name in runs if name == run] or [name for name in runs if name.startswith(run)]
+        if len(found) != 1:
+            raise HistoryError(
+                f"{len(found) or 'no'} run{'s' if len(found) > 1 else ''} of the history called {run!r}; there are {', '.join(runs[-5:]) or 'none'}"
+            )
+        return found[0]
+
+
+def append(
+    folder: Path, records: Iterable[Record], plans: Iterable[Mapping[str, Any]], *, commit: str = ""
+) -> list[str]:
+    """Add runs to a history; returns their names. A run that is there already is replaced.
+
+    Parameters
+    ----------
+    folder : Path
+        The history; made where it is missing.
+    records : iterable of dict
+        Of one run or of several.
+    plans : iterable of dict
+        Their plans: when they started, on what, and which cells never arrived.
+    commit : str, optional
+        Of what was tested, for runs whose plan does not say.
+    """
+    by_run: dict[str, list[Record]] = {}
+    for record in records:
+        by_run.setdefault(record["run"], []).append(record)
+    known = {plan["run"]: plan for plan in plans}
+    contents = {
+        Path(folder) / f"run={quote(run, safe='')}" / FILE: _file(by_run.get(run, []), known.get(run, {}), commit)
+        for run in dict.fromkeys([*known, *by_run])
+    }
+    replace_files(contents)
+    return [unquote(path.parent.name.removeprefix("run=")) for path in contents]
+
+
+def _file(records: Sequence[Record], plan: Mapping[str, Any], commit: str) -> bytes:
+    arrived = {record["cell"] for record in records}
+    table = make_frame(records, [cell for cell in plan.get("cells", ()) if cell["cell"] not in arrived])
+    facts = {
+        "started": plan.get("started", ""),
+        "commit": plan.get("commit") or commit,
+        "machine": json.dumps(plan.get("machine", {}), sort_keys=True),
+    }
+    table = table.drop(columns="run").assign(**facts)
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pandas(table, schema=_SCHEMA, preserve_index=False), buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def read_history(folder: Path, columns: Sequence[str] | None = None) -> History:
+    """Read a history while others may write to it.
+
+    Parameters
+    ----------
+    folder : Path
+        The history.
+    columns : sequence of str, optional
+        Columns to read, where not all are needed; ``cell``, ``run`` and ``started`` are always there.
+    """
+    if not Path(folder).is_dir():
+        raise HistoryError(
+            f"{folder}: there is no history; make one with cumatrix history add RESULTS --history {folder}"
+        )
+    wanted = list(dict.fromkeys(["cell", "started", *(columns or _SCHEMA.names)]))
+    warnings: list[str] = []
+    tables = list(_tables(Path(folder), [name for name in wanted if name != "run"], warnings))
+    if not tables:
+        empty = make_frame([]).assign(**dict.fromkeys(_RUN, ""))
+        return History(table=empty, warnings=tuple(warnings))
+    table = pa.concat_tables(tables, promote_options="default").to_pandas()
+    for name, kind in NUMBERS.items():
+        if name in table:
+            table[name] = table[name].astype(kind)
+    order = table[["started", "run"]].drop_duplicates().sort_values(["started", "run"], key=_when)["run"]
+    table["run"] = pd.Categorical(table["run"], categories=list(order), ordered=True)
+    table = table.sort_values("run", kind="stable", ignore_index=True)
+    table["run"] = table["run"].astype(object)
+    return History(table=table, warnings=tuple(warnings))
+
+
+def _when(column: pd.Series) -> pd.Series:
+    return (
+        pd.to_datetime(column, utc=True, errors="coerce", format="ISO8601").fillna(pd.Timestamp(0, tz="UTC"))
+        if column.name == "started"
+        else column
+    )
+
+
+def _tables(folder: Path, columns: Sequence[str], warnings: list[str]) -> Iterator[pa.Table]:
+    for path in sorted(folder.glob(f"run=*/{FILE}")):
+        try:
+            file = pq.ParquetFile(path)
+            version = (file.schema_arrow.metadata or {}).get(b"cumatrix.history", b"")
+            if not version.isdigit():
+                warnings.append(f"{path}: not written by cumatrix; passed over")
+                continue
+            if int(version) > SCHEMA:
+                raise HistoryError(
+                    f"{path} has version {int(version)} and this cumatrix reads versions up to {SCHEMA}: update cumatrix"
+                )
+            table = file.read(columns=list(columns))
+        except (pa.ArrowException, OSError) as error:
+            warnings.append(f"{path}: cannot be read, passed over: {str(error).splitlines()[0]}")
+            continue
+        run = unquote(path.parent.name.removeprefix("run="))
+        yield table.replace_schema_metadata(None).append_column("run", pa.array([run] * len(table), pa.string()))

@@ -1,0 +1,143 @@
+"""What a support statement is: a sentence, and the blocks of cells that it stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Point(NamedTuple):
+    """Where a cell stands within its statement; the toolkit is that of the compiler."""
+
+    library: str
+    toolkit: str
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What a statement is about; `headers` is the release that headers were taken from where it was another one."""
+
+    topic: str
+    case: str
+    variant: str
+    backend: str
+    headers: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Targets to which the same happened within a clause.
+
+    Parameters
+    ----------
+    outcome : str
+        `harness.analysis.frame.outcome_of`.
+    targets : tuple of str
+        In order, at least one.
+    message : str
+        One of those that were said most often; empty where built.
+    messages : int
+        How many different things were said (by fingerprint: names and numbers don't count).
+    """
+
+    outcome: str
+    targets: tuple[str, ...]
+    message: str = ""
+    messages: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clause:
+    """A block of versions in which every target has one outcome.
+
+    Every point of libraries x toolkits x targets is covered, but those among the statement's `gaps` and `meaningless` ones.
+    """
+
+    libraries: tuple[str, ...]
+    toolkits: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holes:
+    """Known versions between the tested ones that no cell of the subject tried."""
+
+    libraries: tuple[str, ...] = ()
+    toolkits: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One sentence and what it stands on.
+
+    Parameters
+    ----------
+    subject : Subject
+        What it is about.
+    clauses : tuple of Clause
+        In the order of versions; their blocks do not overlap.
+    cells : tuple of str
+        Ids of the cells it covers.
+    meaningless : frozenset of Point
+        Covered cells that are ``unsupported``: a toolkit that knows no such architecture, for instance.
+    gaps : frozenset of Point
+        Points inside a clause's block that were not tested; the sentence does not speak of them.
+    apart : frozenset of (str, str)
+        Library and toolkit that were both tried, but never together.
+    unknown : tuple of str
+        Ids of cells that were asked for and say nothing of the compiler: unavailable, harness_error, missing. Not covered.
+    holes : Holes
+        Whole versions and targets that lie between tested ones and were not tried.
+    headline : str
+        What works and what fails, in English: ``cupy-jitify: up to 13.0.0 rejected at compile ("incomplete type"); from 13.1.0 needs sm_80``.
+        Messages in it come out of compilers: escape it where it is shown.
+    notes : tuple of str
+        What was tested, what means nothing, and what was not tested; short sentences.
+    """
+
+    subject: Subject
+    clauses: tuple[Clause, ...]
+    cells: tuple[str, ...]
+    meaningless: frozenset[Point] = frozenset()
+    gaps: frozenset[Point] = frozenset()
+    apart: frozenset[tuple[str, str]] = frozenset()
+    unknown: tuple[str, ...] = ()
+    holes: Holes = field(default_factory=Holes)
+    headline: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Headline and notes."""
+        return " ".join((f"{self.headline}.", *self.notes))
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the same happened to every cell that means something."""
+        return len({part.outcome for clause in self.clauses for part in clause.parts}) <= 1
+
+    @property
+    def works_everywhere(self) -> bool:
+        """Whether every cell that means something was built."""
+        return bool(self.clauses) and {part.outcome for clause in self.clauses for part in clause.parts} == {"built"}
+
+    def outcome_of(self, library: str, toolkit: str, target: str) -> str | None:
+        """What the statement says of a cell; None where it says nothing."""
+        point = Point(library, toolkit, target)
+        if point in self.meaningless:
+            return "unsupported"
+        return None if point in self.gaps else self._outcomes.get(point)
+
+    @cached_property
+    def _outcomes(self) -> dict[Point, str]:
+        return {
+            Point(library, toolkit, target): part.outcome
+            for clause in self.clauses
+            for part in clause.parts
+            for library in clause.libraries
+            for toolkit in clause.toolkits
+            for target in part.targets
+        }

@@ -1,0 +1,171 @@
+"""The resource budget of a built kernel: what it uses, what there is, and how many blocks that leaves room for."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from harness.model import Target
+
+STATIC_SHARED = 48 * 1024
+"""Bytes of static shared memory that a kernel may have on every compute capability."""
+
+MAX_REGISTERS = 255
+WARP = 32
+BLOCK_THREADS = 1024
+_REGISTERS = 65536
+# Registers are given to a warp in units of 256, shared memory to a block in units of 128 (256 before 8.0); from 8.0 on the
+# system takes 1 KiB of shared memory of each block.
+_REGISTER_UNIT = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a compute capability has; shared memory in bytes, all per multiprocessor unless it says block."""
+
+    capability: str
+    registers: int
+    block_registers: int
+    shared: int
+    block_shared: int
+    threads: int
+    blocks: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occupancy:
+    """How many blocks of a size are resident, and what keeps it from being more."""
+
+    threads: int
+    blocks: int
+    percent: int
+    limit: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What a kernel uses against what there is.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    registers, shared, spills : int or None
+        Registers a thread, bytes of static shared memory, bytes spilled; None where it is not known.
+    limits : Limits
+        Of the compute capability.
+    threads : int
+        The largest block, in threads, that its registers let start.
+    dynamic : int
+        Bytes of dynamic shared memory that it may have besides.
+    occupancy : tuple of Occupancy
+        For blocks of 128, 256, 512 and 1024 threads, without dynamic shared memory.
+    warnings : tuple of str
+        What will keep it from running, or make it slow.
+    """
+
+    kernel: str
+    registers: int | None
+    shared: int | None
+    spills: int | None
+    limits: Limits
+    threads: int
+    dynamic: int
+    occupancy: tuple[Occupancy, ...]
+    warnings: tuple[str, ...]
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("limits.toml").read_text("utf-8"))
+
+
+def limits_of(target: str) -> Limits | None:
+    """Limits of a target's compute capability; None where NVIDIA's tables do not have it."""
+    capability = Target.parse(target).capability
+    entry = _table()["capability"].get(capability)
+    if entry is None:
+        return None
+    return Limits(
+        capability=capability,
+        registers=_REGISTERS,
+        block_registers=entry.get("block_registers", _REGISTERS),
+        shared=entry["shared"] * 1024,
+        block_shared=entry["block"] * 1024,
+        threads=entry["threads"],
+        blocks=entry["blocks"],
+        source=_table()["older" if Target.parse(target).cc < 75 else "source"],
+    )
+
+
+def budget(kernel: Mapping[str, Any], target: str) -> Budget | None:
+    """The budget of one kernel of a record's ``artifact.kernels``; None for a compute capability without published limits."""
+    limits = limits_of(target)
+    if limits is None:
+        return None
+    registers, shared, spills = (kernel.get(name) for name in ("num_regs", "shared_bytes", "spill_bytes"))
+    largest = min(BLOCK_THREADS, limits.block_registers // _of_a_warp(registers) * WARP) if registers else BLOCK_THREADS
+    return Budget(
+        kernel=kernel["name"],
+        registers=registers,
+        shared=shared,
+        spills=spills,
+        limits=limits,
+        threads=largest,
+        dynamic=max(0, limits.block_shared - (shared or 0)),
+        occupancy=tuple(
+            _occupancy(limits, registers or 0, shared or 0, threads)
+            for threads in (128, 256, 512, 1024)
+            if threads <= largest
+        ),
+        warnings=tuple(_warnings(limits, registers, shared, spills, kernel.get("local_bytes"), largest)),
+    )
+
+
+def _warnings(
+    limits: Limits, registers: int | None, shared: int | None, spills: int | None, local: int | None, largest: int
+) -> list[str]:
+    found = []
+    if shared is not None and shared > limits.block_shared:
+        found.append(
+            f"{shared} bytes of shared memory are more than the {limits.block_shared} that a block can have: it cannot be launched"
+        )
+    elif shared is not None and shared > STATIC_SHARED:
+        found.append(
+            f"{shared} bytes of static shared memory are more than {STATIC_SHARED}: only architecture-specific targets of CUDA 13 may have that"
+        )
+    if registers is not None and registers >= MAX_REGISTERS:
+        found.append(f"{MAX_REGISTERS} registers are all that a thread can have: look for spills")
+    if largest < BLOCK_THREADS:
+        found.append(f"its registers let a block have {largest} threads at most")
+    if spills:
+        found.append(f"{spills} bytes are spilled to local memory")
+    elif local:
+        found.append(f"{local} bytes of local memory a thread: arrays with computed indices, or spills")
+    return found
+
+
+def _of_a_warp(registers: int) -> int:
+    """Registers that a warp takes up, rounded up as the hardware does."""
+    return -(-registers * WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+
+
+def _occupancy(limits: Limits, registers: int, shared: int, threads: int) -> Occupancy:
+    warps = -(-threads // WARP)
+    new = Target.parse(f"sm_{limits.capability.replace('.', '')}").cc >= 80
+    unit, system = (128, 1024) if new else (256, 0)
+    taken = -(-(shared + system) // unit) * unit if shared + system else 0
+    room = {"blocks": limits.blocks, "threads": limits.threads // (warps * WARP)}
+    if registers:
+        # Four schedulers have a quarter of the registers each, and a warp's come from one of them.
+        room["registers"] = limits.registers // 4 // _of_a_warp(registers) * 4 // warps
+    if taken:
+        room["shared memory"] = limits.shared // taken
+    limit = min(room, key=lambda name: room[name])
+    blocks = room[limit]
+    return Occupancy(threads=threads, blocks=blocks, percent=100 * blocks * warps * WARP // limits.threads, limit=limit)

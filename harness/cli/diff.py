@@ -1,0 +1,152 @@
+"""``cumatrix diff``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from harness.cli.terminal import console_for
+from harness.diagnostics import one_line
+from harness.errors import NothingToRun, PartUnavailable
+
+if TYPE_CHECKING:
+    from harness.analysis.changes import Change, Changes
+
+_STYLES = {"regression": "bold red", "fix": "green", "changed": "yellow", "lost": "magenta", "found": "cyan",
+           "diagnostics": "yellow", "resources": "blue", "appeared": "cyan", "vanished": "magenta"}  # fmt: skip
+_SIGNS = {"regression": "!", "fix": "+", "changed": "~", "lost": "?", "found": ".", "diagnostics": "d", "resources": "r",
+          "appeared": ">", "vanished": "<"}  # fmt: skip
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="OLD and NEW may then be runs of this history, latest or previous.",
+)
+@click.option(
+    "--across",
+    multiple=True,
+    type=click.Choice(["library", "toolkit", "backend"]),
+    help="Compare cells that differ in this: with library, those of CuPy 13 with those of CuPy 14.",
+)
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path),
+    default=Path("cases"),
+    show_default=True,
+    help="Judge both by the expectations that these cases have now.",
+)
+@click.option(
+    "--only", "kinds", multiple=True, metavar="KIND", help="Show only this kind of change; the exit code stays."
+)
+@click.option(
+    "--limit", type=click.IntRange(0), default=40, show_default=True, help="Changes to show of each kind; 0 for all."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
+def diff(
+    old: str,
+    new: str,
+    history: Path | None,
+    across: tuple[str, ...],
+    cases: Path,
+    kinds: tuple[str, ...],
+    limit: int,
+    as_json: bool,
+) -> int:
+    """What changed between two sets of cells; exits with 1 on a regression.
+
+    OLD and NEW are .jsonl files, folders of them, a results.parquet, or runs of a history.
+
+    A regression is a cell that is not as expected now, and was as expected before or failed less gravely.
+
+    \b
+    cumatrix diff yesterday.jsonl today.jsonl
+    cumatrix diff --history history previous latest
+    cumatrix diff --across library reports/cupy13.jsonl reports/cupy14.jsonl
+    """
+    try:
+        from harness.analysis.changes import KINDS, changes
+        from harness.analysis.load import load_set
+    except ImportError as error:
+        raise PartUnavailable(f"diff needs {error.name}: pip install 'cumatrix[report]'") from None
+    from harness.cli.rejudge import rejudger
+
+    for kind in kinds:
+        if kind not in KINDS:
+            raise click.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)}", param_hint="--only")
+    rejudge = rejudger(cases)
+    sets = [load_set(place, history, rejudge) for place in (old, new)]
+    for each in sets:
+        for warning in each.warnings:
+            click.echo(f"cumatrix: {warning}", err=True)
+        if each.table.empty:
+            raise NothingToRun(f"there are no cells in {each.name}")
+    found = changes(sets[0].table, sets[1].table, across=across)
+    if as_json:
+        value = {
+            "schema": 1,
+            "old": sets[0].name,
+            "new": sets[1].name,
+            "across": list(across),
+            "counts": found.counts,
+            "same": found.same,
+            "changes": [item.to_json() for item in found.items if not kinds or item.kind in kinds],
+        }
+        sys.stdout.write(json.dumps(value) + "\n")
+    else:
+        _show(console_for(sys.stdout), found, kinds, limit)
+    return 1 if found.regressions else 0
+
+
+def _show(console: Console, found: Changes, kinds: tuple[str, ...], limit: int) -> None:
+    from harness.analysis.changes import MEANINGS
+
+    for kind, count in found.counts.items():
+        if kinds and kind not in kinds:
+            continue
+        console.print(Text.assemble((f"{count} {kind}", _STYLES[kind]), f": {MEANINGS[kind]}"))
+        shown = found.of(kind)[: limit or None]
+        for item in shown:
+            console.print(Text.assemble((f"  {_SIGNS[kind]} ", _STYLES[kind]), one_line(item.cell)), soft_wrap=True)
+            for line in _details(item):
+                console.print(Text(f"      {line}"), soft_wrap=True)
+        if count > len(shown):
+            console.print(f"    … and {count - len(shown)} more: --limit 0", markup=False)
+    words = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
+    console.print(Text(f"{words or 'nothing changed'}; {found.same} cells are the same"))
+
+
+def _details(item: Change) -> list[str]:
+    lines = []
+    if item.old and item.new:
+        if item.old.outcome != item.new.outcome or item.old.verdict != item.new.verdict:
+            lines.append(f"{_state(item.old)} -> {_state(item.new)}")
+        if item.old.cell != item.cell:
+            lines.append(f"compared with {one_line(item.old.cell)}")
+    shown = item.new or item.old
+    if shown and shown.message and (item.diagnostics or item.kind in ("regression", "appeared", "changed", "found")):
+        lines.append(one_line(shown.message, 200))
+    lines += [
+        f"{one_line(each.kernel, 60)}: {each.resource} {_number(each.old)} -> {_number(each.new)}"
+        for each in item.resources
+    ]
+    return lines
+
+
+def _state(state: Any) -> str:
+    outcome = state.outcome.replace("_", " ")
+    return f"{outcome} ({state.verdict})" if state.verdict else outcome
+
+
+def _number(value: int | None) -> str:
+    return "unknown" if value is None else str(value)

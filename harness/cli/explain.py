@@ -1,0 +1,221 @@
+"""``cumatrix explain``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.artifacts.usage import kernels_of_log
+from harness.causes import Match, budget, causes_in_log, causes_of
+from harness.cli.terminal import console_for
+from harness.diagnostics import one_line
+from harness.errors import UsageError
+from harness.model import Target, TargetError
+from harness.records import Record, merge, read_records
+
+_MAX_BYTES = 32 << 20
+_RESULTS = Path("reports")
+
+
+@click.command()
+@click.argument("what", metavar="CELL|LOGFILE")
+@click.option(
+    "--results",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    metavar="FILE",
+    help="Records to look for CELL in: .jsonl files or folders. Default: reports.",
+)
+@click.option("--target", metavar="T", help="With a log of ptxas -v: the architecture whose limits count.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
+def explain(what: str, results: tuple[Path, ...], target: str | None, as_json: bool) -> int:
+    """Tells the known cause and the remedy of what a compiler said.
+
+    CELL is a cell's id, or the part of one that no other has; LOGFILE is any compiler's log, - for standard input. For kernels that
+    were built it shows what they use of registers and shared memory against the limits of the compute capability.
+
+    Exits with 1 where something failed and no cause is known.
+
+    \b
+    cumatrix explain 'wmma/accumulator-16x16x8[arch=given] cupy-jitify@13.0.0 cuda12.4 sm_80' --results reports
+    cumatrix explain build.log
+    pip install . 2>&1 | cumatrix explain -
+    """
+    if what == "-" or (not results and Path(what).is_file()):
+        return _log(what, target, as_json)
+    return _cell(_find(what, results), as_json)
+
+
+def _log(name: str, target: str | None, as_json: bool) -> int:
+    if name != "-" and Path(name).suffix in (".jsonl", ".parquet"):
+        raise UsageError(f"{name} holds records, not a log: cumatrix explain CELL --results {name}")
+    try:
+        if target:
+            Target.parse(target)
+        with sys.stdin.buffer if name == "-" else Path(name).open("rb") as file:
+            data = file.read(_MAX_BYTES)
+    except TargetError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
+    text = data.decode("utf-8", "replace")
+    matches = causes_in_log(text)
+    kernels = kernels_of_log(text, target)
+    if as_json:
+        _print_json(
+            {"log": name, "causes": _causes(matches), "kernels": [_budget(kernel, arch) for kernel, arch in kernels]}
+        )
+    else:
+        console = console_for(sys.stdout)
+        _show_causes(console, matches)
+        _show_budgets(console, kernels)
+        if not matches and not kernels:
+            console.print("no known cause is in this log", markup=False)
+    return 0 if matches or kernels else 1
+
+
+def _find(what: str, results: Sequence[Path]) -> Record:
+    if not results and not _RESULTS.is_dir():
+        raise UsageError(
+            f"{what} is no file, and there is no folder {_RESULTS} to look for a cell in: name the records with --results"
+        )
+    read = read_records(results or [_RESULTS])
+    records = merge(read.records, read.plans).records
+    found = [item for item in records if item["cell"] == what] or [item for item in records if what in item["cell"]]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        words = what.split()
+        found = [item for item in records if all(word in item["cell"] for word in words)]
+        if len(found) == 1:
+            return found[0]
+    if not found:
+        raise UsageError(
+            f"{what} is no file, and no cell of {len(records)} has it in its id; ids look like {records[0]['cell'] if records else 'nothing'}"
+        )
+    names = "; ".join(item["cell"] for item in found[:4])
+    raise UsageError(
+        f"{len(found)} cells have {what!r} in their ids, say more: {names}{'; …' if len(found) > 4 else ''}"
+    )
+
+
+def _cell(record: Record, as_json: bool) -> int:
+    matches = causes_of(record)
+    artifact = record["artifact"] or {}
+    kernels = [(kernel, record["target"]) for kernel in artifact.get("kernels", ())]
+    if as_json:
+        keys = ("cell", "status", "stage", "verdict", "expected", "diagnostics")
+        _print_json(
+            {
+                **{key: record[key] for key in keys},
+                "causes": _causes(matches),
+                "kernels": [_budget(*kernel) for kernel in kernels],
+            }
+        )
+    else:
+        console = console_for(sys.stdout)
+        what = record["status"].replace("_", " ") + (
+            f" at {record['stage']}" if record["stage"] and record["status"] != "built" else ""
+        )
+        console.print(
+            Text.assemble((one_line(record["cell"]), "bold"), f": {what} ({record['verdict']})"), soft_wrap=True
+        )
+        for item in record["diagnostics"][:3]:
+            console.print(Text(f"  {item['severity']}: {one_line(item['message'], 300)}"), soft_wrap=True)
+        if record["reason"]:
+            console.print(Text(f"  {one_line(record['reason'], 300)}"), soft_wrap=True)
+        _show_causes(console, matches)
+        expected = record["expected"]
+        if expected["reason"]:
+            console.print(Text(f"The case says: {one_line(expected['reason'])}"), soft_wrap=True)
+            console.print(Text(f"  {one_line(expected['link'])}", "dim"), soft_wrap=True)
+        _show_budgets(console, kernels)
+        if record["status"] not in ("built", "unsupported") and not matches:
+            console.print("no cause is known of this; the log is in its record", markup=False)
+    return 1 if record["status"] not in ("built", "unsupported") and not matches else 0
+
+
+def _show_causes(console: Console, matches: Sequence[Match]) -> None:
+    for match in matches:
+        cause = match.cause
+        line = f"line {match.line}: " if match.line else ""
+        console.print()
+        console.print(
+            Text.assemble((cause.title, "bold yellow"), f" ({cause.where})" if cause.where else ""), soft_wrap=True
+        )
+        if match.text:
+            console.print(Text(f"  {line}{one_line(match.text, 200)}", "dim"), soft_wrap=True)
+        console.print(Text.assemble(("  Cause: ", "bold"), cause.cause), soft_wrap=True)
+        console.print(Text.assemble(("  Remedy: ", "bold green"), cause.remedy), soft_wrap=True)
+        for link in cause.links:
+            console.print(Text(f"  {link}", "dim"), soft_wrap=True)
+
+
+def _show_budgets(console: Console, kernels: Sequence[tuple[dict[str, Any], str]]) -> None:
+    if not kernels:
+        return
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for name in ("kernel", "target"):
+        table.add_column(name, overflow="fold")
+    for name in ("registers", "shared", "spills", "most threads", "dynamic shared", "occupancy at 256"):
+        table.add_column(name, justify="right")
+    sources, warnings = set(), []
+    for kernel, target in kernels:
+        found = budget(kernel, target)
+        name = one_line(kernel["name"], 60)
+        if found is None:
+            table.add_row(
+                Text(name),
+                target,
+                _known(kernel.get("num_regs")),
+                _known(kernel.get("shared_bytes")),
+                _known(kernel.get("spill_bytes")),
+                "",
+                "",
+                "",
+            )
+            warnings.append(f"{name}: NVIDIA's tables have no limits of {target}")
+            continue
+        at_256 = next((f"{item.percent} % ({item.limit})" for item in found.occupancy if item.threads == 256), "none")
+        table.add_row(
+            Text(name), target, f"{_known(found.registers)}/255", f"{_known(found.shared)}/{found.limits.block_shared}", _known(found.spills),
+            str(found.threads), str(found.dynamic), at_256,
+        )  # fmt: skip
+        sources.add(found.limits.source)
+        warnings += [f"{name}: {warning}" for warning in found.warnings]
+    console.print()
+    console.print(table)
+    for warning in warnings:
+        console.print(Text.assemble(("  ! ", "yellow"), warning), soft_wrap=True)
+    for source in sorted(sources):
+        console.print(Text(f"  limits: {source}", "dim"), soft_wrap=True)
+
+
+def _known(value: int | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _budget(kernel: dict[str, Any], target: str) -> dict[str, Any]:
+    found = budget(kernel, target)
+    return {"target": target, **(asdict(found) if found else {"kernel": kernel["name"], "limits": None})}
+
+
+def _causes(matches: Sequence[Match]) -> list[dict[str, Any]]:
+    return [
+        {"name": item.cause.name, "title": item.cause.title, "where": item.cause.where, "line": item.line, "text": item.text,
+         "cause": item.cause.cause, "remedy": item.cause.remedy, "links": list(item.cause.links)}
+        for item in matches
+    ]  # fmt: skip
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=True) + "\n")

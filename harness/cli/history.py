@@ -1,0 +1,166 @@
+"""``cumatrix history``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from harness.cli.terminal import console_for
+from harness.diagnostics import one_line
+from harness.errors import NothingToRun, PartUnavailable, UsageError
+from harness.records import read_records
+
+if TYPE_CHECKING:
+    from harness.analysis.history import History
+
+
+@click.group()
+def history() -> None:
+    """Runs over time: a folder of Parquet files, one a run."""
+
+
+def _folder(command: Callable) -> Callable:
+    return click.option(
+        "--history", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("history"), show_default=True,
+        envvar="CUMATRIX_HISTORY", metavar="DIR", help="Folder of the history.",
+    )(command)  # fmt: skip
+
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout and nothing else there.")
+
+
+@history.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…")
+@_folder
+@click.option("--commit", default="", metavar="SHA", help="Commit that was tested, for runs whose plan does not say.")
+def add(results: tuple[Path, ...], folder: Path, commit: str) -> int:
+    """Add the runs in RESULTS; a run that is there already is replaced."""
+    _needs_pandas()
+    from harness.analysis.history import append
+
+    read = read_records(results)
+    for warning in read.warnings:
+        click.echo(f"cumatrix: {warning}", err=True)
+    if not read.records and not read.plans:
+        raise NothingToRun("there are no records in these files")
+    runs = append(folder, read.records, read.plans, commit=commit)
+    click.echo(f"{len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}: {', '.join(map(one_line, runs))}", err=True)
+    return 0
+
+
+@history.command("list")
+@_folder
+@_JSON
+def list_(folder: Path, as_json: bool) -> int:
+    """Runs and environments, oldest first."""
+    read = _read(folder, ["started", "commit", "environment", "mark", "outcome", "seconds", "cell"])
+    from harness.analysis.trends import trend
+
+    rows = json.loads(trend(read).to_json(orient="records"))
+    if as_json:
+        sys.stdout.write(json.dumps(rows) + "\n")
+        return 0
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    for name in ("run", "started", "commit", "environment"):
+        table.add_column(name, no_wrap=True)
+    for name in ("cells", "built", "bad", "missing"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            *(Text(one_line(str(row[name]), 40)) for name in ("run", "started", "commit", "environment")),
+            *(Text(str(row[name]), "bold red" if name in ("bad", "missing") and row[name] else "") for name in ("cells", "built", "bad", "missing")),
+        )  # fmt: skip
+    console_for(sys.stdout).print(table)
+    return 0
+
+
+@history.command()
+@click.argument("cell")
+@_folder
+@_JSON
+def cell(cell: str, folder: Path, as_json: bool) -> int:
+    """What became of CELL (an id, or the part of one that no other has) from run to run."""
+    read = _read(folder)
+    from harness.analysis.trends import cell_history
+
+    name = _one(cell, list(read.table["cell"].unique()))
+    events = cell_history(read, name)
+    if as_json:
+        sys.stdout.write(json.dumps({"cell": name, "events": [vars(event) for event in events]}) + "\n")
+        return 0
+    console = console_for(sys.stdout)
+    console.print(Text(one_line(name)))
+    for event in events:
+        sign = "->" if event.changed else "  "
+        text = f"{sign} {event.started[:16]} {event.run} {event.commit[:12]} {event.outcome} {event.verdict} {event.message}"
+        console.print(Text(one_line(text), "bold" if event.changed else ""), soft_wrap=True)
+    return 0
+
+
+@history.command()
+@_folder
+@_JSON
+def broken(folder: Path, as_json: bool) -> int:
+    """Cells that are not as expected now, with the last good and the first bad run, and those that are flaky."""
+    read = _read(folder, ["mark", "outcome", "fingerprint", "started"])
+    from harness.analysis.trends import breaks, unsteady
+
+    bad, flaky = breaks(read), unsteady(read)
+    if as_json:
+        sys.stdout.write(
+            json.dumps({"broken": [vars(item) for item in bad], "unsteady": [vars(item) for item in flaky]}) + "\n"
+        )
+        return 0
+    console = console_for(sys.stdout)
+    for item in bad:
+        since = f"good in {item.last_good}, " if item.last_good else "never good, "
+        console.print(Text.assemble(("! ", "bold red"), one_line(item.cell)), soft_wrap=True)
+        console.print(
+            Text(f"    {item.mark}: {since}bad since {item.first_bad} ({item.since[:10]}), {item.runs} runs"),
+            soft_wrap=True,
+        )
+    for each in flaky:
+        word = "flaky" if each.flaky else "unsteady"
+        console.print(
+            Text.assemble((f"~ {word} ", "yellow"), one_line(each.cell), f": {', '.join(each.outcomes)}"),
+            soft_wrap=True,
+        )
+    console.print(f"{len(bad)} cells broken, {sum(item.flaky for item in flaky)} flaky", markup=False)
+    return 0
+
+
+def _read(folder: Path, columns: list[str] | None = None) -> History:
+    _needs_pandas()
+    from harness.analysis.history import read_history
+
+    read = read_history(folder, columns)
+    for warning in read.warnings:
+        click.echo(f"cumatrix: {warning}", err=True)
+    if read.table.empty:
+        raise NothingToRun(f"there are no runs in {folder}")
+    return read
+
+
+def _one(wanted: str, cells: list[str]) -> str:
+    found = [name for name in cells if name == wanted] or [name for name in cells if wanted in name]
+    if len(found) != 1:
+        some = "; ".join(found[:3]) if found else "see cumatrix history broken, or the cell ids in the records"
+        raise UsageError(
+            f"{len(found) or 'no'} cell{'s have' if len(found) > 1 else ' has'} {wanted!r} in its id: {some}"
+        )
+    return found[0]
+
+
+def _needs_pandas() -> None:
+    try:
+        import pandas  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise PartUnavailable(f"a history needs {error.name}: pip install 'cumatrix[report]'") from None

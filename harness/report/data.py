@@ -1,0 +1,121 @@
+"""The matrix as the page's own script reads it: every name once, every cell a number or two.
+
+Files are scripts that hand over one text of JSON: a page that was opened from disk may load scripts and nothing else, and a text that
+goes through JSON.parse cannot be mistaken for code. docs/page.md tells of the format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from harness.model import Stage, Status, Verdict
+from harness.report.marks import MARKS
+from harness.report.matrix import COLUMNS, column_key, toolchain_key
+from harness.report.matrix import ToolchainColumn as Column
+from harness.report.text import clean, natural_key
+
+NUMBERS = ("seconds", "registers", "shared", "spills")
+
+_OUTCOME = ("mark", "status", "stage", "verdict", "environment", "run")
+_WORDS: Mapping[str, Sequence[str]] = {
+    "mark": tuple(MARKS),
+    "status": ("", *Status),
+    "stage": ("", *Stage),
+    "verdict": ("", *Verdict),
+}
+
+
+def script(name: str, text: str) -> bytes:
+    """A script that hands over JSON under `name`."""
+    # What ends a string of JavaScript, and what ends lines in it.
+    for bad, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
+        text = text.replace(bad, escaped)
+    return f"cumatrix.receive({json.dumps(name)},'{text}');\n".encode("utf-8", "replace")
+
+
+def compact(value: Any) -> str:
+    """JSON without a space too many."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    """Axes, and of every cell what a first look and most filters need.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.analysis.cells_frame`.
+    about : Mapping
+        By case, its first record, for what the table does not have.
+    files : Mapping[str, str]
+        Page of each case.
+    """
+    columns = sorted(set(table[COLUMNS].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
+    names: dict[str, list[str]] = {
+        "topic": list(table["topic"].unique()),
+        "case": list(table["case"].unique()),
+        "variant": sorted(table["variant"].unique(), key=natural_key),
+        "backend": list(dict.fromkeys(column[0] for column in columns)),
+        "library": sorted({column[1] for column in columns}, key=lambda item: toolchain_key(Column("", item, ""))),
+        "toolkit": sorted({column[2] for column in columns}, key=lambda item: toolchain_key(Column("", "", item))),
+        "target": sorted({column[3] for column in columns}, key=lambda item: column_key("", "", "", item)),
+        **{key: list(_WORDS.get(key, ())) or sorted(table[key].unique(), key=natural_key) for key in _OUTCOME},
+    }
+    place = {key: {name: number for number, name in enumerate(values)} for key, values in names.items()}
+
+    at = {column: number for number, column in enumerate(columns)}
+    outcomes: dict[tuple[str, ...], int] = {}
+    rows: list[tuple[str, str]] = []
+    patterns: list[list[int]] = []
+    cells = []
+    for case, variant, *rest in table[["case", "variant", *COLUMNS, *_OUTCOME]].itertuples(index=False, name=None):
+        if not rows or rows[-1] != (case, variant):
+            rows.append((case, variant))
+            patterns.append([])
+        patterns[-1].append(at[tuple(rest[:4])])
+        cells.append(outcomes.setdefault(tuple(rest[4:]), len(outcomes)))
+    kinds: dict[tuple[int, ...], int] = {}
+    shapes = [kinds.setdefault(tuple(pattern), len(kinds)) for pattern in patterns]
+
+    first = table.drop_duplicates("case").set_index("case")
+    return {
+        "schema": 1,
+        "marks": [vars(mark) for mark in MARKS.values()],
+        "names": {key: [clean(name) for name in values] for key, values in names.items()},
+        "cases": [
+            {
+                "page": files[case],
+                "topic": place["topic"][first.at[case, "topic"]],
+                "title": clean(first.at[case, "title"]),
+                "features": [clean(item) for item in about.get(case, {}).get("features", ())],
+                "links": [clean(item) for item in about.get(case, {}).get("links", ())],
+            }
+            for case in names["case"]
+        ],
+        "rows": {
+            "case": [place["case"][case] for case, _ in rows],
+            "variant": [place["variant"][variant] for _, variant in rows],
+            "pattern": shapes,
+        },
+        "columns": {
+            key: [place[key][column[number]] for column in columns] for number, key in enumerate(COLUMNS)
+        },
+        "patterns": [list(kind) for kind in kinds],
+        "outcomes": {
+            key: [place[key][outcome[number]] for outcome in outcomes] for number, key in enumerate(_OUTCOME)
+        },
+        "cells": cells,
+    }  # fmt: skip
+
+
+def more_data(table: pd.DataFrame) -> dict[str, Any]:
+    """What searches in messages and by numbers need, by cell: loaded after the first look."""
+    texts: dict[str, int] = {"": 0}
+    said = zip(table["message"], table["reason"], strict=True)
+    message = [texts.setdefault((words or why)[:300], len(texts)) for words, why in said]
+    numbers = {name: table[name].round(2).astype(object).where(table[name].notna(), None).tolist() for name in NUMBERS}
+    return {"texts": [clean(text) for text in texts], "message": message, "numbers": numbers}

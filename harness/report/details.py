@@ -1,0 +1,97 @@
+"""Everything that is known of each cell, in files of some hundred cells, each of which is loaded when one of its cells is asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.records import Record
+from harness.report.text import clean
+from harness.report.told import More
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+# As JSON writes control characters; without one, plain ASCII is clean.
+_SUSPECT = re.compile(r"\\[bfru]|\x7f")
+
+CELLS = 250
+"""Cells a file."""
+
+# What stands in the matrix already, or in the list of cases.
+_KNOWN = frozenset(
+    ("schema", "case", "title", "topic", "features", "links", "variant", "backend", "library", "target", "toolkit")
+)
+
+
+def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> Iterator[str]:
+    """The JSON of each file: values that occur, once each, and by key of a record which of them each of its cells has.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        Ids, in the order of the matrix; one without a record never arrived.
+    records : Mapping
+        Records by id of their cell.
+    more : callable
+        Gives what else is to be told of a record.
+    """
+    for start in range(0, len(cells), CELLS):
+        chunk = _Chunk()
+        for cell in cells[start : start + CELLS]:
+            record = records.get(cell)
+            chunk.add({**record, **more(record)} if record else {"cell": cell})
+        yield chunk.json(start)
+
+
+class _Chunk:
+    def __init__(self) -> None:
+        self.count = 0
+        self.values: list[str] = ["null"]
+        self.columns: dict[str, list[int]] = {}
+        self._texts: dict[str, int] = {"null": 0, '""': 0, "[]": 0, "{}": 0}
+        # Texts by themselves, others by identity: records out of Parquet share what they have in common. The objects are kept,
+        # so that no other one comes to have the id of one that is gone.
+        self._known: dict[Any, tuple[int, Any]] = {}
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        known = self._known
+        for key, value in record.items():
+            if key in _KNOWN:
+                continue
+            name = value if type(value) is str else id(value)
+            found = known.get(name)
+            if found is None:
+                found = known[name] = (self._place(value), value)
+            if found[0]:
+                column = self.columns.setdefault(key, [])
+                if len(column) < self.count:
+                    column += [0] * (self.count - len(column))
+                column.append(found[0])
+        self.count += 1
+
+    def json(self, start: int) -> str:
+        for column in self.columns.values():
+            column += [0] * (self.count - len(column))
+        columns = _encode({clean(key): column for key, column in self.columns.items()})
+        return f'{{"start":{start},"values":[{",".join(self.values)}],"columns":{columns}}}'
+
+    def _place(self, value: Any) -> int:
+        text = _encode(value)
+        if not text.isascii() or _SUSPECT.search(text):
+            text = _encode(_cleaned(value))
+        if text not in self._texts:
+            self._texts[text] = len(self.values)
+            self.values.append(text)
+        return self._texts[text]
+
+
+def _cleaned(value: Any) -> Any:
+    match value:
+        case str():
+            return clean(value)
+        case list():
+            return [_cleaned(item) for item in value]
+        case dict():
+            return {clean(key): _cleaned(item) for key, item in value.items()}
+    return value

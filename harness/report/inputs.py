@@ -1,0 +1,47 @@
+"""What a report is made from: files of records, Parquet files, and folders of either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.analysis.history import FILE as HISTORY
+from harness.records import RecordError, Results, read_records
+from harness.report.parquet import read_parquet
+
+
+def read_results(paths: Iterable[Path]) -> Results:
+    """Read records and plans.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        ``.jsonl`` or ``.parquet`` files, or folders of them with all below. A file that is named twice is read once.
+
+    Raises
+    ------
+    RecordError
+        On anything damaged, with file, and line or column.
+    """
+    lines: list[Path] = []
+    tables: dict[Path, Path] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            lines.append(path)
+            for file in sorted(path.rglob("*.parquet")):
+                # What begins with a dot is still being written; what an earlier report left would count twice.
+                if not file.name.startswith(".") and not (file.parent / "index.html").exists() and file.name != HISTORY:
+                    tables.setdefault(file.resolve(), file)
+        elif path.suffix == ".parquet":
+            if not path.exists():
+                raise RecordError(f"{path}: no such file or folder")
+            tables.setdefault(path.resolve(), path)
+        else:
+            lines.append(path)
+    results = read_records(lines)
+    records, plans = list(results.records), list(results.plans)
+    for file in tables.values():
+        found, planned = read_parquet(file)
+        records += found
+        plans += planned
+    return Results(records=tuple(records), plans=tuple(plans), warnings=results.warnings)

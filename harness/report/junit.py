@@ -1,0 +1,116 @@
+"""JUnit XML, which every CI shows: one suite a toolchain and environment, one test a cell."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from harness.records import Merged, Record
+from harness.report.marks import Mark, mark_of
+from harness.report.matrix import ToolchainColumn, column_key, row_key
+from harness.report.text import one_line
+from harness.report.xml import xml_text
+
+_LOG = 8_000
+
+
+def junit_xml(merged: Merged) -> bytes:
+    """``junit.xml``: what is not as expected fails, what is unsupported or a known fault is skipped, what never arrived is an error.
+
+    Parameters
+    ----------
+    merged : Merged
+        Records and missing cells; logs come only with what is not as expected.
+    """
+    root = ET.Element("testsuites", name="cumatrix")
+    root.text = "\n"
+    suites: dict[tuple[str, ...], list[ET.Element]] = {}
+    for cell in _sorted((*merged.records, *merged.missing)):
+        key = (cell["environment"], cell["backend"], cell["library"], cell["toolkit"])
+        suites.setdefault(key, []).append(_test(cell))
+    totals = _Totals()
+    for (environment, *toolchain), tests in suites.items():
+        suite = _line("testsuite", name=xml_text(f"{environment}: {ToolchainColumn(*toolchain).label}"))
+        suite.text = "\n"
+        root.append(suite)
+        suite.extend(tests)
+        counts = _Totals()
+        for test in tests:
+            counts.add(test)
+            totals.add(test)
+        counts.write(suite)
+    totals.write(root)
+    return ET.tostring(root, "utf-8", xml_declaration=True) + b"\n"
+
+
+class _Totals:
+    def __init__(self) -> None:
+        self.tests = self.failures = self.errors = self.skipped = 0
+        self.time = 0.0
+
+    def add(self, test: ET.Element) -> None:
+        self.tests += 1
+        self.failures += test.find("failure") is not None
+        self.errors += test.find("error") is not None
+        self.skipped += test.find("skipped") is not None
+        self.time += float(test.get("time", "0"))
+
+    def write(self, element: ET.Element) -> None:
+        for name in ("tests", "failures", "errors", "skipped"):
+            element.set(name, str(getattr(self, name)))
+        element.set("time", f"{self.time:.3f}")
+
+
+def _line(tag: str, **attributes: str) -> ET.Element:
+    """An element that ends its line; `ET.indent` takes as long as all the rest."""
+    element = ET.Element(tag, attributes)
+    element.tail = "\n"
+    return element
+
+
+def _sorted(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    columns, rows = cache(column_key), cache(row_key)
+
+    def order(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+        *toolchain, target = columns(cell["backend"], cell["library"], cell["toolkit"], cell["target"])
+        return (cell["environment"], toolchain, rows(cell["topic"], cell["case"], cell["variant"]), target)
+
+    return sorted(cells, key=order)
+
+
+def _test(cell: Mapping[str, Any]) -> ET.Element:
+    name = f"{cell['variant']} {cell['target']}".strip()
+    test = _line("testcase", classname=xml_text(cell["case"].replace("/", ".")), name=xml_text(name))
+    if "status" not in cell:
+        test.set("time", "0")
+        ET.SubElement(test, "error", type="missing", message="planned, but never arrived").text = xml_text(cell["cell"])
+        return test
+    test.set("time", f"{cell['seconds']:.3f}")
+    mark = mark_of(cell)
+    if mark.key in ("unsupported", "xfail"):
+        why = cell["reason"] if mark.key == "unsupported" else cell["expected"]["reason"] or _said(cell)
+        ET.SubElement(test, "skipped", type=mark.key, message=xml_text(one_line(why)))
+    elif not mark.good:
+        _fail(test, cell, mark)
+    return test
+
+
+def _fail(test: ET.Element, record: Record | Mapping[str, Any], mark: Mark) -> None:
+    kind = "error" if mark.key in ("unavailable", "harness_error") else "failure"
+    wanted = record["expected"]
+    expected = wanted["status"] + (f" at {wanted['stage']}" if wanted["stage"] else "")
+    got = record["status"] + (f" at {record['stage']}" if record["stage"] else "")
+    told = [record["cell"], f"expected: {expected}", f"got: {got}"]
+    told += [f"{item['severity']}: {one_line(item['message'])}" for item in record["diagnostics"][:5]]
+    element = ET.SubElement(test, kind, type=mark.key, message=xml_text(f"{mark.meaning}: {_said(record)}"))
+    element.text = xml_text("\n".join(told))
+    log = record["log"]
+    if log:
+        cut = log if len(log) <= _LOG else f"{log[: _LOG // 2]}\n…\n{log[-_LOG // 2 :]}"
+        ET.SubElement(test, "system-out").text = xml_text(cut)
+
+
+def _said(record: Mapping[str, Any]) -> str:
+    return one_line(record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"], 200)

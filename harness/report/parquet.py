@@ -1,0 +1,198 @@
+"""Records as Parquet and back: one row a record, flat, with what is nested as JSON, and the plans in the file's metadata."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.records import SCHEMA, Record, RecordError
+from harness.records.plan import CELL_KEYS, Plan
+from harness.records.schema import check_record, check_value, upgrade
+from harness.report.marks import mark_of
+
+_PLANS = b"cumatrix.plans"
+
+_TEXTS = (
+    *("cell", "case", "title", "topic", "variant", "backend", "library", "target", "toolkit", "environment"),
+    *("status", "stage", "verdict", "reason", "log", "fingerprint", "run", "cumatrix"),
+)
+_NESTED = (
+    *("features", "links", "stages", "toolchain", "expected", "diagnostics", "artifact", "device", "command", "notes"),
+)
+_NUMBERS = {"schema": pa.int32(), "signal": pa.int64(), "seconds": pa.float64(), "cached": pa.bool_()}
+_KEYS = (*_TEXTS, *_NESTED, *_NUMBERS)
+
+RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")
+"""Resources of which a row has the largest of the record's kernels."""
+
+_SCHEMA = pa.schema(
+    [
+        ("schema", pa.int32()),
+        *((name, pa.string()) for name in ("cell", "case", "title", "topic", "variant", "backend", "library")),
+        *((name, pa.string()) for name in ("target", "toolkit", "environment", "status", "stage", "verdict", "mark")),
+        *((name, pa.string()) for name in ("reason", "message", "diagnostic_code", "diagnostic_fingerprint")),
+        *((name, _NUMBERS[name]) for name in ("signal", "seconds", "cached")),
+        *((name, pa.string()) for name in ("artifact_format", "artifact_target", "artifact_sha256")),
+        *((name, pa.int64()) for name in ("artifact_bytes", *(f"max_{name}" for name in RESOURCES))),
+        *((f"{name}_json", pa.string()) for name in _NESTED),
+        *((name, pa.string()) for name in ("log", "fingerprint", "run", "cumatrix", "more_json")),
+    ]
+)
+
+
+def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = ()) -> bytes:
+    """``results.parquet``: nothing of the records is lost, and `read_parquet` gives them back."""
+    records = list(records)
+    rows = [_row(record) for record in records]
+    nested = _Memo(json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode)
+    columns = []
+    for field in _SCHEMA:
+        if (name := field.name.removesuffix("_json")) in _NESTED:
+            values = [nested(record[name]) for record in records]
+        elif field.name in _KEYS:
+            values = [record[field.name] for record in records]
+        else:
+            values = [row[field.name] for row in rows]
+        columns.append(pa.array(values, field.type))
+    table = pa.Table.from_arrays(columns, schema=_SCHEMA)
+    table = table.replace_schema_metadata({_PLANS: _plans_json(plans, records)})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
+    """Records and plans of one file that `results_parquet` made.
+
+    Records that have a value in common share it: nobody may change one in place.
+
+    Raises
+    ------
+    RecordError
+        When it is no such file; the message names the file and the column.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            texts = [name for name in file.schema_arrow.names if pa.types.is_string(file.schema_arrow.field(name).type)]
+        table = pq.read_table(path, read_dictionary=texts, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise RecordError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+    try:
+        old = [version for version in set(_column(table, "schema")) if version != SCHEMA]
+        for version in old:
+            if version > SCHEMA:
+                upgrade({"schema": version})  # says why not
+        columns = {key: _column(table, key, check=not old) for key in _KEYS}
+        more = [{} if item is None else item for item in _column(table, "more")]
+        records: list[Record] = [
+            dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+        ]
+        records = [{**record, **others} if others else record for record, others in zip(records, more, strict=True)]
+        if old:
+            records = [upgrade(record) for record in records]
+            for record in records:
+                check_record(record)
+        plans = _read_plans((table.schema.metadata or {}).get(_PLANS, b"[]"), records)
+    except (RecordError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        raise RecordError(f"{path}: {error}") from None
+    return records, plans
+
+
+class _Memo:
+    """A function of a value, called once for each object that is asked for."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+        self.known: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, value: Any) -> Any:
+        found = self.known.get(id(value))
+        if found is None:
+            # The object is kept beside its result: the id of one that is gone could come again.
+            found = self.known[id(value)] = (value, self.function(value))
+        return found[1]
+
+
+def _row(record: Record) -> dict[str, Any]:
+    """What a row has beside the record's own keys, so that it can be asked without reading JSON."""
+    artifact = record["artifact"] or {}
+    diagnostic = record["diagnostics"][0] if record["diagnostics"] else {}
+    kernels = artifact.get("kernels", ())
+    more = {key: record[key] for key in record.keys() - set(_KEYS)}
+    row = {
+        "mark": mark_of(record).key,
+        "message": diagnostic.get("message"),
+        "diagnostic_code": diagnostic.get("code"),
+        "diagnostic_fingerprint": diagnostic.get("fingerprint"),
+        "more_json": json.dumps(more, ensure_ascii=False, sort_keys=True) if more else None,
+    }
+    for name in ("format", "target", "sha256", "bytes"):
+        row[f"artifact_{name}"] = artifact.get(name)
+    for name in RESOURCES:
+        row[f"max_{name}"] = max((k[name] for k in kernels if k.get(name) is not None), default=None)
+    return row
+
+
+def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
+    """One value a record. Each value is read and checked once, however many records have it."""
+    name = f"{key}_json" if key in (*_NESTED, "more") else key
+    if name not in table.column_names:
+        if key == "more":
+            return [None] * table.num_rows
+        raise RecordError(f"no column {name}: this is not a file of cumatrix's results")
+    column = table.column(name).combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    values = column.dictionary.to_pylist()
+    if name.endswith("_json"):
+        values = [value and json.loads(value) for value in values]
+    if check and key in _KEYS:
+        for value in values:
+            check_value(key, value)
+        if column.null_count:
+            check_value(key, None)
+    values.append(None)
+    return [values[place] for place in column.indices.fill_null(len(values) - 1).to_pylist()]
+
+
+def _plans_json(plans: Iterable[Plan], records: Sequence[Record]) -> bytes:
+    """Plans, with their cells as ranges of row numbers where there is a record of the cell."""
+    rows = {record["cell"]: number for number, record in enumerate(records)}
+    slim = []
+    for plan in plans:
+        arrived = sorted(rows[cell["cell"]] for cell in plan["cells"] if cell["cell"] in rows)
+        absent = [cell for cell in plan["cells"] if cell["cell"] not in rows]
+        slim.append({**plan, "cells": absent, "rows": _ranges(arrived)})
+    return json.dumps(slim, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
+    return [
+        {
+            **{key: value for key, value in plan.items() if key != "rows"},
+            "cells": [
+                *({key: records[row][key] for key in CELL_KEYS} for a, b in plan["rows"] for row in range(a, b)),
+                *plan["cells"],
+            ],
+        }
+        for plan in json.loads(data)
+    ]
+
+
+def _ranges(numbers: Iterable[int]) -> list[list[int]]:
+    """Sorted numbers as half-open ranges."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number:
+            found[-1][1] += 1
+        else:
+            found.append([number, number + 1])
+    return found

@@ -1,0 +1,189 @@
+"""The pages beside the matrix: what the cells mean together, as `harness.analysis` finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+from markupsafe import Markup
+
+from harness.analysis import changes, coverage, disagreements, statements
+from harness.analysis.changes import MEANINGS
+from harness.analysis.history import History
+from harness.analysis.statements import Statement
+from harness.analysis.trends import breaks, trend, unsteady
+from harness.report.matrix import COLUMNS
+from harness.report.page import Section
+from harness.report.pictures import outcomes_over_time, pictures, resources_by_target
+
+LISTED = 200
+"""Entries of a list; the page says how many there are."""
+
+RESOURCES = 6
+"""Programs whose registers and shared memory are drawn: those in which they differ most."""
+
+RUNS = 5
+"""Runs of each environment that are compared with each other."""
+
+# With more cells than this each run is compared with the one before only: every comparison takes a second.
+_MANY = 50_000
+
+
+def make_sections(table: pd.DataFrame, history: History | None) -> list[Section]:
+    """Every page that there is something to show on.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.analysis.cells_frame`.
+    history : History or None
+        Earlier runs.
+    """
+    found = [
+        Section(name="support", values=_support(table)),
+        Section(name="disagreements", values=_disagreements(table)),
+    ]
+    if history is not None:
+        links = _links(table)
+        found += [
+            Section(name="changes", values=_changes(history, links)),
+            Section(name="history", values=_history(history, links)),
+        ]
+    return [
+        *found,
+        Section(name="coverage", values=_coverage(table)),
+        Section(name="pictures", values={"pictures": _pictures(table)}),
+    ]
+
+
+def section_names(history: History | None) -> list[tuple[str, str]]:
+    """Name and title of each page."""
+    names = [
+        "support",
+        "disagreements",
+        *(("changes", "history") if history is not None else ()),
+        "coverage",
+        "pictures",
+    ]
+    return [(name, name.capitalize()) for name in names]
+
+
+def matrix_link(**terms: str) -> str:
+    """Address of the matrix, filtered; what `assets/query.js` reads."""
+    query = " ".join(f'{field}:"{value.replace(chr(34), "")}"' for field, value in terms.items() if value)
+    return f"index.html#q={quote(query, safe='/:,.')}"
+
+
+def cell_link(cell: Mapping[str, Any]) -> str:
+    """Address of a cell in the matrix, as `assets/data.js` spells it."""
+    parts = [str(cell[key]).replace("%", "%25").replace(";", "%3B") for key in ("case", "variant", *COLUMNS)]
+    return f"index.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"
+
+
+def _links(table: pd.DataFrame) -> dict[str, str]:
+    """Addresses by id of a cell, of those that the matrix has."""
+    names = ["cell", "case", "variant", *COLUMNS]
+    return {
+        row[0]: cell_link(dict(zip(names, row, strict=True))) for row in table[names].itertuples(index=False, name=None)
+    }
+
+
+def _support(table: pd.DataFrame) -> dict[str, Any]:
+    """Statements by case; variants of which the same is said are told once."""
+    cases: dict[tuple[str, str], dict[tuple[str, str, str], list[Statement]]] = {}
+    found = statements(table)
+    for item in found:
+        of_case = cases.setdefault((item.subject.topic, item.subject.case), {})
+        key = (item.subject.backend, item.subject.headers, item.sentence)
+        of_case.setdefault(key, []).append(item)
+    values = {
+        "count": len(found),
+        "cases": [
+            (case, [_told(items, table) for items in groups.values()])
+            for (_, case), groups in cases.items()
+        ],
+    }  # fmt: skip
+    return values
+
+
+def _told(items: Sequence[Statement], table: pd.DataFrame) -> dict[str, Any]:
+    first = items[0]
+    outcomes = {part.outcome for clause in first.clauses for part in clause.parts}
+    kind = "built" if first.works_everywhere else "rejected" if outcomes and "built" not in outcomes else "mixed"
+    return {
+        "first": first,
+        "kind": kind if first.clauses else "unsupported",
+        "variants": [item.subject.variant for item in items],
+        "link": matrix_link(case=first.subject.case, backend=first.subject.backend),
+    }
+
+
+def _disagreements(table: pd.DataFrame) -> dict[str, Any]:
+    found = disagreements(table)
+    items = [
+        (item, matrix_link(case=item.case, variant=item.variant, target=",".join(item.targets))) for item in found[:LISTED]
+    ]  # fmt: skip
+    return {"items": items, "count": len(found)}
+
+
+def _changes(history: History, links: Mapping[str, str]) -> dict[str, Any]:
+    """Pairs of runs of one environment, the newest first."""
+    runs = _runs(history)
+    pairs = []
+    for environment, of_it in runs.items():
+        last = of_it[-RUNS:]
+        wanted = list(combinations(last, 2)) if len(history.table) <= _MANY else list(pairwise(last))
+        for old, new in sorted(wanted, key=lambda pair: (-of_it.index(pair[1]), -of_it.index(pair[0]))):
+            pairs.append((environment, old, new, changes(history.cells_of(old["run"]), history.cells_of(new["run"]))))
+    values = {"pairs": pairs, "meanings": MEANINGS, "listed": LISTED, "cell_links": links}
+    return values
+
+
+def _history(history: History, links: Mapping[str, str]) -> dict[str, Any]:
+    facts = trend(history)
+    environments: dict[str, list[Mapping[str, Any]]] = {}
+    for row in facts.to_dict("records"):
+        environments.setdefault(str(row["environment"]), []).append(row)
+    broken, flaky = breaks(history), unsteady(history)
+    pictures_of = {name: Markup(outcomes_over_time(part)) for name, part in facts.groupby("environment")}
+    values = {
+        "environments": environments,
+        "pictures": pictures_of,
+        "broken": broken[:LISTED],
+        "broken_count": len(broken),
+        "unsteady": flaky[:LISTED],
+        "unsteady_count": len(flaky),
+        "cell_links": links,
+    }
+    return values
+
+
+def _coverage(table: pd.DataFrame) -> dict[str, Any]:
+    return {"coverage": coverage(table), "listed": LISTED}
+
+
+def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
+    """Titles and pictures. They are markup of ours; every word of others in them is escaped (`harness.report.draw`)."""
+    found = [(name.replace("-", " "), Markup(svg)) for name, svg in pictures(table).items()]
+    built = table[table["registers"].notna() & table["target"].str.startswith("sm_")]
+    spread = built.groupby(["case", "variant"], sort=False)["registers"].nunique()
+    for case, variant in spread[spread > 1].sort_values(ascending=False, kind="stable").index[:RESOURCES]:
+        part = built[(built["case"] == case) & (built["variant"] == variant)]
+        title = f"{case} {variant}".strip()
+        for resource in ("registers", "shared"):
+            if part[resource].nunique() > 1:
+                svg = resources_by_target(part, resource)
+                found += [(f"{title}: {resource} by architecture", Markup(svg))] if svg else []
+    return found
+
+
+def _runs(history: History) -> dict[str, list[dict[str, Any]]]:
+    """Runs by environment, oldest first."""
+    firsts = history.table.drop_duplicates("run")[["run", "environment", "started", "commit"]]
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for row in firsts.to_dict("records"):
+        runs.setdefault(str(row["environment"]), []).append(row)
+    return runs

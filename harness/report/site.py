@@ -1,0 +1,107 @@
+"""The site: every file of the page, and what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from harness.analysis.history import History
+from harness.records import Merged
+from harness.report.data import compact, matrix_data, more_data, script
+from harness.report.details import CELLS, chunks
+from harness.report.groups import Group, group_cells
+from harness.report.matrix import parts
+from harness.report.page import Section, assets, case_page, index_page, page_names, section_page
+from harness.report.sections import make_sections, section_names
+from harness.report.sources import case_files
+from harness.report.told import teller
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """What the page is made from.
+
+    Parameters
+    ----------
+    merged : Merged
+        Records and plans.
+    table : DataFrame
+        `harness.analysis.cells_frame` of them.
+    warnings : tuple of str
+        What reading had to say.
+    cases : Path or None
+        Folder of the cases, to show their files.
+    history : History or None
+        Earlier runs.
+    """
+
+    merged: Merged
+    table: pd.DataFrame
+    warnings: tuple[str, ...] = ()
+    cases: Path | None = None
+    history: History | None = None
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """Page of each case."""
+        return page_names(self.table["case"])
+
+    @cached_property
+    def sources(self) -> dict[str, dict[str, str]]:
+        """By case, the texts of its files; only cases that have any."""
+        found = {case: case_files(self.cases, case) for case in self.files}
+        return {case: texts for case, texts in found.items() if texts}
+
+    @cached_property
+    def groups(self) -> dict[str, list[Group]]:
+        """By case, its cells by what happened."""
+        return group_cells(self.merged)
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """The pages beside the matrix."""
+        return make_sections(self.table, self.history)
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """Name and title of those pages."""
+        return section_names(self.history)
+
+
+def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
+    """Name and content of what the first look needs, and of the pages beside it; one after another, for together they may be large."""
+    for name, data in assets().items():
+        yield f"assets/{name}", data
+    yield "index.html", _text(index_page(site.merged, site.table, site.groups, site.files, site.warnings, site.links))
+    for section in site.sections:
+        yield f"{section.name}.html", _text(section_page(section, site.links, site.files))
+    about = {record["case"]: record for record in reversed(site.merged.records)}
+    matrix = matrix_data(site.table, about, site.files)
+    for case, item in zip(site.table["case"].unique(), matrix["cases"], strict=True):
+        item["files"] = _stem(site, case) if case in site.sources else ""
+    yield "data/matrix.js", script("matrix", compact({**matrix, "cellsPerFile": CELLS}))
+    yield "data/more.js", script("more", compact(more_data(site.table)))
+
+
+def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each case's page, and of everything that is told of its cells."""
+    for (case,), part in parts(site.table, "case"):
+        sources = site.sources.get(case, {})
+        if sources:
+            yield f"data/{_stem(site, case)}.js", script(_stem(site, case), compact(sources))
+        yield f"cases/{site.files[case]}", _text(case_page(case, part, site.groups[case], sources, site.links))
+    records = {record["cell"]: record for record in site.merged.records}
+    for number, text in enumerate(chunks(list(site.table["cell"]), records, teller(site.history))):
+        yield f"data/cells-{number}.js", script(f"cells-{number}", text)
+
+
+def _stem(site: Site, case: str) -> str:
+    return f"files-{site.files[case].removesuffix('.html')}"
+
+
+def _text(page: str) -> bytes:
+    return page.encode("utf-8", "replace")

@@ -1,0 +1,65 @@
+"""What is told of a cell beside its record: known causes of what went wrong, and what became of it from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.analysis.history import History
+from harness.causes import causes_of
+from harness.records import Record
+
+_EVENTS = 20
+
+More = Callable[[Record], Mapping[str, Any]]
+
+
+def teller(history: History | None) -> More:
+    """A function that gives ``remedy`` and ``history`` of a record, where there is something to tell.
+
+    Parameters
+    ----------
+    history : History or None
+        Earlier runs.
+    """
+    events = _events(history) if history is not None else {}
+
+    def tell(record: Record) -> Mapping[str, Any]:
+        more: dict[str, Any] = {}
+        if record["diagnostics"] or record["status"] != "built":
+            remedy = remedies(record)
+            if remedy:
+                more["remedy"] = remedy
+        if record["cell"] in events:
+            more["history"] = events[record["cell"]][-_EVENTS:]
+        return more
+
+    return tell
+
+
+def remedies(record: Record) -> list[dict[str, Any]]:
+    """Known causes with what helps, as plain values."""
+    return [
+        {
+            "title": match.cause.title,
+            "cause": match.cause.cause,
+            "remedy": match.cause.remedy,
+            "links": list(match.cause.links),
+        }
+        for match in causes_of(record)
+    ]
+
+
+def _events(history: History) -> dict[str, list[dict[str, Any]]]:
+    """By cell, oldest first, its runs; those in a row in which the same happened are one event."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    names = ["cell", "run", "started", "mark", "outcome", "message"]
+    for cell, run, started, mark, outcome, message in history.table[names].itertuples(index=False, name=None):
+        events = found.setdefault(cell, [])
+        if events and (events[-1]["outcome"], events[-1]["message"], events[-1]["mark"]) == (outcome, message, mark):
+            events[-1]["runs"] += 1
+            events[-1]["last"] = started
+        else:
+            event = {"outcome": outcome, "mark": mark, "message": message, "run": run, "started": started}
+            events.append({**event, "last": started, "runs": 1})
+    return found

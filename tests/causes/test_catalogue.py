@@ -1,0 +1,129 @@
+"""The catalogue knows what the compilers say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.cases import find_cases, load_case
+from harness.causes import catalogue, causes_in_log, causes_of
+from harness.model import Status
+
+CASES = Path(__file__).parents[2] / "cases"
+CATALOGUE = catalogue()
+EXAMPLES = [(name, text) for name, cause in CATALOGUE.items() for text in cause.examples]
+
+
+def made(
+    message="",
+    *,
+    status="rejected",
+    stage="compile",
+    reason="",
+    log="",
+    backend="nvrtc",
+    target="sm_80",
+    toolkit="12.4",
+    **packages,
+):
+    """What the catalogue looks at in a record."""
+    return {
+        "status": status, "stage": stage, "reason": reason, "log": log, "backend": backend, "library": "", "target": target, "toolkit": toolkit,
+        "toolchain": {"requested": {"packages": packages}, "observed": {}},
+        "diagnostics": [{"severity": "error", "message": message}] if message else [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text"), EXAMPLES)
+def test_examples_are_found(name, text):
+    """In a log the entry itself is told, and what comes before it in the table depends on a cell."""
+    names = [match.cause.name for match in causes_in_log(f"first line\n{text}\n")]
+    assert name in names
+    assert all(CATALOGUE[other].where or other == name for other in names)
+    assert causes_in_log(f"x\n{text}")[0].line == 2
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_entry_is_whole(name):
+    cause = CATALOGUE[name]
+    assert cause.title
+    assert not cause.title.endswith(".")
+    assert cause.cause.endswith(".")
+    assert cause.remedy.endswith(".")
+    assert all(link.startswith("https://") for link in cause.links)
+    assert bool(cause.where) >= bool(cause.when.text)
+    assert cause.examples or cause.where or cause.stage or cause.pattern is None
+
+
+EXPECTED = [
+    pytest.param(case, rule, id=f"{case.name}:{rule.line}")
+    for case in (load_case(path, CASES) for path in find_cases(CASES))
+    for rule in case.expectations
+    if rule.status is not Status.BUILT and rule.diagnostic
+]
+
+
+@pytest.mark.parametrize(("case", "rule"), EXPECTED)
+def test_every_refusal_of_the_cases_is_known(case, rule):
+    """Whatever a case expects a compiler to say has a cause and a remedy."""
+    # How many bytes is no matter.
+    pattern = re.sub(r"0x[0-9a-f]+(?= )", "0x[0-9a-f]+", rule.diagnostic)
+    known = [
+        (cause, text)
+        for cause in CATALOGUE.values()
+        for text in cause.examples
+        if rule.status in cause.status and re.search(pattern, text)
+    ]
+    assert known, f"no example in causes.toml is what {case.name} expects: {rule.diagnostic}"
+    stage = rule.stage or next(iter(known[0][0].stage), "compile")
+    assert causes_of(made(known[0][1], status=rule.status, stage=stage))
+
+
+def test_the_condition_decides_between_causes():
+    said = "incomplete type is not allowed"
+    old = made(said, backend="cupy-jitify", cupy="13.0.0")
+    assert causes_of(old)[0].cause.name == "jitify-caps-the-architecture"
+    assert causes_of(made(said, backend="cupy-jitify", cupy="13.1.0"))[0].cause.name == "wmma-architecture"
+    assert (
+        causes_of(made(said, backend="cupy-jitify", cupy="13.0.0", target="sm_75"))[0].cause.name == "wmma-architecture"
+    )
+    assert causes_of(made(said))[0].cause.name == "wmma-architecture"
+
+
+def test_the_stage_decides_between_causes():
+    said = "Entry function 'k' uses too much shared data (0xc004 bytes, 0xc000 max)"
+    assert causes_of(made(said, stage="link"))[0].cause.name == "shared-memory-link"
+    assert causes_of(made(said, stage="assemble"))[0].cause.name == "shared-memory"
+
+
+def test_a_deadline_needs_no_words():
+    (match,) = causes_of(made(status="timed_out"))
+    assert (match.cause.name, match.text) == ("deadline", "")
+
+
+def test_what_was_built_has_causes_for_its_warnings_only():
+    warning = "nvrtc: Architectures prior to '<compute/sm>_75' are deprecated"
+    assert [match.cause.name for match in causes_of(made(warning, status="built"))] == ["deprecated-architecture"]
+    assert causes_of(made(status="built", log="uses too much shared data")) == ()
+
+
+def test_the_log_is_asked_where_the_diagnostics_say_nothing():
+    record = made("something vague", log="ld: error\nUnsupported gpu architecture 'compute_50'\n")
+    (match,) = causes_of(record)
+    assert (match.cause.name, match.line) == ("unknown-architecture", 2)
+
+
+def test_what_is_not_known_is_not_guessed():
+    assert causes_of(made("expected a semicolon")) == ()
+    assert causes_in_log("all is well\n") == ()
+
+
+def test_hostile_logs():
+    """No escape sequence gets out, and no log makes the patterns slow."""
+    (match,) = causes_in_log("\x1b]0;title\x07\x1b[31mdefined more than once\x1b[0m")
+    assert match.text == "defined more than once"
+    assert causes_in_log("incomplete type" * 20_000)
+    assert causes_in_log("declaration is incompatible with " * 50_000) == ()
+    assert causes_in_log('identifier "__nv' + "a" * 200_000) == ()

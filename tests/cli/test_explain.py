@@ -1,0 +1,89 @@
+"""``cumatrix explain``: a cell or a log, to its cause and remedy."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .test_errors import sentence
+
+SOURCE = "__global__ void big(int *a) { __shared__ int s[12289]; s[threadIdx.x] = *a; *a = s[0]; }\n"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, toolkit: Any) -> Path:
+    """Records of a real run: refused for 49156 bytes, and built."""
+    folder = tmp_path_factory.mktemp("explain")
+    toolkit("12.9")
+    (folder / "big.cu").write_text(SOURCE)
+    (folder / "small.cu").write_text(SOURCE.replace("12289", "12"))
+    script = Path(sys.executable).with_name("cumatrix")
+    for name in ("big", "small"):
+        axes = ["-b", "nvrtc", "-t", "12.9", "-a", "sm_80,sm_90", "--out", f"reports/{name}.jsonl"]
+        subprocess.run([script, "try", f"{name}.cu", *axes], cwd=folder, check=False, capture_output=True, timeout=120)
+    return folder
+
+
+def explain(cumatrix: Any, results: Path, *arguments: str) -> Any:
+    return type(cumatrix)(results)("explain", *arguments)
+
+
+def test_of_a_cell(cumatrix: Any, results: Path) -> None:
+    done = explain(cumatrix, results, "big.cu nvrtc cuda12.9 sm_80")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "uses too much shared data (0xc004 bytes, 0xc000 max)" in done.stdout
+    assert "Remedy: Make the array dynamic" in done.stdout
+    assert "https://github.com/cupy/cupy/issues/8156" in done.stdout
+
+
+def test_of_kernels_that_were_built(cumatrix: Any, results: Path) -> None:
+    done = explain(cumatrix, results, "small sm_90", "--json", "--results", "reports/small.jsonl")
+    value = json.loads(done.stdout)
+    assert (value["status"], value["causes"]) == ("built", [])
+    (kernel,) = value["kernels"]
+    assert kernel["limits"]["block_shared"] == 227 * 1024
+    assert kernel["shared"] == 48
+    shown = explain(cumatrix, results, "small sm_90").stdout
+    assert "48/232448" in shown
+    assert "compute-capabilities" in shown
+
+
+def test_of_a_log_and_of_standard_input(cumatrix: Any, results: Path) -> None:
+    (results / "build.log").write_text("ok\nnvcc fatal   : Unsupported gpu architecture 'compute_50'\n")
+    done = explain(cumatrix, results, "build.log")
+    assert done.returncode == 0
+    assert "line 2: nvcc fatal" in done.stdout
+    assert (
+        json.loads(explain(cumatrix, results, "build.log", "--json").stdout)["causes"][0]["name"]
+        == "unknown-architecture"
+    )
+    assert explain(cumatrix, results, "-").returncode == 1
+
+
+def test_nothing_known(cumatrix: Any, results: Path) -> None:
+    (results / "quiet.log").write_bytes(b"all is \x1b[31mwell\xff\x00\n")
+    done = explain(cumatrix, results, "quiet.log")
+    assert (done.returncode, done.stdout.strip()) == (1, "no known cause is in this log")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], ["nothing is no file, and no cell of 4 has it in its id"]),
+        (["nvrtc"], ["4 cells have 'nvrtc' in their ids, say more"]),
+        (["nothing", "--results", "nowhere"], ["nowhere"]),
+        (["reports/big.jsonl"], ["holds records, not a log", "--results reports/big.jsonl"]),
+        (["big.cu", "--target", "sm80"], ["'sm80' is not a target"]),
+    ],
+)
+def test_errors(cumatrix: Any, results: Path, arguments: list[str], words: list[str]) -> None:
+    sentence(explain(cumatrix, results, *arguments), 2, *words)
+
+
+def test_without_records(cumatrix: Any) -> None:
+    sentence(cumatrix("explain", "anything"), 2, "name the records with --results")

@@ -1,0 +1,103 @@
+"""The matrix in a terminal: every cell where it belongs, in any width, and nothing hostile in it."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from harness.cli.grid import show_matrix
+from harness.cli.marks import MARKS, mark
+from harness.cli.show import show_summary
+
+TARGETS = ["sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "sm_120", "compute_90"]
+STATES = [("built", "pass"), ("rejected", "pass"), ("rejected", "fail"), ("rejected", "xfail"), ("unsupported", "unsupported"),
+          ("crashed", "fail"), ("built", "xpass")]  # fmt: skip
+
+
+def made(
+    target: str, status: str, verdict: str, *, case: str = "wmma/fragments", toolkit: str = "12.4", **more: Any
+) -> dict[str, Any]:
+    return {
+        "cell": f"{case} nvrtc cuda{toolkit} {target}", "case": case, "variant": "", "backend": "nvrtc", "library": "", "toolkit": toolkit,
+        "target": target, "status": status, "verdict": verdict, "stage": "compile", "diagnostics": [], "reason": "", "cached": False,
+        "expected": {"status": "built", "stage": None, "diagnostic": None}, **more,
+    }  # fmt: skip
+
+
+RECORDS = [
+    made(target, *state, toolkit=toolkit)
+    for toolkit in ("12.10", "12.4")
+    for target, state in zip(TARGETS, STATES, strict=True)
+]
+
+
+def shown(
+    records: list[dict[str, Any]], width: int, *, terminal: bool = False, show: Any = show_matrix, **more: Any
+) -> str:
+    stream = io.StringIO()
+    show(
+        Console(
+            file=stream,
+            width=width,
+            highlight=False,
+            force_terminal=terminal,
+            color_system="standard" if terminal else None,
+        ),
+        records,
+        **more,
+    )
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [20, 30, 44, 60, 80, 200])
+def test_every_cell_stands_under_its_target(width: int) -> None:
+    found: dict[tuple[str, str], str] = {}
+    columns: list[tuple[int, str]] = []
+    for line in shown(RECORDS, width).splitlines():
+        assert len(line) <= width
+        if re.fullmatch(r" {8,}[c\da-f ]+", line):
+            columns = [(match.end(), match[0]) for match in re.finditer(r"\S+", line)]
+        elif line.startswith("  nvrtc"):
+            for end, target in columns:
+                letter = line[:end].split(" ")[-1]
+                found[re.search(r"12\.\d*|…", line)[0], target] = letter
+    if width >= 44:  # narrower, the toolkit is cut off
+        expected = {
+            (record["toolkit"], record["target"].replace("sm_", "").replace("compute_", "c")): mark(record).letter
+            for record in RECORDS
+        }
+        assert found == expected
+
+
+def test_versions_are_in_order() -> None:
+    lines = [line for line in shown(RECORDS, 200).splitlines() if line.startswith("  nvrtc")]
+    assert ["12.4 " in line for line in lines] == [True, False]
+
+
+def test_colours_only_in_a_terminal() -> None:
+    assert "\x1b[" not in shown(RECORDS, 80)
+    assert "\x1b[1;31mR!" in shown(RECORDS, 80, terminal=True)
+
+
+def test_letters_tell_as_much_as_colours() -> None:
+    assert len({said.letter for said in MARKS.values()}) == len(MARKS)
+    text = shown(RECORDS, 80)
+    for status, verdict in STATES:
+        said = mark(made("sm_80", status, verdict))
+        assert f"{said.letter} {said.word}" in " ".join(text.split())
+
+
+def test_hostile_names_and_messages() -> None:
+    name = "\x1b]0;owned\x07\x1b[2Jcase\u202e[bold red]"
+    record = made(
+        "sm_80", "rejected", "fail", case=name, diagnostics=[{"message": "\x1b[31mno\x1b[0m [link=x]y[/link]"}]
+    )
+    for text in (shown([record], 80), shown([record], 80, show=show_summary, planned=1, table=True)):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert "[bold red]" in text
+    assert "no [link=x]y[/link]" in shown([record], 80, show=show_summary, planned=1, table=True)

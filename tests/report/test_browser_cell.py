@@ -1,0 +1,156 @@
+"""What a cell tells, in a real browser; and that nothing in it acts."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from site_builders import HOSTILE, cells
+
+from harness.report.text import clean
+
+CELL = "index.html#cell=wmma/fragments;shape=m16n16k8;{}"
+TOLD = clean(HOSTILE)
+
+
+def panel(page):
+    page.wait_for_selector("#cell section, #cell [role=alert]")
+    return " ".join(page.inner_text("#cell").split())
+
+
+def test_cell_tells_everything_that_is_known(visit):
+    text = panel(visit(CELL.format("cupy-jitify;12.3.0;12.4;sm_80")))
+    for words in (
+        "known failure",
+        "wmma/fragments [shape=m16n16k8] cupy-jitify 12.3.0 · CUDA 12.4 · sm_80",
+        "compile stopped here assemble not run",
+        "Outcome rejected at compile",
+        "Expected rejected, a known failure told upstream https://example.com/1",
+        "error 70 incomplete type is not allowed kernel.cu:12",
+        "▶ 12 __global__ void kernel() { <b>tile</b> } error: incomplete type is not allowed 13 // end",
+        "Known cause",
+        "Remedy:",
+        "kernel.cu(12): error: incomplete type is not allowed",
+        "cumatrix run wmma/fragments -b cupy-jitify -t 12.4 -a sm_80 --no-cache -k shape=m16n16k8",
+        "What Requested Observed",
+        "nvrtc – 12.4.127",
+        "library 12.3.0 –",
+        "Run run-2",
+    ):
+        assert words in text, words
+
+
+def test_resources_history_and_unknown_facts_are_shown(visit):
+    text = panel(visit(CELL.format("numba;0.59.0;12.4;sm_90a")))
+    assert "crashed at compile, by signal 11 (SIGSEGV)" in text
+    assert "History C crashed at compile 2026-01-02, run run-2 ✓ built 2026-01-01, run run-1" in text
+    page = visit(CELL.format("nvrtc;;12.4;sm_80"))
+    assert "cubin for sm_80, 4,312 bytes" in panel(page)
+    cells = page.locator("#cell table").first.locator("tr").all_inner_texts()
+    assert [text.split() for text in cells] == [
+        ["Kernel", "Registers", "Shared", "Spills"],
+        ["kernel", "40", "1,024", "0"],
+    ]
+    assert "novelty libraries cutlass 3.5" in panel(visit(CELL.format("nvrtc;;12.4;sm_75")))
+
+
+def test_missing_cell_says_so(visit):
+    text = panel(visit("index.html#cell=atomics/add;;nvrtc;;12.4;compute_80"))
+    assert "planned, but no record of it ever arrived" in text
+    assert "cumatrix run atomics/add -b nvrtc -t 12.4 -a compute_80" in text
+
+
+def test_clicking_opens_and_the_link_is_in_the_address(visit):
+    page = visit("index.html#q=case:atomics")
+    page.locator("tbody td[aria-label=unavailable]").first.click()
+    assert "CuPy 13.6.0 is not installed" in panel(page)
+    assert page.url.endswith("#q=case:atomics&cell=atomics/add;;cupy-nvrtc;13.6.0;12.4;sm_75")
+    assert page.locator("td[aria-selected=true]").count() == 1
+    page.go_back()
+    page.wait_for_selector("#cell", state="hidden")
+    page.go_forward()
+    page.wait_for_selector("#cell section")
+    page.click("#cell .close")
+    page.wait_for_selector("#cell", state="hidden")
+    assert page.url.endswith("#q=case:atomics")
+
+
+def test_place_that_stands_for_several_lists_them(visit):
+    page = visit("index.html#q=case:wmma+backend:numba&across=backend")
+    page.locator("tbody td.c:not(.open)").first.click()
+    assert page.inner_text("#cell h2").strip() == "5 cells"
+    links = page.locator("#cell a")
+    links.first.click()
+    assert "crashed at compile" in panel(page)
+
+
+def test_data_that_is_gone_is_told(visit, site, tmp_path):
+    folder = tmp_path / "html"
+    shutil.copytree(site, folder)
+    for path in (folder / "data").glob("cells-*.js"):
+        path.unlink()
+    page = visit("index.html", folder=folder, may_say="ERR_FILE_NOT_FOUND")
+    page.locator("tbody td[aria-label=built]").first.click()
+    page.wait_for_selector("#cell [role=alert]")
+    assert "data/cells-0.js cannot be loaded" in page.inner_text("#cell")
+
+
+def test_hostile_texts_are_shown_and_do_nothing(visit):
+    page = visit("index.html#cell=zz/hostile;;cupy-nvrtc;13.6.0;12.4;sm_80")
+    text = panel(page)
+    shown = " ".join(TOLD.split())
+    # Message, excerpt, log, command, note, reason, versions by name and value, expectation.
+    assert text.count(shown) >= 8
+    assert "javascript:alert(4)" in text
+    assert page.locator("a[href^=javascript]").count() == 0
+    assert page.locator("#cell img, #cell script").count() == 0
+    assert page.evaluate("({}).x") is None
+    page.fill("#q", "<img src=x onerror=alert(5)>")
+    page.wait_for_selector("#nothing:not([hidden])")
+    page.fill("#q", "title:")
+    page.hover("#q-list [role=option] >> nth=-1")
+    page.fill("#q", "case:hostile")
+    page.hover("tbody td[aria-label='not as expected']")
+
+
+@pytest.mark.parametrize(
+    "name", ["support", "disagreements", "changes", "history", "coverage", "pictures", "cases/zz-hostile"]
+)
+def test_hostile_texts_do_nothing_on_other_pages(visit, name):
+    page = visit(f"{name}.html")
+    assert page.locator("img, script").count() == 0
+    if name in ("support", "cases/zz-hostile"):
+        assert "<img src=x onerror=alert(2)>" in page.inner_text("main")
+
+
+def test_policy_refuses_scripts_and_markup(browser, site):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{site.as_uri()}/index.html")
+    page.wait_for_selector("html[data-ready]")
+    page.evaluate("""() => {
+        window.acted = [];
+        const inline = document.createElement('div');
+        try { inline.setAttribute('onclick', 'acted.push(1)'); } catch {}
+        document.body.append(inline);
+        inline.click();
+        try { document.body.innerHTML += '<b>x</b>'; acted.push(2); } catch {}
+        try { const script = document.createElement('script'); script.textContent = 'acted.push(3)'; document.head.append(script); } catch {}
+        try { const script = document.createElement('script'); script.src = 'data:text/javascript,acted.push(4)'; document.head.append(script); } catch {}
+        const image = new Image();
+        image.onload = () => acted.push(5);
+        image.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=';
+    }""")
+    page.wait_for_timeout(100)
+    assert page.evaluate("acted") == []
+    context.close()
+
+
+def test_every_cell_can_be_linked_to(visit):
+    page = visit()
+    found = page.evaluate("""async () => {
+        const matrix = new cumatrix.Matrix(structuredClone(await cumatrix.load('matrix')));
+        return [...Array(matrix.size).keys()].map(cell => matrix.find(matrix.address(cell)) === cell);
+    }""")
+    assert len(found) == len(cells())
+    assert all(found)

@@ -1,0 +1,286 @@
+"""The matrix in a real browser: filters, addresses, pivots, keyboard."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+import pytest
+from site_builders import cells, records
+
+ALL = len(cells())
+
+
+def count(page):
+    """Cells that the page says it shows."""
+    return int(re.match(r"([\d,]+)", page.inner_text("#said"))[1].replace(",", ""))
+
+
+def fill(page, query):
+    page.fill("#q", query)
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        """query => decodeURIComponent(location.hash.replaceAll('+', ' ')).replace(/^#/, '').startsWith(query ? `q=${query}` : '')
+            && (query || !location.hash.includes('q='))
+            && !document.querySelector('#said').textContent.includes('loading')""",
+        arg=query,
+    )
+    return count(page)
+
+
+def number(**wanted):
+    return sum(all(item[key] == value for key, value in wanted.items()) for item in records())
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("", lambda r: True),
+        ("backend:nvrtc", lambda r: r["backend"] == "nvrtc"),
+        ("backend:cupy-*", lambda r: r["backend"].startswith("cupy-")),
+        ("backend:nvrtc,numba status:built", lambda r: r["backend"] in ("nvrtc", "numba") and r["status"] == "built"),
+        ("-status:built is:run", lambda r: r["status"] in ("rejected", "crashed")),
+        ("not status:built status:rejected,crashed", lambda r: r["status"] in ("rejected", "crashed")),
+        ("target:sm_80..sm_90", lambda r: r["target"] in ("sm_80", "sm_90")),
+        ("target:>=sm_90", lambda r: r["target"] == "sm_90"),
+        ("target:sm_90a,compute_80 is:run", lambda r: r["target"] in ("sm_90a", "compute_80") and r["status"] != "unavailable"),
+        ("toolkit:12", lambda r: r["toolkit"] == "12.4"),
+        ("cuda:12.5..13", lambda r: r["toolkit"] == "13.0"),
+        ("library:12..13", lambda r: r["library"] in ("12.3.0", "13.6.0")),
+        ("library:<13", lambda r: r["library"] in ("12.3.0", "0.59.0")),
+        ("verdict:xpass", lambda r: r["verdict"] == "xpass"),
+        ("is:unexpected", lambda r: r["verdict"] in ("fail", "xpass", "unresolved")),
+        ("stage:>=assemble", lambda r: r["stage"] == "assemble"),
+        ("case:wmma/*", lambda r: r["case"] == "wmma/fragments"),
+        ("case:atomics or verdict:xfail", lambda r: r["case"] == "atomics/add" or r["verdict"] == "xfail"),
+        ("(case:atomics or verdict:xfail) backend:nvrtc", lambda r: r["case"] == "atomics/add" and r["backend"] == "nvrtc"),
+        ("variant:k16", lambda r: r["variant"] == "shape=m16n16k16"),
+        ("registers:>64", lambda r: r["artifact"] and r["artifact"]["kernels"][0]["num_regs"] > 64),
+        ("message:incomplete", lambda r: r["diagnostics"] and "incomplete" in r["diagnostics"][0]["message"]),
+        ('"incomplete type"', lambda r: r["diagnostics"] and "incomplete type" in r["diagnostics"][0]["message"]),
+        ("message:installed", lambda r: r["status"] == "unavailable"),
+        ("mark:crashed", lambda r: r["status"] == "crashed"),
+    ],
+)  # fmt: skip
+def test_queries_choose_what_they_say(visit, query, wanted):
+    page = visit()
+    missing = [item for item in cells() if item.case.name == "atomics/add" and str(item.target) == "compute_80"]
+    absent = 0
+    # Planned cells that never arrived have a place, but nothing happened to them.
+    names = {"backend", "target", "toolkit", "library", "case", "cuda"}
+    if not query or set(re.findall(r"([a-z]+):", query) or ["text"]) <= names:
+        fields = [{"backend": m.toolchain.backend, "library": m.toolchain.library, "toolkit": m.toolchain.toolkit.release,
+                   "target": str(m.target), "case": m.case.name} for m in missing]  # fmt: skip
+        absent = sum(bool(wanted(item)) for item in fields)
+    elif "atomics" in query:
+        absent = len([m for m in missing if "backend:" not in query or m.toolchain.backend == "nvrtc"])
+    elif query == "is:unexpected":
+        absent = len(missing)
+    assert fill(page, query) == sum(bool(wanted(item)) for item in records()) + absent
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("bakend:numba", "there is no field “bakend”; perhaps you meant “backend”"),
+        ("(status:built", "a parenthesis is not closed"),
+        ("target:>=ampere", "“ampere” is not a target"),
+        ("toolkit:>=new", "“new” is not a version"),
+        ("registers:many", "“many” is not a number"),
+        ("is:nice", "is:nice means nothing"),
+        ("or", "“or” has nothing before it"),
+    ],
+)
+def test_query_that_cannot_be_read_is_told_and_changes_nothing(visit, query, said):
+    page = visit("index.html#q=backend:numba")
+    page.fill("#q", query)
+    page.wait_for_function("said => document.querySelector('#said').textContent.includes(said)", arg=said)
+    assert page.get_attribute("#q", "aria-invalid") == "true"
+    assert page.locator("tbody tr.leaf").count() == 2
+
+
+def test_hostile_and_half_written_queries_do_no_harm(visit):
+    page = visit()
+    for query in (
+        '"',
+        "-",
+        "a:",
+        "::",
+        "((((",
+        "std::size_t",
+        "<script>",
+        "\\",
+        "*",
+        "target:",
+        "message:[",
+        "🙂" * 50,
+    ):
+        page.fill("#q", query)
+        page.keyboard.press("Enter")
+    assert fill(page, "") == ALL
+
+
+def test_counts_beside_filters_follow_and_tell_what_choosing_would_give(visit):
+    page = visit()
+    page.click("summary:has-text('backend')")
+    choice = page.locator("details.facet:has(summary:has-text('backend')) label:has-text('nvrtc')").first
+    assert choice.inner_text().split() == ["nvrtc", str(sum(c.toolchain.backend == "nvrtc" for c in cells()))]
+    choice.click()
+    assert page.input_value("#q") == "backend:nvrtc"
+    other = page.locator("details.facet label:has-text('numba')").first
+    # Another backend would add to the choice: its count is that without the choice of backends.
+    assert other.inner_text().split() == ["numba", str(number(backend="numba"))]
+    other.click()
+    assert page.input_value("#q") == "backend:nvrtc,numba"
+    choice.click()
+    assert page.input_value("#q") == "backend:numba"
+    status = page.locator("details.facet:has(summary:has-text('status'))")
+    status.locator("summary").click()
+    assert status.locator("label:has-text('crashed')").inner_text().split() == ["crashed", "2"]
+    assert page.locator("#legend button:has-text('crashed')").inner_text().split()[1] == "2"
+    page.click("#legend button:has-text('crashed')")
+    assert page.input_value("#q") == "backend:numba mark:crashed"
+    assert count(page) == 2
+    page.click("#clear")
+    assert count(page) == ALL
+
+
+def test_completion_offers_fields_and_values_and_is_taken_by_keyboard(visit):
+    page = visit()
+    page.focus("#q")
+    page.keyboard.type("back")
+    options = page.locator("#q-list [role=option]")
+    assert options.first.inner_text().startswith("backend:")
+    assert page.get_attribute("#q", "aria-expanded") == "true"
+    page.keyboard.press("ArrowDown")
+    assert page.get_attribute("#q", "aria-activedescendant") == "offer-0"
+    page.keyboard.press("Enter")
+    page.keyboard.type("num")
+    assert [text.strip() for text in options.all_inner_texts()] == ["backend:numba"]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    assert page.input_value("#q") == "backend:numba "
+    page.keyboard.type("targ")
+    options.first.click()
+    assert page.input_value("#q") == "backend:numba target:"
+    page.keyboard.press("Escape")
+    assert page.locator("#q-list").is_hidden()
+    page.keyboard.press("Escape")
+    assert page.input_value("#q") == ""
+
+
+def test_every_state_is_in_the_address_and_comes_back_from_it(visit):
+    page = visit()
+    fill(page, 'backend:numba,nvrtc "a&b=c%" or case:wmma')
+    page.select_option("#across", "target,backend,library,toolkit")
+    page.click("tbody tr.group th >> nth=1")
+    page.locator("tbody td[aria-label=built]").first.click() if page.locator(
+        "tbody td[aria-label=built]"
+    ).count() else None
+    address = page.url
+    shown = page.inner_text("#viewport")
+    again = visit("index.html#" + address.partition("#")[2])
+    assert again.input_value("#q") == 'backend:numba,nvrtc "a&b=c%" or case:wmma'
+    assert again.input_value("#across") == "target,backend,library,toolkit"
+    assert again.inner_text("#viewport") == shown
+    assert again.url == address
+
+
+def test_back_and_forward_go_through_what_was_chosen(visit):
+    page = visit()
+    page.select_option("#across", "target")
+    page.click("#swap")
+    assert page.input_value("#down") == "target"
+    assert page.locator("tbody th").first.inner_text() == "sm_75"
+    page.go_back()
+    page.wait_for_function("document.querySelector('#across').value === 'target'")
+    page.go_back()
+    page.wait_for_function("document.querySelector('#across').value === 'backend,library,toolkit,target'")
+    page.go_forward()
+    page.wait_for_function("document.querySelector('#across').value === 'target'")
+
+
+@pytest.mark.parametrize(
+    "address", ["#q=%", "#down=x&across=y", "#down=case&across=case", "#cell=nothing", "#fold=a;b/c", "#a=b"]
+)
+def test_addresses_that_mean_nothing_show_everything(visit, address):
+    page = visit(f"index.html{address}")
+    assert page.locator("tbody tr").count() > 1
+    if "cell" in address:
+        assert "No such cell" in page.inner_text("#cell")
+
+
+def test_pivots_gather_cells_and_lose_none(visit):
+    page = visit()
+    for down in ("topic,case,variant", "topic,case", "topic"):
+        page.select_option("#down", down)
+        for across in page.eval_on_selector_all("#across option", "options => options.map(option => option.value)"):
+            page.select_option("#across", across)
+            labels = page.eval_on_selector_all(
+                "tbody tr[role=row] td:not(.open)", "cells => cells.map(c => c.getAttribute('aria-label'))"
+            )
+            told = [
+                int(label.split()[0].replace(",", "")) if " cells:" in label else 1
+                for label in labels
+                if label and label != "not run"
+            ]
+            assert sum(told) == ALL, (down, across)
+
+
+def test_marks_tell_not_run_no_meaning_missing_and_unexpected_apart(visit):
+    page = visit()
+    for name in ("not run", "unsupported", "missing", "unexpectedly built", "crashed", "unavailable", "known failure"):
+        assert page.locator(f"tbody td[aria-label='{name}']").count(), name
+    shapes = {
+        name: page.locator(f"tbody td[aria-label='{name}'] .m").first.evaluate(
+            "m => [getComputedStyle(m).clipPath, getComputedStyle(m).outlineStyle, getComputedStyle(m).backgroundColor].join()"
+        )
+        for name in ("built", "unsupported", "missing", "crashed")
+    }
+    assert len(set(shapes.values())) == 4
+    assert "polygon" in shapes["crashed"]
+    assert "dashed" in shapes["missing"]
+
+
+def test_keyboard_goes_everywhere(visit):
+    page = visit("index.html#q=case:wmma")
+    focus = "[document.activeElement.dataset.line, document.activeElement.dataset.column ?? '-1'].join()"
+
+    def press(*keys):
+        for key in keys:
+            page.keyboard.press(key)
+        return page.evaluate(focus)
+
+    assert page.locator("#viewport [tabindex='0']").count() == 1
+    page.focus("#viewport [tabindex='0']")
+    assert page.evaluate(focus) == "0,-1"
+    assert press("ArrowDown", "ArrowDown") == "2,-1"
+    assert press("ArrowRight", "ArrowRight") == "2,1"
+    assert press("End") == "2,24"
+    assert press("Control+Home") == "0,-1"
+    assert press("Control+End") == "3,24"
+    assert press("PageUp", "Home") == "0,-1"
+    assert press("ArrowDown") == "1,-1"
+    press("ArrowLeft")
+    assert page.locator("tbody tr.leaf").count() == 0
+    press("ArrowRight")
+    assert page.locator("tbody tr.leaf").count() == 2
+    press("ArrowDown", "ArrowRight", "ArrowRight", "Enter")
+    page.wait_for_selector("#cell .stages")
+    assert unquote(page.url).endswith("cell=wmma/fragments;shape=m16n16k8;nvrtc;;12.4;sm_80")
+    assert page.evaluate("document.activeElement.tagName") == "H2"
+    page.keyboard.press("Escape")
+    assert page.locator("#cell").is_hidden()
+    assert page.evaluate(focus) == "2,1"
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "q"
+
+
+def test_headings_stay_in_view(visit):
+    page = visit(viewport={"width": 700, "height": 500})
+    page.eval_on_selector("#viewport", "box => { box.scrollTop = 200; box.scrollLeft = 300; }")
+    page.wait_for_timeout(50)
+    box, head, row = (page.locator(s).first.bounding_box() for s in ("#viewport", "thead .corner", "tbody tr.leaf th"))
+    assert abs(head["x"] - box["x"]) < 3
+    assert abs(head["y"] - box["y"]) < 3
+    assert abs(row["x"] - box["x"]) < 3

@@ -1,0 +1,130 @@
+"""Reading without JavaScript, with a screen reader, on paper, in the dark, on a small screen; and how large the page is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from site_builders import cells
+
+from harness.report.build import build_report
+from harness.report.parquet import results_parquet
+
+PAGES = (
+    "index.html",
+    "support.html",
+    "disagreements.html",
+    "changes.html",
+    "history.html",
+    "coverage.html",
+    "pictures.html",
+)
+MB = 1_000_000
+
+
+def test_everything_can_be_read_without_javascript(visit):
+    page = visit(script=False)
+    assert page.locator("#explorer").is_hidden()
+    assert "each case has a table of its own" in page.inner_text("main")
+    assert "not as expected" in page.inner_text(".lead")
+    page.click("#cases ~ ul a:has-text('wmma/fragments')")
+    assert page.inner_text("h1") == "wmma/fragments"
+    table = page.locator("table.matrix")
+    assert table.locator("tbody tr").count() == 2
+    assert table.locator("tbody td a").count() == sum(item.case.name == "wmma/fragments" for item in cells())
+    assert table.locator("thead th").all_inner_texts()[:3] == ["Variant", "nvrtc", "cupy-nvrtc 13.6.0"]
+    table.locator("a.crashed").first.click()
+    told = page.locator("details:target")
+    assert "crashed at compile, by signal 11 (SIGSEGV)" in told.inner_text()
+    for name in PAGES[1:]:
+        page.click(f"nav a[href$='{name}']")
+        assert len(page.inner_text("main")) > 100
+
+
+def test_statements_disagreements_changes_history_and_coverage_say_what_happened(visit):
+    assert "works on sm_75–sm_90, compute_80, crashes at compile on sm_90a" in visit("support.html").inner_text("main")
+    sides = visit("disagreements.html").inner_text("main")
+    assert "rejected at compile" in sides
+    assert "incomplete type is not allowed" in sides
+    page = visit("changes.html")
+    row = page.locator("tbody tr").first.locator("td").all_inner_texts()
+    assert row[2:4] == ["2", "0"]
+    page.locator("section a:has-text('numba@0.59.0')").first.click()
+    page.wait_for_selector("#cell section")
+    assert "crashed at compile" in page.inner_text("#cell")
+    history = visit("history.html").inner_text("main")
+    assert "run-1" in history
+    assert "2026-01-02 12:00" in history
+    coverage = visit("coverage.html").inner_text("main")
+    assert "3 cells" in coverage
+    assert "never planned" in coverage
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "address",
+    [*PAGES, "cases/wmma-fragments.html", "index.html#cell=wmma/fragments;shape=m16n16k8;numba;0.59.0;12.4;sm_90a"],
+)
+def test_accessibility_has_no_violations(visit, address, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = visit(address, color_scheme=scheme, bypass_csp=True)
+    if "cell=" in address:
+        page.wait_for_selector("#cell section")
+        page.click("summary:has-text('backend')")
+        page.click("summary:has-text('Help')")
+    # What is out of view is laid out, and thus looked at, only when it is told to be.
+    page.add_style_tag(content="* { content-visibility: visible !important }")
+    results = axe.Axe().run(page, options={"preload": False})
+    assert results.violations_count == 0, results.generate_report()
+    assert len(results.response["passes"]) > 10
+
+
+@pytest.mark.parametrize("address", [*PAGES, "cases/wmma-fragments.html"])
+def test_small_screens_scroll_in_one_direction(visit, address):
+    page = visit(address, viewport={"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_paper_gets_the_whole_table(visit):
+    page = visit()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("tbody td.c").count() >= len(cells())
+    assert page.locator(".query").is_hidden()
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A report of 20,000 cells that nobody measured."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    from records import made_up, made_up_plan
+
+    folder = tmp_path_factory.mktemp("large")
+    records = list(made_up(20_000))
+    (folder / "r.parquet").write_bytes(results_parquet(records, [made_up_plan(records)]))
+    build_report([folder / "r.parquet"], folder / "html")
+    return folder / "html"
+
+
+def test_first_load_of_many_cells_is_small(large):
+    first = [large / "index.html", large / "data" / "matrix.js", *(large / "assets").iterdir()]
+    assert sum(path.stat().st_size for path in first) < 3 * MB / 5
+    assert max(path.stat().st_size for path in (large / "data").iterdir()) < MB
+
+
+def test_many_cells_are_all_there_and_only_those_in_view_are_drawn(visit, large):
+    page = visit(folder=large)
+    assert page.inner_text("#said") == "20,000 cells"
+    page.select_option("#across", "backend,library,toolkit,target")
+    page.click("#unfold") if page.locator("#unfold").is_visible() else None
+    assert page.locator("tbody td.c").count() < 8_000
+    assert int(page.get_attribute("#viewport table", "aria-colcount")) == 251
+    page.focus("#viewport [tabindex='0']")
+    page.keyboard.press("Control+End")
+    last = page.locator("tbody td:focus")
+    assert last.get_attribute("aria-colindex") == "251"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#cell section")
+    page.fill("#q", "case:case-003 target:sm_90")
+    page.wait_for_function("document.querySelector('#said').textContent === '200 of 20,000 cells'")

@@ -1,0 +1,90 @@
+"""Records as Parquet: nothing is lost, and nothing that is no such file gets in."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from record_builders import built, cell, plan, record, rejected
+
+from harness.model import Outcome, Status
+from harness.records import RecordError, RecordWriter, merge
+from harness.report.inputs import read_results
+from harness.report.parquet import read_parquet, results_parquet
+
+
+def everything():
+    cells = [cell(target=t) for t in ("sm_75", "sm_80", "sm_90", "sm_100")]
+    outcomes = [rejected("ä \u2028 \\ '"), built("sm_80", notes=("a", "b")), Outcome(status=Status.CRASHED, signal=11)]
+    records = [record(of, outcome) for of, outcome in zip(cells, outcomes, strict=False)]
+    return [*records[:2], {**records[2], "budget": {"registers": 255}}], plan(*cells)
+
+
+def test_records_come_back_as_they_were(tmp_path):
+    records, planned = everything()
+    path = tmp_path / "results.parquet"
+    path.write_bytes(results_parquet(records, [planned]))
+    found, plans = read_parquet(path)
+    assert found == records
+    assert {item["cell"] for item in plans[0]["cells"]} == {item["cell"] for item in planned["cells"]}
+    before, after = merge(records, [planned]), merge(found, plans)
+    assert after.missing == before.missing
+    assert after.records == before.records
+    assert {**plans[0], "cells": 0} == {**planned, "cells": 0}
+
+
+def test_values_that_records_share_are_read_once(tmp_path):
+    path = tmp_path / "results.parquet"
+    path.write_bytes(results_parquet([record(), record(cell(target="sm_90"))]))
+    one, other = read_parquet(path)[0]
+    assert one["toolchain"] is other["toolchain"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"status": "exploded"}, "status: 'exploded' is not one of"),
+        ({"target": "sm_x"}, "target: 'sm_x' is not a target"),
+        ({"cell": None}, "cell: must be text"),
+        ({"toolchain_json": '{"requested": {}}'}, "toolchain.observed: missing"),
+        ({"toolchain_json": "{"}, "Expecting"),
+        ({"schema": 99}, "schema: the record has version 99"),
+    ],
+)
+def test_damaged_values_are_told(tmp_path, change, message):
+    table = pq.read_table(io.BytesIO(results_parquet([record()]))).to_pylist()
+    path = tmp_path / "results.parquet"
+    pq.write_table(pa.Table.from_pylist([{**table[0], **change}]), path)
+    with pytest.raises(RecordError, match=r"results\.parquet: ") as caught:
+        read_parquet(path)
+    assert message in str(caught.value)
+
+
+def test_what_is_no_such_file_is_refused(tmp_path):
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"no")
+    with pytest.raises(RecordError, match="cannot be read as Parquet"):
+        read_parquet(path)
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(RecordError, match="no column schema: this is not a file of cumatrix's results"):
+        read_parquet(path)
+    with pytest.raises(RecordError, match="no such file"):
+        read_results([tmp_path / "gone.parquet"])
+
+
+def test_folders_hold_either_kind_and_earlier_reports_do_not_count_twice(tmp_path):
+    with RecordWriter(tmp_path / "a.jsonl", plan(cell())) as writer:
+        writer.append(record())
+    data = results_parquet([record(cell(target="sm_90"), run="run-2")], [plan(cell(target="sm_90"), run="run-2")])
+    (tmp_path / "b.parquet").write_bytes(data)
+    (tmp_path / "html").mkdir()
+    (tmp_path / "html" / "index.html").write_text("")
+    (tmp_path / "html" / "results.parquet").write_bytes(data)
+    results = read_results([tmp_path, tmp_path / "b.parquet"])
+    assert sorted(item["target"] for item in results.records) == ["sm_80", "sm_90"]
+    assert sorted(item["run"] for item in results.plans) == ["run-1", "run-2"]
+    assert len(read_results([tmp_path / "html" / "results.parquet"]).records) == 1
+    json.dumps(results.records)

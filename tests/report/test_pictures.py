@@ -1,0 +1,132 @@
+"""Pictures: the same for the same cells, with their numbers in words, and nothing in them that a page has to fear."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pandas as pd
+import pytest
+from record_builders import built, cell, record, rejected
+
+from harness.analysis import make_frame
+from harness.report.pictures import (
+    compile_times,
+    outcomes_by_version,
+    outcomes_over_time,
+    pictures,
+    resources_by_target,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = "</desc><script>alert(1)</script>&\x1b[31m\x00$\\wrong{$"
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    records = []
+    for library in ("13.0.0", "13.1.0", "9.0.0"):
+        for target, registers in (("sm_75", 30), ("sm_80", 40), ("sm_90a", 50), ("compute_80", 0)):
+            bad = library != "13.1.0" and target == "sm_80"
+            outcome = rejected() if bad else built(target, registers=registers, seconds=0.5)
+            records.append(record(cell(library=library, target=target, toolkit="12.4"), outcome))
+    records.append(record(cell(library="13.1.0", toolkit="13.0"), built(seconds=2.0)))
+    return make_frame(records)
+
+
+def test_outcomes_by_version(table):
+    svg = outcomes_by_version(table, title="CuPy")
+    root = ET.fromstring(svg)
+    assert root.find(f"{SVG}title").text == root.get("aria-label") == "CuPy"
+    assert root.find(f"{SVG}desc").text == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 5 built"
+    ticks = [item.text for item in root.iter(f"{SVG}text")]
+    assert [text for text in ticks if re.fullmatch(r"\d+\.\d\.0", text)] == ["9.0.0", "13.0.0", "13.1.0"]
+
+
+def test_resources_by_target(table):
+    told = ET.fromstring(resources_by_target(table)).find(f"{SVG}desc").text
+    assert (
+        told
+        == "cupy-nvrtc 9.0.0, CUDA 12.4 and 1 more: 75 30, 90a 50; cupy-nvrtc 13.1.0, CUDA 12.4: 75 30, 80 40, 90a 50; cupy-nvrtc 13.1.0, CUDA 13.0: 80 40"
+    )
+    assert resources_by_target(table, "shared")
+    assert resources_by_target(table[table["outcome"] != "built"]) == ""
+
+
+def test_compile_times(table):
+    told = ET.fromstring(compile_times(table)).find(f"{SVG}desc").text
+    assert "cupy-nvrtc 13.1.0: 12.4 0.5, 13.0 2" in told
+
+
+def test_compile_times_compare_the_same_programs():
+    records = [
+        record(cell(case="a/both", toolkit=toolkit), built(seconds=seconds))
+        for toolkit, seconds in (("12.4", 1.0), ("13.0", 2.0))
+    ]
+    records += [record(cell(case=f"a/slow-{n}", toolkit="12.4"), built(seconds=100.0)) for n in range(3)]
+    told = ET.fromstring(compile_times(make_frame(records))).find(f"{SVG}desc").text
+    assert told == "cupy-nvrtc 13.6.0: 12.4 1, 13.0 2"
+
+
+def test_over_time():
+    runs = pd.DataFrame(
+        {
+            "run": ["a", "b"],
+            "started": ["2026-01-01T12:00:00+00:00", ""],
+            "cells": [3, 3],
+            "built": [3, 2],
+            "bad": [0, 1],
+            "missing": [0, 0],
+        }
+    )
+    told = ET.fromstring(outcomes_over_time(runs)).find(f"{SVG}desc").text
+    assert (
+        told
+        == "all: 2026-01-01 3, b 3; built: 2026-01-01 3, b 2; not as expected: 2026-01-01 0, b 1; never arrived: 2026-01-01 0, b 0"
+    )
+    assert outcomes_over_time(runs.iloc[:1]) == ""
+
+
+def test_the_same_cells_give_the_same_bytes(table):
+    again = table.copy()
+    assert pictures(table) == pictures(again)
+    assert pictures(table)
+
+
+def test_nothing_gives_nothing():
+    empty = make_frame([])
+    assert pictures(empty) == {}
+    assert resources_by_target(empty) == outcomes_by_version(empty) == ""
+
+
+def test_a_strict_policy_and_hostile_names():
+    table = make_frame([record(cell(case=HOSTILE, library=library), built()) for library in ("1.0", HOSTILE)])
+    made = [*pictures(table).values(), resources_by_target(table), outcomes_by_version(table, title=HOSTILE)]
+    ids: list[str] = []
+    for svg in made:
+        root = ET.fromstring(svg)
+        for item in root.iter():
+            assert item.tag.removeprefix(SVG) in {
+                "svg",
+                "title",
+                "desc",
+                "defs",
+                "g",
+                "path",
+                "text",
+                "use",
+                "clipPath",
+                "rect",
+                "pattern",
+            }
+            assert not {name for name in item.attrib if name in ("style", "class") or name.startswith("on")}
+            references = [value for name, value in item.attrib.items() if name.endswith("href")]
+            references += re.findall(r"url\(([^)]*)\)", " ".join(item.attrib.values()))
+            assert all(reference.startswith("#") for reference in references)
+        known = {item.get("id") for item in root.iter() if item.get("id")}
+        used = set(re.findall(r'(?:url\(#|href="#)([\w-]+)', svg))
+        assert known == used
+        ids += known
+    # Each picture may stand in one page with the others.
+    assert len(ids) == len(set(ids))
+    assert "2026" not in "".join(made)

@@ -1,0 +1,73 @@
+"""The published schemas are those of the code, and hold for what is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from record_builders import built, cell, plan, record, rejected
+
+from harness.analysis import cells_frame as frame
+from harness.model import Outcome, Status
+from harness.records import RecordError, merge
+from harness.records.schema import check_record, record_schema
+from harness.report.exports import matrix_json
+from harness.report.page import page_names
+from harness.report.schemas import matrix_schema, schemas
+
+PUBLISHED = Path(__file__).parents[2] / "docs" / "schemas"
+
+
+@pytest.mark.parametrize("name", schemas())
+def test_published_as_the_code_has_it(name):
+    assert (PUBLISHED / name).read_bytes() == schemas()[name], "run python -m harness.report.schemas"
+    jsonschema.Draft202012Validator.check_schema(json.loads(schemas()[name]))
+
+
+CRASH = Outcome(status=Status.CRASHED, signal=11)
+UNSUPPORTED = Outcome(status=Status.UNSUPPORTED, reason="no such architecture")
+
+
+@pytest.mark.parametrize("outcome", [built(), rejected(), CRASH, UNSUPPORTED])
+def test_records_are_valid(outcome):
+    jsonschema.validate(record(None, outcome), record_schema())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cell": ""}, {"status": "fine"}, {"stage": 3}, {"target": "sm80"}, {"target": "sm_80x"}, {"seconds": -1}, {"seconds": "1"},
+        {"stages": ["compile", "x"]}, {"diagnostics": [{"severity": "error"}]}, {"artifact": {"format": "cubin"}}, {"cached": 1},
+        {"expected": {}}, {"signal": 1.5}, {"command": "x"}, {"toolchain": {}},
+    ],
+)  # fmt: skip
+def test_schema_and_check_refuse_the_same(change):
+    bad = {**record(), **change}
+    with pytest.raises(RecordError):
+        check_record(bad)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(bad, record_schema())
+
+
+def test_every_key_is_required_as_the_check_has_it():
+    for key in record_schema()["required"]:
+        short = {name: value for name, value in record().items() if name != key}
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(short, record_schema())
+    jsonschema.validate({**record(), "a_new_key": 1}, record_schema())
+
+
+def test_matrix_json_is_valid():
+    cells = [cell(target=target) for target in ("sm_75", "sm_80", "sm_90", "sm_100")]
+    records = [record(cells[0], rejected()), record(cells[1]), record(cells[2], CRASH), record(cells[2], run="run-0")]
+    merged = merge(records, [plan(*cells), plan(cells[2], run="run-0", day=2)])
+    table = frame(merged)
+    value = json.loads(matrix_json(merged, table, page_names(table["case"]), ["careful"]))
+    assert value["conflicts"]
+    assert value["missing"]
+    jsonschema.validate(value, matrix_schema())
+    value["cells"][0]["mark"] = "fine"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value, matrix_schema())
