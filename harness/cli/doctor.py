@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line
 from harness.engine.bench import Bench
+from harness.engine.devices import find_devices
 from harness.engine.environment import look
 from harness.engine.session import default_toolkit
 from harness.model import Toolchain
@@ -80,20 +80,20 @@ def _machine() -> Iterator[str]:
     yield f"C compiler  {compiler or 'none: cupy-jitify, CuPy up to 12 and numba-cuda need one'}"
     missing = [name for name in ("pandas", "pyarrow", "jinja2") if not find_spec(name)]
     yield f"report      {'can be built' if not missing else 'needs ' + ', '.join(missing) + ': pip install cumatrix[report]'}"
-    yield f"GPU         {_gpu()}"
+    for line in _devices():
+        yield f"GPU         {line}"
     system = [name for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH") if os.environ.get(name)]
     folders = [str(path) for path in sorted(Path("/usr/local").glob("cuda*"))]
     if system or folders:
         yield f"note        a CUDA of this machine ({', '.join(system + folders)}) is kept out of every worker"
 
 
-def _gpu() -> str:
-    tool = shutil.which("nvidia-smi")
-    if not tool:
-        return "none: load, launch and verify are not run"
-    try:
-        argv = [tool, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"nvidia-smi does not answer: {error}"
-    return one_line(done.stdout) or "nvidia-smi lists none"
+def _devices() -> Iterator[str]:
+    found = find_devices()
+    for device in found.items:
+        facts = device.facts
+        yield one_line(
+            f"{device.name}, compute capability {device.capability}, driver {facts['driver'] or 'unknown'}, CUDA {facts['cuda']}"
+        )
+    if not found.items:
+        yield f"none ({one_line(found.problem or 'the driver sees none')}): load, launch and verify are not run"

@@ -15,7 +15,7 @@ from harness.engine.lane import Workshop
 from harness.engine.plan import choose_backends, plan
 from harness.engine.zygote import Limits
 from harness.errors import NothingToRun, PartUnavailable, UsageError
-from harness.model import Case, Cell, Outcome, TargetError
+from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, TargetError
 from harness.model.axes import DEFAULT_TARGETS, parse_targets
 from harness.model.judge import expectation_of, judge
 from harness.records import Record, make_record
@@ -107,7 +107,7 @@ def cells_of(
     """
     chosen = load_cases(request.cases, request.selection) if cases is None else cases
     try:
-        targets = parse_targets(request.targets or DEFAULT_TARGETS)
+        targets = parse_targets(_with_own(request.targets or DEFAULT_TARGETS, devices))
     except TargetError as error:
         raise UsageError(str(error)) from None
     toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
@@ -124,6 +124,17 @@ def cells_of(
     elif request.order == "random":
         random.shuffle(cells)
     return cells
+
+
+def _with_own(targets: str, devices: Devices | None) -> str:
+    """``own`` on the axis of targets stands for those that the devices of this machine run."""
+    if "own" not in [part.strip() for part in targets.split(",")]:
+        return targets
+    own = [str(target) for target in KNOWN_TARGETS if devices and devices.name_for(target)]
+    if not own:
+        why = devices.problem if devices else "none was looked for"
+        raise PartUnavailable(f"the target own needs a CUDA device, and there is none: {why}")
+    return ",".join(part for part in targets.split(",") if part.strip() != "own") + "," + ",".join(own)
 
 
 def default_toolkit(environment: Environment) -> str:
