@@ -175,5 +175,7 @@ def _ask() -> dict[str, Any]:
         return answer
     except subprocess.TimeoutExpired:
         return {"devices": [], "problem": "the driver does not answer within 120 s"}
-    except (OSError, ValueError):
+    except ValueError:
         return {"devices": [], "problem": f"the driver cannot be asked: {done.stderr.strip()[-200:]}"}
+    except OSError as error:
+        return {"devices": [], "problem": f"the driver cannot be asked: {error}"}

@@ -134,7 +134,7 @@ def _with_own(targets: str, devices: Devices | None) -> str:
     if not own:
         why = devices.problem if devices else "none was looked for"
         raise PartUnavailable(f"the target own needs a CUDA device, and there is none: {why}")
-    return ",".join(part for part in targets.split(",") if part.strip() != "own") + "," + ",".join(own)
+    return ",".join([*(part for part in targets.split(",") if part.strip() != "own"), *own])
 
 
 def default_toolkit(environment: Environment) -> str:

@@ -1,0 +1,55 @@
+"""The records of a real device that are kept in the repository can be read, and say what docs/gpu.md says of them."""
+
+from __future__ import annotations
+
+import tarfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness.records import Results, read_records
+from harness.records.devices import virtual_against_real
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "reports" / "h200-2026-11-21" / "records.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("h200")
+    with tarfile.open(KEPT) as archive:
+        archive.extractall(folder, filter="data")
+    return read_records([folder])
+
+
+def test_every_one_can_be_read(kept: Results) -> None:
+    assert not kept.warnings
+    assert (len(kept.records), len(kept.plans)) == (1033, 10)
+
+
+def test_virtual_and_real_agree(kept: Results) -> None:
+    honesty = virtual_against_real(kept.records)
+    assert len(honesty.pairs) == 335
+    assert not honesty.differences
+    shown = Counter(pair.virtual["case"] for pair in honesty.shown_by_device)
+    assert shown == {"exceptions/trap": 7, "shared-memory/no-opt-in": 7, "exceptions/numba-raise": 6}
+
+
+def test_every_feature_got_to_a_checked_result(kept: Results) -> None:
+    checked = {
+        (record["topic"], record["backend"])
+        for record in kept.records
+        if record["device"].get("virtual") is False and (record["status"], record["stage"]) == ("built", "verify")
+    }
+    topics = ("cooperative", "exceptions", "shared-memory", "wmma")
+    assert {
+        (topic, backend) for topic in topics for backend in ("nvrtc", "nvcc", "cupy-nvrtc", "torch-nvcc")
+    } <= checked
+    assert {(topic, backend) for topic in topics[:3] for backend in ("numba", "numba-cuda")} <= checked
+
+
+def test_a_report_of_the_folder_does_not_take_them_for_the_users(tmp_path: Path) -> None:
+    assert not list(KEPT.parent.glob("*.jsonl"))
+    assert not list(KEPT.parent.glob("*.parquet"))
+    assert KEPT.stat().st_size < 5_000_000
