@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.keys import CASE, EXPECT, EXPECTED, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED
+from harness.cases.keys import (
+    ARGUMENT,
+    CASE,
+    EXPECT,
+    EXPECTED,
+    LAUNCH,
+    LIBRARY,
+    OPTIONS,
+    SOURCE,
+    UNSUPPORTED,
+    VERIFY,
+)
 from harness.model import Stage
 from harness.model.condition import NAMES
 
@@ -17,7 +28,7 @@ WORDS = {word for span in re.findall(r"`([^`\n]+)`", TEXT) for word in re.findal
 
 @pytest.mark.parametrize(
     "words",
-    [CASE, SOURCE, LIBRARY, OPTIONS, UNSUPPORTED, EXPECT, NAMES, EXPECTED, tuple(map(str, Stage))],
+    [CASE, SOURCE, LIBRARY, OPTIONS, LAUNCH, ARGUMENT, VERIFY, UNSUPPORTED, EXPECT, NAMES, EXPECTED, tuple(map(str, Stage))],
 )
 def test_every_word_is_explained(words):
     assert set(words) <= WORDS
