@@ -28,7 +28,20 @@ WORDS = {word for span in re.findall(r"`([^`\n]+)`", TEXT) for word in re.findal
 
 @pytest.mark.parametrize(
     "words",
-    [CASE, SOURCE, LIBRARY, OPTIONS, LAUNCH, ARGUMENT, VERIFY, UNSUPPORTED, EXPECT, NAMES, EXPECTED, tuple(map(str, Stage))],
+    [
+        CASE,
+        SOURCE,
+        LIBRARY,
+        OPTIONS,
+        LAUNCH,
+        ARGUMENT,
+        VERIFY,
+        UNSUPPORTED,
+        EXPECT,
+        NAMES,
+        EXPECTED,
+        tuple(map(str, Stage)),
+    ],
 )
 def test_every_word_is_explained(words):
     assert set(words) <= WORDS
