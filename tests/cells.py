@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.backends import BACKENDS
 from harness.engine.environment import Environment, look
 from harness.engine.lane import Lane, Workshop
 from harness.engine.run import run_cells
@@ -17,13 +18,15 @@ from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, 
 from harness.model.condition import Condition
 from harness.toolkits import ToolkitStore
 
-LANGUAGES = {"nvrtc": "cuda", "cupy-nvrtc": "cuda", "cupy-jitify": "cuda", "numba": "python", "numba-cuda": "python"}
+LANGUAGES = {name: info.languages[-1] for name, info in BACKENDS.items()}
 DISTRIBUTIONS = {
     "nvrtc": (),
     "cupy-nvrtc": ("cupy-cuda12x", "cupy-cuda13x"),
     "cupy-jitify": ("cupy-cuda12x", "cupy-cuda13x"),
     "numba": ("numba",),
     "numba-cuda": ("numba-cuda",),
+    "nvcc": (),
+    "torch-nvcc": ("torch",),
 }
 
 
@@ -74,6 +77,7 @@ class Place:
         self.store = store
         self.workshop = Workshop(self.environment, store, None, Limits(seconds=seconds))
         self.lane = Lane(self.workshop, keep=3)
+        self.count = 0
 
     def cell(self, case: Case, backend: str, release: str, target: str) -> Cell:
         """A cell of this environment."""
@@ -90,7 +94,9 @@ class Place:
                 path = folder / ("kernel.py" if LANGUAGES[backend] == "python" else "kernel.cu")
                 path.write_text(source)
                 source = path
-            case = make_case(source, "made/program", entries=entries, options=options)
+            # Ids are unique in a workshop: what was prepared for one is not prepared again.
+            self.count += 1
+            case = make_case(source, f"made/program{self.count}", entries=entries, options=options)
             return self.lane.run(self.cell(case, backend, release, target))[0]
         finally:
             shutil.rmtree(folder)
@@ -110,7 +116,7 @@ def run_all(cells: Sequence[Cell], workshop: Workshop, jobs: int = 1) -> dict[st
 
 def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
     """What two records of the same outcome have in common."""
-    return {key: value for key, value in record.items() if key not in ("seconds", "cached", "run")}
+    return {key: value for key, value in record.items() if key not in ("seconds", "cached", "run", "peak_bytes")}
 
 
 def write_case(root: Path, name: str, source: str, table: str = "", *, file: str = "kernel.cu") -> Path:

@@ -59,6 +59,6 @@ def python_with(*requirements: str) -> str:
 
 def _uv(*arguments: str) -> None:
     environ = {key: value for key, value in os.environ.items() if key not in ("VIRTUAL_ENV", "PYTHONPATH")}
-    done = subprocess.run([uv.find_uv_bin(), *arguments], capture_output=True, text=True, env=environ, timeout=600)
+    done = subprocess.run([uv.find_uv_bin(), *arguments], capture_output=True, text=True, env=environ, timeout=1200)
     if done.returncode:
         raise RuntimeError(f"uv {' '.join(arguments)}: {done.stderr}")

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from harness.backends import BACKENDS
 from harness.engine.session import Request
 from harness.engine.zygote import Limits
+from harness.worker.child import RLIMITS
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -28,16 +30,30 @@ class Size(click.ParamType):
         return int(match[1]) * _UNITS[match[2].lower()]
 
 
+class Rlimit(click.ParamType):
+    """A limit of ulimit's by name: ``stack=64M``."""
+
+    name = "limit"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        name, _, number = value.partition("=")
+        if name not in RLIMITS:
+            self.fail(f"{name!r} is no limit; known are {', '.join(RLIMITS)}", param, ctx)
+        return name, Size().convert(number, param, ctx)
+
+
 def axes(command: Callable) -> Callable:
     """Add the axes, limits and output options of ``run`` and ``try``."""
     options = [
         click.option(
             "-b", "--backend", "backends", envvar="CUMATRIX_BACKEND", metavar="B,…",
-            help="Backends: nvrtc, cupy-nvrtc, cupy-jitify, numba, numba-cuda, or all. Default: nvrtc and those whose library is installed.",
+            help=f"Backends: {', '.join(BACKENDS)}, or all. Default: nvrtc, nvcc where the toolkit has one, and those whose library is installed.",
         ),
         click.option(
             "-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…",
-            help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release. Default: 12.9, or what CuPy's build loads.",
+            help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release; local, or a path, is a CUDA of this machine. Default: 12.9, or what CuPy's or PyTorch's build is for.",
         ),
         click.option(
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",
@@ -55,6 +71,14 @@ def axes(command: Callable) -> Callable:
         ),
         click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
         click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use; 0 for no limit."),
+        click.option(
+            "--limit", "rlimits", type=Rlimit(), multiple=True, metavar="NAME=SIZE",
+            help="A further limit of each process, as ulimit sets it: stack=64M, cpu=600, nproc=200; also data, fsize, nofile.",
+        ),
+        click.option(
+            "--total-memory", type=Size(), default="0", metavar="SIZE",
+            help="What the cells that run at the same time may need together. Default: what the machine has free.",
+        ),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -72,6 +96,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         environment=options["environment"],
         require=tuple(options["require"]),
         cache=not options["no_cache"],
-        limits=Limits(seconds=options["timeout"], memory=options["memory"]),
+        limits=Limits(seconds=options["timeout"], memory=options["memory"], rlimits=dict(options["rlimits"])),
+        memory=options["total_memory"],
         **more,
     )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from rich.console import Console
 
-from harness.errors import PartUnavailable
-from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
+from harness.cases import load_cases
+from harness.errors import PartUnavailable, UsageError
+from harness.model import ToolkitRef
+from harness.toolkits import LIBRARIES, RELEASES, LibraryStore, ToolkitStore, parse_toolkits
+from harness.toolkits.libraries import needed, parse_library
+from harness.toolkits.local import find_local
 
 
 @click.group()
@@ -19,22 +25,43 @@ def toolkits() -> None:
 
 @toolkits.command("list")
 def list_() -> int:
-    """List the known releases, what each is made of, and which are installed."""
+    """List the known releases, what each is made of, and which are installed; this machine's own; header libraries."""
     store = ToolkitStore()
     for release in RELEASES.values():
         found = store.find(release.name)
         parts = " ".join(f"{name.removeprefix('nvidia-')}={version}" for name, version in release.packages.items())
         click.echo(f"{release.name}  {'installed' if found else '-':9}  {parts}")
+    for name, home in find_local().items():
+        click.echo(f"{name}@local  {home}")
+    for library in LIBRARIES.values():
+        versions = [found.release for found in LibraryStore().installed(library)]
+        click.echo(f"{library.name}  {'installed ' + ' '.join(versions) if versions else '-'}")
     return 0
 
 
 @toolkits.command()
-@click.argument("releases", nargs=-1, required=True, metavar="V…")
+@click.argument("releases", nargs=-1, metavar="[V|LIBRARY==V]…")
+@click.option("--cases", "with_cases", is_flag=True, help="Also every header library that the cases name.")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."
+)
 @click.option("--force", is_flag=True, help="Install again what is already there.")
-def install(releases: tuple[str, ...], force: bool) -> int:
-    """Install releases: 12.4, 11.8,12.4..13.0 or all."""
+def install(releases: tuple[str, ...], with_cases: bool, folder: Path, force: bool) -> int:
+    """Install releases: 12.4, 11.8,12.4..13.0 or all; and header libraries: cutlass==3.5.1."""
+    if not releases and not with_cases:
+        raise UsageError("nothing to install: name a release such as 12.4 or a library such as cutlass==3.5.1")
     store, console = ToolkitStore(), Console(stderr=True, highlight=False)
-    names = dict.fromkeys(name for ref in parse_toolkits(",".join(releases)) for name in (ref.release, ref.headers))
+    wanted = [parse_library(text) for text in releases if "==" in text]
+    wanted += needed(load_cases(folder)) if with_cases else []
+    for library, version in wanted:
+        with console.status(f"{library.name} {version}"):
+            found = LibraryStore().install(library, version, force=force)
+        console.print(f"{library.name} {version}: {found.home}", soft_wrap=True)
+    # A toolkit of the machine's own is there already, so that scripts need not tell it from others.
+    releases = tuple(text for text in releases if "==" not in text and not all(r.local for r in parse_toolkits(text)))
+    if not releases:
+        return 0
+    names = dict.fromkeys(name for ref in _from_wheels(releases) for name in (ref.release, ref.headers))
     for number, name in enumerate(names, 1):
         with console.status(f"CUDA {name} ({number} of {len(names)})"):
             toolkit = store.install(RELEASES[name], force=force)
@@ -47,7 +74,7 @@ def install(releases: tuple[str, ...], force: bool) -> int:
 def path(release: str) -> int:
     """Print the CUDA_HOME of an installed release."""
     (ref,) = parse_toolkits(release)[:1]
-    toolkit = ToolkitStore().find(ref.release)
+    toolkit = ToolkitStore().of(ref)[0]
     if toolkit is None:
         raise PartUnavailable(f"CUDA {ref.release} is not installed: run `cumatrix toolkits install {ref.release}`")
     click.echo(toolkit.home)
@@ -55,10 +82,23 @@ def path(release: str) -> int:
 
 
 @toolkits.command()
-@click.argument("releases", nargs=-1, required=True, metavar="V…")
+@click.argument("releases", nargs=-1, required=True, metavar="V|LIBRARY==V…")
 def remove(releases: tuple[str, ...]) -> int:
-    """Remove installed releases."""
+    """Remove installed releases and header libraries."""
     store = ToolkitStore()
-    for ref in parse_toolkits(",".join(releases)):
+    for text in (text for text in releases if "==" in text):
+        removed = LibraryStore().remove(*parse_library(text))
+        click.echo(f"{text}: {'removed' if removed else 'was not installed'}", err=True)
+    for ref in _from_wheels(tuple(text for text in releases if "==" not in text)):
         click.echo(f"CUDA {ref.release}: {'removed' if store.remove(ref.release) else 'was not installed'}", err=True)
     return 0
+
+
+def _from_wheels(releases: tuple[str, ...]) -> list[ToolkitRef]:
+    refs = parse_toolkits(",".join(releases)) if releases else []
+    for ref in refs:
+        if ref.local:
+            raise UsageError(
+                f"CUDA {ref} is this machine's own; only releases out of wheels are installed and removed here"
+            )
+    return refs

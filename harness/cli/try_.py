@@ -38,6 +38,7 @@ _MACRO = re.compile(r"[A-Za-z_]\w*")
     metavar="OPTION",
     help="An option for the compiler, as it is: --option=-lineinfo.",
 )
+@click.option("--device-only", is_flag=True, help="nvcc: leave the host pass out.")
 @click.option(
     "--signature", multiple=True, metavar="NAME=SIG", help="Signature of a Numba kernel: 'axpy=void(float32[:])'."
 )
@@ -45,7 +46,7 @@ _MACRO = re.compile(r"[A-Za-z_]\w*")
     "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also keep the records in a file."
 )
 def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: str | None, extra: tuple[str, ...],
-         signature: tuple[str, ...], out: Path | None, as_json: bool, jobs: int | None, **options: Any) -> int:  # fmt: skip
+         device_only: bool, signature: tuple[str, ...], out: Path | None, as_json: bool, jobs: int | None, **options: Any) -> int:  # fmt: skip
     """Where does this file compile?
 
     FILE is CUDA C++ (.cu) or a module with Numba kernels (.py). It is compiled as it stands: the toolkit's own include
@@ -55,7 +56,7 @@ def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: st
     cumatrix try kernel.cu -t 11.8,12.4,13.0 -a sm_70..sm_120
     cumatrix try kernel.cu -I include -D N=4 --std c++17 --option=-default-device
     """
-    case = _case(file, define, std, extra, signature)
+    case = _case(file, define, std, extra, signature, device_only)
     request = request_of(options, include=tuple(folder.resolve() for folder in include))
     workshop = workshop_for(request)
     cells = cells_of(request, workshop.environment, [case])
@@ -63,7 +64,12 @@ def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: st
 
 
 def _case(
-    file: Path, define: tuple[str, ...], std: str | None, extra: tuple[str, ...], signature: tuple[str, ...]
+    file: Path,
+    define: tuple[str, ...],
+    std: str | None,
+    extra: tuple[str, ...],
+    signature: tuple[str, ...],
+    device_only: bool,
 ) -> Case:
     languages = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cuda", ".py": "python"}
     if file.suffix not in languages:
@@ -74,6 +80,8 @@ def _case(
         raise UsageError(f"cannot read {file}: {error}") from None
     language = languages[file.suffix]
     values: dict[str, Any] = {"flags": list(extra)}
+    if device_only:
+        values["depth"] = "device"
     if std:
         values["std"] = std.removeprefix("-std=").removeprefix("--std=")
     entries = dict(_pair(text, "--signature") for text in signature)

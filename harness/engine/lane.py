@@ -16,6 +16,7 @@ from harness.engine.bench import Bench
 from harness.engine.cache import ResultCache
 from harness.engine.environment import Environment
 from harness.engine.key import Key, source_digest
+from harness.engine.memory import Memory, available, size
 from harness.engine.settle import settle
 from harness.engine.zygote import Limits, Zygote, ZygoteDied
 from harness.model import Cell, Outcome, Status, Toolchain
@@ -41,6 +42,8 @@ class Workshop:
         What a cell may use.
     include : tuple of Path
         Include directories beside the toolkit's, for every cell.
+    memory : int
+        What all cells together may need at a time, in bytes; what the machine has free, when 0.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Workshop:
         cache: ResultCache | None,
         limits: Limits,
         include: tuple[Path, ...] = (),
+        memory: int = 0,
     ) -> None:
         self.environment = environment
         self.store = store
@@ -58,6 +62,8 @@ class Workshop:
         self.include = include
         self.tools = data_folder() / "tools"
         self.libraries = LibraryStore()
+        self.memory = Memory(memory or available())
+        self._needs: dict[str, int] = {}
         self._shelf = tempfile.TemporaryDirectory(prefix="cumatrix-shelf-")
         self._benches: dict[Toolchain, Bench] = {}
         self._hellos: dict[str, dict[str, Any]] = {}
@@ -106,7 +112,7 @@ class Workshop:
             "entries": dict(cell.case.entries.get(language, {})),
             "definitions": dict(cell.variant.definitions),
             "target": str(cell.target),
-            "options": options_for(cell),
+            "options": {name: value for name, value in options_for(cell).items() if name != "memory"},
             "include": [str(folder) for folder in include],
         }
 
@@ -138,6 +144,28 @@ class Workshop:
         key.add("libraries", {name: found.fingerprint for name, found in installed.items()})
         limits = {"memory": self.limits.memory, **self.limits.rlimits}
         return key.add("job", {**job, "cell": ""}).add("limits", limits).hex()
+
+    def needs(self, cell: Cell) -> int:
+        """Bytes that compiling a cell may need: as other architectures of it did, as the case says, or by its backend."""
+        key = self._need_key(cell)
+        if key not in self._needs:
+            kept = self.cache.fact(key) if self.cache else None
+            declared = options_for(cell).get("memory")
+            default = size(declared) if declared else BACKENDS[cell.toolchain.backend].memory
+            self._needs[key] = kept["bytes"] if kept else default
+        return self._needs[key]
+
+    def learn(self, cell: Cell, peak: int | None) -> None:
+        """Remember what a cell needed, for the others of its variant and for later runs."""
+        if peak:
+            key = self._need_key(cell)
+            self._needs[key] = peak
+            if self.cache:
+                self.cache.keep_fact(key, {"bytes": peak})
+
+    def _need_key(self, cell: Cell) -> str:
+        key = Key("memory").add("toolchain", cell.toolchain.name)
+        return key.add("variant", [cell.case.name, cell.variant.name]).hex()
 
     def answer(self, cell: Cell) -> tuple[Outcome, bool, str] | None:
         """Outcome, whether it comes from the cache, and content key, where nothing needs to be compiled."""
@@ -220,7 +248,10 @@ class Lane:
         if known:
             return known
         key = self.workshop.key(cell, bench)
-        outcome = self.workshop.finish(self._compile(cell, bench, zygote), cell, bench, zygote.hello)
+        with self.workshop.memory.taken(self.workshop.needs(cell)):
+            outcome = self._compile(cell, bench, zygote)
+        self.workshop.learn(cell, outcome.peak_bytes)
+        outcome = self.workshop.finish(outcome, cell, bench, zygote.hello)
         if self.workshop.cache:
             self.workshop.cache.keep_outcome(key, outcome)
         return outcome, False, key

@@ -49,6 +49,8 @@ class Request:
         What a cell may use.
     include : tuple of Path
         Further include directories.
+    memory : int
+        What all cells together may need at a time, in bytes; 0 for what the machine has free.
     order : str
         ``plan``, ``reverse`` or ``random``.
     """
@@ -65,6 +67,7 @@ class Request:
     cache: bool = True
     limits: Limits = field(default_factory=Limits)
     include: tuple[Path, ...] = ()
+    memory: int = 0
     order: str = "plan"
 
 
@@ -73,7 +76,7 @@ def workshop_for(request: Request) -> Workshop:
     python = os.path.abspath(request.python) if request.python and os.sep in request.python else request.python
     environment = look(python, name=request.environment, require=request.require)
     cache = ResultCache() if request.cache else None
-    return Workshop(environment, ToolkitStore(), cache, request.limits, request.include)
+    return Workshop(environment, ToolkitStore(), cache, request.limits, request.include, request.memory)
 
 
 def cells_of(request: Request, environment: Environment, cases: list[Case] | None = None) -> list[Cell]:

@@ -27,7 +27,7 @@ def make_record(
 ) -> Record:
     """Put everything that is known of one cell into one JSON object.
 
-    Two runs with the same outcome give the same object but for ``run``, ``seconds`` and ``cached``, so
+    Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes`` and ``cached``, so
     there is no clock in it: when a run started stands in its plan.
 
     Parameters
@@ -69,6 +69,8 @@ def make_record(
                 "library": toolchain.library,
                 "toolkit": toolchain.toolkit.release,
                 "headers": toolchain.toolkit.headers,
+                **({"cuda_home": toolchain.toolkit.home} if toolchain.toolkit.local else {}),
+                **({"libraries": dict(cell.variant.libraries)} if cell.variant.libraries else {}),
             },
             "observed": facts["observed"],
         },
@@ -83,6 +85,7 @@ def make_record(
         "device": facts["device"],
         "signal": outcome.signal,
         "seconds": outcome.seconds,
+        "peak_bytes": outcome.peak_bytes,
         "cached": cached,
         "command": facts["command"],
         "log": outcome.log,

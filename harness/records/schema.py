@@ -51,7 +51,7 @@ def check_record(record: Record) -> None:
 
     Keys that are not known are let through: a later version of the same schema may add some.
     """
-    _fields(_RECORD)(record, "")
+    _fields(_RECORD, _LATER)(record, "")
 
 
 def check_value(key: str, value: Any) -> None:
@@ -230,3 +230,6 @@ _RECORD: Mapping[str, Check] = {
     "run": _text,
     "cumatrix": _text,
 }
+
+# Keys that records of earlier versions of cumatrix do not have.
+_LATER: Mapping[str, Check] = {"peak_bytes": _or_null(_whole)}

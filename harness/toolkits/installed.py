@@ -27,11 +27,19 @@ class Installed:
         Its folder; for a toolkit a CUDA_HOME: bin, include, lib64, nvvm.
     packages : Mapping[str, str]
         Versions of the wheels that it was laid out from, as their metadata say.
+    library : str
+        Name of the header library; empty for CUDA itself.
     """
 
     release: str
     home: Path
     packages: Mapping[str, str]
+    library: str = ""
+
+    @property
+    def spelled(self) -> str:
+        """What users name it by on the command line: ``12.4``, ``cutlass==3.5.1``."""
+        return f"{self.library}=={self.release}" if self.library else self.release
 
     @property
     def include(self) -> list[Path]:
@@ -56,7 +64,7 @@ class Installed:
                 stat = path.stat()
             except OSError as error:
                 raise PartUnavailable(
-                    f"{self.home} is damaged ({error}): run `cumatrix toolkits install --force {self.release}`"
+                    f"{self.library or 'CUDA'} {self.release} is damaged ({error}): run `cumatrix toolkits install --force {self.spelled}`"
                 ) from None
             if (stat.st_size, stat.st_mtime_ns) != (size, mtime_ns):
                 sha256 = hashlib.sha256(path.read_bytes()).hexdigest()

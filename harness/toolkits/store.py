@@ -35,20 +35,22 @@ class WheelStore:
     ----------
     root : Path
         The folder.
-    noun : str
-        What the versions are of, for messages: ``CUDA``.
+    library : str
+        Name of the header library that the versions are of; empty for CUDA itself.
     """
 
-    def __init__(self, root: Path, noun: str) -> None:
+    def __init__(self, root: Path, library: str = "") -> None:
         self.root = root
-        self.noun = noun
+        self.library = library
 
     def find(self, release: str) -> Installed | None:
         """What is installed under a version, or None."""
         home = self.root / release
         try:
             manifest = json.loads((home / MANIFEST).read_text("utf-8"))
-            return Installed(release=manifest["release"], home=home.resolve(), packages=manifest["packages"])
+            return Installed(
+                release=manifest["release"], home=home.resolve(), packages=manifest["packages"], library=self.library
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -81,6 +83,7 @@ class WheelStore:
         PartUnavailable
             When a wheel cannot be had, or another version came than was asked for.
         """
+        noun = self.library or "CUDA"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -91,10 +94,10 @@ class WheelStore:
                 return found
             with tempfile.TemporaryDirectory(dir=self.root, prefix=f".{name}-") as folder:
                 site, home = Path(folder, "site"), Path(folder, "home")
-                _download(f"{self.noun} {name}", requirements, site)
+                _download(f"{noun} {name}", requirements, site)
                 packages, hashes = lay_out(site, home)
                 if not right(packages):
-                    raise PartUnavailable(f"{self.noun} {name}: asked for {' '.join(requirements)}, got {packages}")
+                    raise PartUnavailable(f"{noun} {name}: asked for {' '.join(requirements)}, got {packages}")
                 files = {}
                 for path, sha256 in hashes.items():
                     stat = (home / path).stat()
@@ -128,7 +131,7 @@ class ToolkitStore(WheelStore):
     """
 
     def __init__(self, root: Path | None = None) -> None:
-        super().__init__(root or data_folder() / "toolkits", "CUDA")
+        super().__init__(root or data_folder() / "toolkits")
 
     def install(self, release: Release, *, force: bool = False) -> Installed:
         """Install a release from PyPI unless it is there: see `put`."""

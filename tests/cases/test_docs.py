@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.keys import CASE, EXPECT, EXPECTED, OPTIONS, SOURCE, UNSUPPORTED
+from harness.cases.keys import CASE, EXPECT, EXPECTED, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED
 from harness.model import Stage
 from harness.model.condition import NAMES
 
@@ -17,7 +17,7 @@ WORDS = {word for span in re.findall(r"`([^`\n]+)`", TEXT) for word in re.findal
 
 @pytest.mark.parametrize(
     "words",
-    [CASE, SOURCE, OPTIONS, UNSUPPORTED, EXPECT, NAMES, EXPECTED, tuple(map(str, Stage))],
+    [CASE, SOURCE, LIBRARY, OPTIONS, UNSUPPORTED, EXPECT, NAMES, EXPECTED, tuple(map(str, Stage))],
 )
 def test_every_word_is_explained(words):
     assert set(words) <= WORDS
@@ -34,6 +34,12 @@ def test_the_example_of_an_expectation_is_one(load):
     assert load(start + expect).expectations[0].reason
 
 
+def test_the_examples_of_libraries_are_some(load):
+    start, *_, known, described = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    assert [v.libraries for v in load(start + known).variants] == [{"cutlass": "3.4.1"}, {"cutlass": "4.2.0"}]
+    assert load(start + described).libraries["mine"].macros == ("MINE_VERSION",)
+
+
 def test_the_example_of_parameters_is_one(load):
-    start, _, parameters = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    start, _, parameters = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:3]
     assert len(load(start + parameters).variants) == 8

@@ -85,7 +85,7 @@ def test_a_missing_file_is_damage_with_a_remedy(small: tuple[ToolkitStore, Insta
     next(toolkit.home.glob("include/**/target")).unlink()
     damaged = store.find("12.4")
     assert damaged is not None
-    with pytest.raises(PartUnavailable, match=r"toolkit 12\.4 is damaged .*toolkits install --force 12\.4"):
+    with pytest.raises(PartUnavailable, match=r"CUDA 12\.4 is damaged .*toolkits install --force 12\.4"):
         _ = damaged.fingerprint
     assert store.install(SMALL, force=True).fingerprint
 

@@ -1,0 +1,68 @@
+"""CUDA toolkits of the machine's own: made here from an installed one, in another folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.model import Outcome
+from harness.toolkits import Installed, parse_toolkits
+from harness.toolkits.local import find_local, local_toolkit
+
+
+def test_a_folder_without_a_toolkit(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is no CUDA toolkit: it has no bin/ptxas"):
+        parse_toolkits(f"{tmp_path}/")
+
+
+def test_a_machine_without_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"this machine has no CUDA 9\.9"):
+        parse_toolkits("9.9@local")
+
+
+@pytest.mark.compilers
+def test_a_toolkit_by_its_path(toolkit: Callable[[str], Installed]) -> None:
+    home = toolkit("13.0").home
+    (ref,) = parse_toolkits(str(home))
+    assert (str(ref), ref.release, ref.home) == ("13.0@local", "13.0", str(home))
+    assert str(parse_toolkits(f"{home}+headers13.5")[0]) == "13.0@local+headers13.5"
+
+
+@pytest.mark.compilers
+def test_what_is_found_by_its_variable(toolkit: Callable[[str], Installed], monkeypatch: pytest.MonkeyPatch) -> None:
+    home = toolkit("12.4").home
+    monkeypatch.setenv("CUDA_HOME", str(home))
+    assert find_local()["12.4"] == home
+    assert [str(ref) for ref in parse_toolkits("12.4@local")] == ["12.4@local"]
+    assert "12.4@local" in [str(ref) for ref in parse_toolkits("local")]
+
+
+@pytest.mark.compilers
+def test_a_change_in_it_changes_its_fingerprint(toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
+    home = tmp_path / "cuda"
+    (home / "include").mkdir(parents=True)
+    (home / "include" / "cuda_runtime.h").write_text("// one")
+    (home / "bin").mkdir()
+    os.link(toolkit("12.4").home / "bin" / "ptxas", home / "bin" / "ptxas")
+    before = local_toolkit(home)
+    assert before.release == "12.4"
+    assert before.fingerprint == local_toolkit(home).fingerprint
+    (home / "include" / "cuda_runtime.h").write_text("// other")
+    assert local_toolkit(home).fingerprint != before.fingerprint
+
+
+@pytest.mark.compilers
+def test_cells_run_with_it(
+    toolkit: Callable[[str], Installed], cumatrix: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    (tmp_path / "kernel.cu").write_text('extern "C" __global__ void one(int *a) { *a = 1; }')
+    home = toolkit("13.0").home
+    records = cumatrix.records("try", "kernel.cu", "-b", "nvrtc,nvcc", "-t", home, "-a", "sm_80")  # type: ignore[attr-defined]
+    assert [(r["backend"], r["toolkit"], r["status"]) for r in records] == [
+        ("nvrtc", "13.0@local", "built"), ("nvcc", "13.0@local", "built"),
+    ]  # fmt: skip
+    assert records[0]["toolchain"]["observed"]["cuda_home"] == str(home)
