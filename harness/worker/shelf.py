@@ -84,7 +84,8 @@ class Shelf:
         names = _names(data)
         readable = len(names) == 1 and not any(name.endswith(".o") for name in outputs)
         if readable:
-            data = _NAMED.sub(lambda match: match[1] + b"#" * len(match[2]), data)
+            (name,) = names
+            data = re.sub(_IN_NAMES % name, rb"\g<1>" + b"#" * len(name), data)
         digest = hashlib.sha256(f"{step.path}\0{options}\0".replace(scratch, ".").encode())
         digest.update(data.replace(scratch.encode(), b"."))
         mine = {"scratch": scratch, "name": names.pop().decode() if readable else ""}
