@@ -177,7 +177,9 @@ def test_wheels_without_nvcc(run_cell: Callable[..., Outcome]) -> None:
 
 
 @pytest.mark.compilers
-def test_a_deadline_ends_the_whole_tree(store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
+def test_a_deadline_ends_the_whole_tree(
+    store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
     toolkit("13.0")
     place = Place(None, store)
     source = tmp_path / "endless.cu"
@@ -190,13 +192,19 @@ def test_a_deadline_ends_the_whole_tree(store: ToolkitStore, toolkit: Callable[[
 
 
 @pytest.mark.compilers
-def test_a_limit_of_the_users(cumatrix: Callable[..., Any], toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
+def test_a_limit_of_the_users(
+    cumatrix: Callable[..., Any], toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
     toolkit("13.0")
-    (tmp_path / "deep.cu").write_text("__global__ void k(int *x) { x[0] = " + "(" * 100_000 + "1" + ")" * 100_000 + "; }")
+    (tmp_path / "deep.cu").write_text(
+        "__global__ void k(int *x) { x[0] = " + "(" * 100_000 + "1" + ")" * 100_000 + "; }"
+    )
     arguments = ("try", "deep.cu", "-b", "nvcc", "-t", "13.0", "-a", "sm_80", "--device-only")
     (built,) = cumatrix.records(*arguments)
     (crashed,) = cumatrix.records(*arguments, "--limit", "stack=512K")
     assert built["status"] == "built"
-    assert (crashed["status"], crashed["signal"]) == ("crashed", 11) and "cicc was ended by signal 11" in crashed["reason"]
+    assert (crashed["status"], crashed["signal"]) == ("crashed", 11) and "cicc was ended by signal 11" in crashed[
+        "reason"
+    ]
     done = cumatrix(*arguments, "--limit", "heap=1G")
     assert done.returncode == 2 and "'heap' is no limit; known are cpu, data" in done.stderr
