@@ -121,6 +121,8 @@ def main() -> None:
             end="",
         )
         print(f"; ratio {wall / plain_wall:.2f} wall {cpu / plain_cpu:.2f} cpu", flush=True)
+    sums = {name: sum(row[name] for row in rows) for name in ("wall", "cpu", "plain_wall", "plain_cpu")}
+    print(f"together: ratio {sums['wall'] / sums['plain_wall']:.2f} wall {sums['cpu'] / sums['plain_cpu']:.2f} cpu")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
 

@@ -32,7 +32,7 @@ Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or ba
 def cumatrix() -> None:
     """Tells what CUDA code compiles where.
 
-    Declared cases go through every backend (NVRTC, Jitify through CuPy, Numba) for every architecture and library
+    Declared cases go through every backend (NVRTC, CuPy and its Jitify, Numba, nvcc, PyTorch) for every architecture and library
     version; what happened becomes a compatibility matrix. No GPU, driver or CUDA toolkit is needed.
 
     \b

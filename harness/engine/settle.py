@@ -53,7 +53,7 @@ def settle(
     info = BACKENDS[cell.toolchain.backend]
     language = info.language(cell.case)
     name = cell.case.sources[language].name if language else "kernel.cu"
-    log = _log(scratch, ended, name)
+    log = _log(scratch, ended, name, home)
     diagnostics = parse_log(log, name)
     notes = list(reply.get("notes", ()))
     if ended["leftovers"]:
@@ -171,9 +171,10 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _log(scratch: Path, ended: Mapping[str, Any], name: str) -> str:
+def _log(scratch: Path, ended: Mapping[str, Any], name: str, home: Path) -> str:
     parts = [_read(scratch / "log"), ended["output"]]
     text = clean("\n".join(part.rstrip("\n") for part in parts if part.strip()))
+    text = text.replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
     # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
     text = _TIMES.sub("", _HASHED.sub(name, _plain(text, scratch)))
     if len(text) <= LOG_LIMIT:

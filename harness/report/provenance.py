@@ -44,9 +44,14 @@ def runs_of(merged: Merged) -> list[Run]:
     """Every run that has a plan or a record, oldest first."""
     arrived: dict[str, int] = {}
     observed: dict[str, dict[str, set[str]]] = {}
+    seen: set[tuple[str, int]] = set()
     for record in merged.records:
         arrived[record["run"]] = arrived.get(record["run"], 0) + 1
         versions = observed.setdefault(record["run"], {})
+        # Records out of Parquet share what they have in common.
+        if (record["run"], id(record["toolchain"])) in seen:
+            continue
+        seen.add((record["run"], id(record["toolchain"])))
         for name, value in record["toolchain"]["observed"].items():
             versions.setdefault(name, set()).add(spell(value))
     plans = {plan["run"]: plan for plan in merged.plans}

@@ -23,13 +23,20 @@ def teller(history: History | None) -> More:
         Earlier runs.
     """
     events = _events(history) if history is not None else {}
+    known: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
     def tell(record: Record) -> Mapping[str, Any]:
         more: dict[str, Any] = {}
         if record["diagnostics"] or record["status"] != "built":
-            remedy = remedies(record)
-            if remedy:
-                more["remedy"] = remedy
+            # All that causes are told by: cells to which the same happened share the answer.
+            said = tuple(item["message"] for item in record["diagnostics"])
+            where = (record["backend"], record["library"], record["toolkit"], record["target"])
+            packages = tuple(record["toolchain"]["requested"].get("packages", {}).items())
+            key = (record["status"], record["stage"], record["reason"], said, record["log"], *where, packages)
+            if key not in known:
+                known[key] = remedies(record)
+            if known[key]:
+                more["remedy"] = known[key]
         if record["cell"] in events:
             more["history"] = events[record["cell"]][-_EVENTS:]
         return more

@@ -22,6 +22,11 @@ from harness.worker.tools import Step, after, check, run, start
 
 # The device code in what `fatbinary` writes, for the assembler.
 _DATA = re.compile(r'(?:^"\.quad [^\n]*\n)+', re.MULTILINE)
+# CUB and Thrust put the list of architectures into the names of their namespaces: THRUST_300001_SM_800_NS. A text that differs
+# in nothing but these says the same under another name, and one of the same length keeps mangled names in order.
+_NAMED = re.compile(rb"\b((?:THRUST|CUB)_\d+_SM_)(\d+(?:_\d+)*)")
+# In mangled names a digit may follow: there is one list in such a text, so nothing else begins like it.
+_IN_NAMES = rb"((?:THRUST|CUB)_\d+_SM_)%b"
 _SIZE = re.compile(r"\bfatbinData\[\d+\]")
 
 
@@ -75,9 +80,15 @@ class Shelf:
         if self.folder is None:
             run(self.job, step)
             return
-        scratch = str(self.job.scratch)
+        scratch, data = str(self.job.scratch), text.read_bytes()
+        names = _names(data)
+        readable = len(names) == 1 and not any(name.endswith(".o") for name in outputs)
+        if readable:
+            (name,) = names
+            data = re.sub(_IN_NAMES % name, rb"\g<1>" + b"#" * len(name), data)
         digest = hashlib.sha256(f"{step.path}\0{options}\0".replace(scratch, ".").encode())
-        digest.update(text.read_bytes().replace(scratch.encode(), b"."))
+        digest.update(data.replace(scratch.encode(), b"."))
+        mine = {"scratch": scratch, "name": names.pop().decode() if readable else ""}
         place = self.folder / digest.hexdigest()
         with open(f"{place}.lock", "w") as lock:
             # Whoever dies while it holds the lock lets go of it, and has left nothing on the shelf.
@@ -85,27 +96,37 @@ class Shelf:
             if not place.is_dir():
                 done = start(step)
                 if done.returncode >= 0:
-                    _put(place, outputs, {"code": done.returncode, "said": done.stdout, "scratch": scratch})
+                    _put(place, outputs, {"code": done.returncode, "said": done.stdout, **mine})
                 self.job.say(done.stdout)
                 check(step, done.returncode, done.stdout)
                 return
         self.job.notes.append(f"{step.program} had the same input for another cell: what came out is taken from there")
-        told = _take(place, outputs, scratch)
+        told = _take(place, outputs, mine)
         self.job.say(told["said"])
         check(step, told["code"], told["said"])
 
 
-def _take(place: Path, outputs: Sequence[str], scratch: str) -> dict[str, Any]:
-    """Copy files from the shelf; texts name the folder of the cell that made them."""
+def _names(data: bytes) -> set[bytes]:
+    """Lists of architectures in the names of namespaces, as CUB and Thrust write them."""
+    return {match[2] for match in _NAMED.finditer(data)}
+
+
+def _take(place: Path, outputs: Sequence[str], mine: dict[str, str]) -> dict[str, Any]:
+    """Copy files from the shelf; texts name the folder and the architectures of the cell that made them."""
     told = json.loads((place / "told.json").read_text("utf-8"))
+
+    def own(data: bytes) -> bytes:
+        data = data.replace(told["scratch"].encode(), mine["scratch"].encode())
+        return (
+            re.sub(_IN_NAMES % told["name"].encode(), rb"\g<1>" + mine["name"].encode(), data) if mine["name"] else data
+        )
+
     for index, name in enumerate(outputs):
         source = place / str(index)
         if source.is_file():
             data = source.read_bytes()
-            if not name.endswith(".o"):
-                data = data.replace(told["scratch"].encode(), scratch.encode())
-            Path(name).write_bytes(data)
-    told["said"] = told["said"].replace(told["scratch"], scratch)
+            Path(name).write_bytes(data if name.endswith(".o") else own(data))
+    told["said"] = own(told["said"].encode()).decode()
     return told
 
 

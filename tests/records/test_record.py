@@ -16,7 +16,19 @@ from harness.records.schema import check_record
 KEYS = [
     *("schema", "cell", "case", "title", "topic", "features", "links", "variant", "backend", "library", "target"),
     *("toolkit", "environment", "toolchain", "status", "stage", "stages", "verdict", "expected", "reason"),
-    *("diagnostics", "artifact", "device", "signal", "seconds", "cached", "command", "log", "notes", "fingerprint"),
+    *(
+        "diagnostics",
+        "artifact",
+        "device",
+        "signal",
+        "seconds",
+        "peak_bytes",
+        "cached",
+        "command",
+        "log",
+        "notes",
+        "fingerprint",
+    ),
     *("run", "cumatrix"),
 ]
 

@@ -6,6 +6,7 @@ import hashlib
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cells import Place, make_case, run_all
@@ -173,3 +174,37 @@ def test_wheels_without_nvcc(run_cell: Callable[..., Outcome]) -> None:
     outcome = run_cell("", "nvcc", "12.4", BUILT, "sm_80")
     assert outcome.status is Status.UNAVAILABLE
     assert "has no nvcc" in outcome.reason and "--toolkit local" in outcome.reason
+
+
+@pytest.mark.compilers
+def test_a_deadline_ends_the_whole_tree(
+    store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("13.0")
+    place = Place(None, store)
+    source = tmp_path / "endless.cu"
+    source.write_text("__global__ void k(int *x) { x[0] = " + "x[0] ? 1 : " * 200_000 + "0; }")
+    workshop = Workshop(place.environment, store, None, Limits(seconds=4))
+    cell = place.cell(make_case(source, "made/endless", options={"depth": "device"}), "nvcc", "13.0", "sm_80")
+    (record,) = run_all([cell], workshop).values()
+    assert (record["status"], record["stage"]) == ("timed_out", "compile")
+    assert "endless.cu" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+
+
+@pytest.mark.compilers
+def test_a_limit_of_the_users(
+    cumatrix: Callable[..., Any], toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("13.0")
+    (tmp_path / "deep.cu").write_text(
+        "__global__ void k(int *x) { x[0] = " + "(" * 100_000 + "1" + ")" * 100_000 + "; }"
+    )
+    arguments = ("try", "deep.cu", "-b", "nvcc", "-t", "13.0", "-a", "sm_80", "--device-only")
+    (built,) = cumatrix.records(*arguments)
+    (crashed,) = cumatrix.records(*arguments, "--limit", "stack=512K")
+    assert built["status"] == "built"
+    assert (crashed["status"], crashed["signal"]) == ("crashed", 11) and "cicc was ended by signal 11" in crashed[
+        "reason"
+    ]
+    done = cumatrix(*arguments, "--limit", "heap=1G")
+    assert done.returncode == 2 and "'heap' is no limit; known are cpu, data" in done.stderr

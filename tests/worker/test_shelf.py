@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compil
     )  # fmt: skip
     count = 0
 
-    def compile_(text: str, *options: str) -> tuple[Job, bytes | None]:
+    def compile_(text: str, *options: str, out: str = "unit.o") -> tuple[Job, bytes | None]:
         nonlocal count
         count += 1
         scratch = tmp_path / f"cell{count}"
@@ -39,9 +40,10 @@ def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compil
             cell=str(count), source=scratch / "unit.cpp", entries={}, definitions={}, target="sm_80", options={},
             include=[], scratch=scratch,
         )  # fmt: skip
-        line = " ".join(["c++", *options, "-c", str(scratch / "unit.cpp"), "-o", "unit.o"])
+        kind = "-c" if out == "unit.o" else "-S"
+        line = " ".join(["c++", *options, kind, str(scratch / "unit.cpp"), "-o", out])
         Shelf(setup, job).compile(Step(line))
-        return job, Path("unit.o").read_bytes() if os.path.exists("unit.o") else None
+        return job, Path(out).read_bytes() if os.path.exists(out) else None
 
     return compile_
 
@@ -78,3 +80,26 @@ def test_a_refusal_is_taken_with_its_words(compile_in_a_cell: Compile, tmp_path:
         said.append((log.replace(f"cell{number}", "cell"), caught.value.reason, caught.value.stage))
     assert said[0] == said[1]
     assert "missing" in said[0][0]
+
+
+NAMESPACES = """namespace cub { inline namespace CUB_300001_SM_%s { int one(int *a) { return a[0] + sizeof "CUB"; } } }
+namespace thrust { inline namespace THRUST_300001_SM_%s_NS { struct S { S(); int n; }; S::S() : n(cub::one(nullptr)) {} } }
+int all() { return thrust::S().n; }
+const char *mangled = "_ZN3cub17CUB_300001_SM_%s3oneE";
+"""
+
+
+def test_a_namespace_that_is_named_after_the_architectures_is_renamed(compile_in_a_cell: Compile) -> None:
+    first, _ = compile_in_a_cell(NAMESPACES % (("800",) * 3), out="unit.s")
+    second, taken = compile_in_a_cell(NAMESPACES % (("900",) * 3), out="unit.s")
+    assert not first.notes and "same input" in second.notes[0]
+    subprocess.run(["c++", "-S", "unit.cpp", "-o", "itself.s"], check=True)
+    assert taken == Path("itself.s").read_bytes() and b"SM_900" in taken
+    assert not compile_in_a_cell(NAMESPACES % (("1000",) * 3), out="unit.s")[0].notes  # mangled names hold its length
+
+
+def test_objects_and_mixed_names_are_not_renamed(compile_in_a_cell: Compile) -> None:
+    compile_in_a_cell(NAMESPACES % (("800",) * 3))
+    assert not compile_in_a_cell(NAMESPACES % (("900",) * 3))[0].notes
+    compile_in_a_cell(NAMESPACES % ("800", "900", "800"), out="unit.s")
+    assert not compile_in_a_cell(NAMESPACES % ("900", "800", "900"), out="unit.s")[0].notes

@@ -93,35 +93,45 @@
       const all = ahead > 1 && this.lines.length * columns <= (ahead === Infinity ? 40000 : ALL);
       const rowAt = Math.floor(box.scrollTop / ROW);
       const columnAt = Math.floor(box.scrollLeft / this.width);
-      const rows = Math.ceil(box.clientHeight / ROW);
+      const tall = Math.ceil(box.clientHeight / ROW);
       const shown = Math.ceil((box.clientWidth - heading) / this.width) + 1;
       const around = all ? Infinity : ahead > 1 ? ahead : 0;
       const window = (at, count, end, margin) => [Math.max(0, Math.min(at, end - 1) - margin), Math.min(end, at + count + margin)];
-      const [top, bottom] = window(rowAt, rows, this.lines.length, around);
+      const [top, bottom] = window(rowAt, tall, this.lines.length, around);
       const [left, right] = window(columnAt, shown, columns, around);
       const drawn = this.drawn;
       if (!anew && drawn && drawn.top <= top && drawn.bottom >= bottom && drawn.left <= left && drawn.right >= right && drawn.heading === heading) return;
       this.drawn = { top, bottom, left, right, heading };
       if (ahead === 1) this.extend();
       const hadFocus = this.table.contains(document.activeElement);
-      const body = h("tbody");
       const pad = (count) => {
         const row = h("tr", { "aria-hidden": "true", class: "pad" }, h("td", { colspan: right - left + 3 }));
         row.firstChild.style.height = `${count * ROW}px`;
         return row;
       };
-      if (top) body.append(pad(top));
-      for (let line = top; line < bottom; line++) body.append(this.row(line, left, right));
-      if (bottom < this.lines.length) body.append(pad(this.lines.length - bottom));
-      const widths = [heading, left * this.width, ...Array(Math.max(0, right - left)).fill(this.width), (columns - right) * this.width];
-      const group = h("colgroup", {}, widths.map((width) => {
-        const column = h("col");
-        column.style.width = `${width}px`;
-        return column;
-      }));
-      this.table.style.setProperty("--heading", `${heading}px`);
-      this.table.style.width = `${heading + columns * this.width}px`;
-      this.table.replaceChildren(group, this.head(left, right), body);
+      // Under the same headings the rows that are there are filled anew, which takes a fraction of making them.
+      const headings = JSON.stringify([left, columns, heading, this.width, this.pivot.columns.dimensions, this.pivot.columns.entries.slice(left, right)]);
+      const old = headings === this.headings ? [...this.table.tBodies[0].rows].filter((row) => row.className !== "pad") : [];
+      const rows = [];
+      for (let line = top; line < bottom; line++) rows.push(old[line - top] ? this.refill(old[line - top], line, left) : this.row(line, left, right));
+      if (top) rows.unshift(pad(top));
+      if (bottom < this.lines.length) rows.push(pad(this.lines.length - bottom));
+      if (old.length) {
+        const body = this.table.tBodies[0];
+        for (const row of [...body.rows]) if (!rows.includes(row)) row.remove();
+        rows.forEach((row, place) => body.rows[place] !== row && body.insertBefore(row, body.rows[place] || null));
+      } else {
+        const widths = [heading, left * this.width, ...Array(Math.max(0, right - left)).fill(this.width), (columns - right) * this.width];
+        const group = h("colgroup", {}, widths.map((width) => {
+          const column = h("col");
+          column.style.width = `${width}px`;
+          return column;
+        }));
+        this.table.style.setProperty("--heading", `${heading}px`);
+        this.table.style.width = `${heading + columns * this.width}px`;
+        this.table.replaceChildren(group, this.head(left, right), h("tbody", {}, rows));
+        this.headings = headings;
+      }
       if (hadFocus) this.focus(false);
     }
 
@@ -172,17 +182,31 @@
     }
 
     row(number, left, right) {
+      const row = h("tr", { role: "row" }, h("th"), h("td", { "aria-hidden": "true", class: "gap" }));
+      for (let column = left; column < right; column++) {
+        const cell = BLANK.cloneNode(true);
+        cell.setAttribute("aria-colindex", column + 2);
+        cell.dataset.column = column;
+        row.append(cell);
+      }
+      row.append(h("td", { "aria-hidden": "true", class: "gap" }));
+      return this.refill(row, number, left);
+    }
+
+    /** Make a row tell of a line. */
+    refill(row, number, left) {
       const line = this.lines[number];
-      const row = h("tr", { role: "row", "aria-rowindex": String(number + this.heads.groups.length + 2), "aria-level": String(line.depth + 1), "aria-expanded": line.leaf ? null : String(line.open), class: line.leaf ? "leaf" : `group depth${line.depth}` });
+      row.setAttribute("aria-rowindex", number + this.heads.groups.length + 2);
+      row.setAttribute("aria-level", line.depth + 1);
+      if (line.leaf) row.removeAttribute("aria-expanded");
+      else row.setAttribute("aria-expanded", line.open);
+      row.className = line.leaf ? "leaf" : `group depth${line.depth}`;
       const label = line.label || "(no variant)";
       const title = line.dimension === "case" ? this.matrix.cases[line.code].title : "";
-      const head = h("th", { scope: "row", role: "rowheader", "aria-colindex": "1", tabindex: this.tab(number, -1), "data-line": number, title: title ? `${label}: ${title}` : label });
       const inner = h("span", {}, line.leaf ? null : h("i", { class: "fold", "aria-hidden": "true" }, line.open ? "▾" : "▸"), line.dimension === "toolkit" ? `CUDA ${label}` : label, title ? h("small", {}, ` ${title}`) : null);
       inner.style.paddingLeft = `${(line.depth - (this.pivot.rows.dimensions[0] === "topic" ? 1 : 0)) * 12 + (line.leaf ? 12 : 0)}px`;
-      head.append(inner);
-      row.append(head, h("td", { "aria-hidden": "true", class: "gap" }));
-      for (let column = left; column < right; column++) row.append(this.cell(number, line, column, this.firsts[column]));
-      row.append(h("td", { "aria-hidden": "true", class: "gap" }));
+      row.firstChild.replaceWith(h("th", { scope: "row", role: "rowheader", "aria-colindex": "1", tabindex: this.tab(number, -1), "data-line": number, title: title ? `${label}: ${title}` : label }, inner));
+      for (let place = 2; place < row.cells.length - 1; place++) this.fill(row.cells[place], number, line, left + place - 2);
       return row;
     }
 
@@ -202,32 +226,29 @@
       return { count, first, kinds: count === 1 ? [marks[outcome[first]]] : this.gravest.filter((kind) => counts[kind]) };
     }
 
-    cell(number, line, column, begins) {
-      const cell = BLANK.cloneNode(true);
-      const inside = cell.firstChild;
-      cell.setAttribute("aria-colindex", column + 2);
-      if (this.at.line === number && this.at.column === column) cell.tabIndex = 0;
+    /** Make a cell tell of a line; what it tells already is left alone. */
+    fill(cell, number, line, column) {
       cell.dataset.line = number;
-      cell.dataset.column = column;
-      if (begins) cell.className = "c begins";
-      if (line.open) {
-        // Everything of an open group stands below it.
-        cell.classList.add("open");
-        cell.setAttribute("aria-label", "see below");
-        return cell;
-      }
-      const { count, first, kinds } = this.sum(line, column);
-      if (!count) {
-        cell.classList.add("empty");
-        cell.setAttribute("aria-label", "not run");
-      } else if (count === 1) {
+      cell.tabIndex = this.tab(number, column);
+      if (cell.title) cell.removeAttribute("title");
+      const { count, first, kinds } = line.open ? { count: 0, first: -1, kinds: [] } : this.sum(line, column);
+      const chosen = count === 1 && first === this.chosen;
+      const told = `${line.open} ${count} ${chosen} ${kinds.map((kind) => `${kind}=${this.counts[kind]}`)}`;
+      if (cell.told === told) return;
+      cell.told = told;
+      const inside = h("span");
+      cell.replaceChildren(inside);
+      cell.className = `c${line.open ? " open" : count ? "" : " empty"}${this.firsts[column] ? " begins" : ""}`;
+      if (chosen) cell.setAttribute("aria-selected", "true");
+      else cell.removeAttribute("aria-selected");
+      if (count === 1) {
         const mark = this.matrix.marks[kinds[0]];
         inside.textContent = mark.letter;
         inside.className = `m ${mark.style}`;
         cell.setAttribute("aria-label", mark.word);
-        if (first === this.chosen) cell.setAttribute("aria-selected", "true");
-      } else this.many(cell, inside, count, kinds);
-      return cell;
+      } else if (count) this.many(cell, inside, count, kinds);
+      // Everything of an open group stands below it.
+      else cell.setAttribute("aria-label", line.open ? "see below" : "not run");
     }
 
     /** A cell that stands for several: its letters and numbers, and a bar with the share of each kind. */
@@ -300,7 +321,7 @@
     key(event) {
       if (event.altKey || event.metaKey || !this.place(event)) return;
       const { line, column } = this.at;
-      const page = Math.max(1, Math.floor(this.viewport.clientHeight / ROW) - this.heads.groups.length - 4);
+      const page = Math.max(1, Math.floor((this.viewport.clientHeight - this.table.tHead.offsetHeight) / ROW) - 1);
       const [lastLine, lastColumn] = [this.lines.length - 1, this.pivot.columns.entries.length - 1];
       const here = this.lines[line];
       const to = {
@@ -351,7 +372,11 @@
     /** Mark a cell as the one that is told of, and bring it into view. */
     select(cell) {
       this.chosen = cell;
-      this.table.querySelector('[aria-selected="true"]')?.removeAttribute("aria-selected");
+      const before = this.table.querySelector('[aria-selected="true"]');
+      if (before) {
+        before.removeAttribute("aria-selected");
+        before.told = "";
+      }
       const [row, column] = cell < 0 ? [-1, -1] : [this.pivot.rows.place[cell], this.pivot.columns.place[cell]];
       const line = row < 0 ? -1 : this.lines.findIndex((each) => !each.open && each.from <= row && row < each.to);
       if (line < 0) return;
