@@ -30,6 +30,7 @@ def rejudger(root: Path) -> Callable[[Record], Record]:
             library=asked["library"],
             toolkit=ToolkitRef(release=asked["toolkit"], headers=asked["headers"]),
             packages=asked["packages"],
+            device=record["device"]["name"] if record["device"].get("virtual") is False else "",
         )
         cell = Cell(case=case, variant=variant, toolchain=toolchain, target=Target.parse(record["target"]))
         expected = expectation_of(cell)

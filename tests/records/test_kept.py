@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.rejudge import rejudger
 from harness.records import Results, read_records
 from harness.records.devices import virtual_against_real
 
@@ -34,6 +35,13 @@ def test_virtual_and_real_agree(kept: Results) -> None:
     assert not honesty.differences
     shown = Counter(pair.virtual["case"] for pair in honesty.shown_by_device)
     assert shown == {"exceptions/trap": 7, "shared-memory/no-opt-in": 7, "exceptions/numba-raise": 6}
+
+
+def test_judged_again_all_is_as_expected_but_what_was_not_there(kept: Results) -> None:
+    rejudge = rejudger(ROOT / "cases")
+    verdicts = Counter(rejudge(record)["verdict"] for record in kept.records if record["backend"] != "cupy-jitify")
+    assert verdicts.keys() == {"pass", "unsupported", "unresolved"}
+    assert verdicts["unresolved"] == 4  # numba-cuda with NumPy 2.5
 
 
 def test_every_feature_got_to_a_checked_result(kept: Results) -> None:
