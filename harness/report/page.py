@@ -14,6 +14,7 @@ import pandas as pd
 
 from harness import __version__
 from harness.records import Merged
+from harness.records.devices import virtual_against_real
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
 from harness.report.marks import MARKS
@@ -98,6 +99,8 @@ def index_page(
         sections=sections,
         files=files,
         overview=make_overview(table),
+        devices=virtual_against_real(merged.records),
+        listed=LISTED,
         bad=bad[:LISTED],
         more=max(0, len(bad) - LISTED),
         conflicts=merged.conflicts[:LISTED],

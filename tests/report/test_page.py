@@ -294,3 +294,27 @@ def test_clean_text():
     assert clean("\x1b]never ends") == ""
     assert one_line("a\n b\t c", 4) == "a b…"
     assert sorted(["n=10", "n=9", "m", "n=9a"], key=natural_key) == ["m", "n=9", "n=9a", "n=10"]
+
+
+def on_device(made, name, **values):
+    """The record of the same cell on a real device."""
+    device = {"virtual": False, "name": name, "compute_capability": "8.0"}
+    return {**made, "cell": f"{made['cell']} on {name}", "device": device, **values}
+
+
+def test_what_virtual_and_real_devices_disagree_on_comes_first():
+    made = record(outcome=built())
+    refused = record(outcome=rejected())
+    other = {key: refused[key] for key in ("status", "stage", "diagnostics")}
+    page = Page(pages(made, on_device(made, HOSTILE, **other))["index.html"])
+    assert "1 of 1 cells that were compiled without a device and run on one came out differently" in page.text
+    assert "built with the virtual device, rejected at compile on" in page.text
+    assert "script" not in [tag for tag, name, value in page.attributes if name == "onerror"] and "img" not in page.tags
+    assert page.text.index("a real one disagree") < page.text.index("Filter")
+
+
+def test_where_virtual_and_real_devices_agree_it_says_so():
+    made = record(outcome=built())
+    page = Page(pages(made, on_device(made, "NVIDIA H200"))["index.html"])
+    assert "1 cells were compiled without a device and run on a real one, too: both agree on each of them." in page.text
+    assert "disagree" not in page.text.partition("Filter")[0].replace("Disagreements", "")
