@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.analysis.frame import cells_frame, make_frame
 from harness.analysis.history import FILE, read_history
-from harness.records import Record, RecordError, merge, read_records
-from harness.records.schema import check_record, upgrade
+from harness.records import Record, merge, read_records
+from harness.report.parquet import read_parquet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,33 +50,8 @@ def load_set(place: str, history: Path | None = None, rejudge: Callable[[Record]
         name = run.name.removeprefix("run=")
         return CellSet(name=name, table=found.cells_of(name))
     if path.suffix == ".parquet":
-        records = read_parquet(path)
+        records, _ = read_parquet(path)
         return CellSet(name=place, table=make_frame(map(rejudge, records) if rejudge else records))
     results = read_records([path])
     merged = merge(map(rejudge, results.records) if rejudge else results.records, results.plans)
     return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings)
-
-
-def read_parquet(path: Path) -> list[Record]:
-    """Records out of a ``results.parquet``, whole and checked like those of a ``.jsonl``."""
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise RecordError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
-    records = []
-    for number, row in enumerate(table.to_pylist(), 1):
-        try:
-            record = upgrade(_record(row))
-            check_record(record)
-        except (RecordError, ValueError, TypeError) as error:
-            raise RecordError(f"{path}: row {number}: {error}") from None
-        records.append(record)
-    return records
-
-
-def _record(row: dict[str, Any]) -> Record:
-    nested = {name.removesuffix("_json"): json.loads(value) for name, value in row.items() if name.endswith("_json")}
-    if not nested:
-        raise RecordError("has no column of records such as diagnostics_json: this is no results.parquet")
-    plain = {name: value for name, value in row.items() if not name.endswith("_json")}
-    return {**plain, **nested}

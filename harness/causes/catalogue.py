@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -96,51 +96,64 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
     if record["status"] == "built" and not record["diagnostics"]:
         return ()
     facts = _facts(record)
-    fitting = [
-        cause
+    fitting = tuple(
+        cause.name
         for cause in catalogue().values()
         if record["status"] in cause.status
         and (not cause.stage or record["stage"] in cause.stage)
         and cause.when(facts)
-    ]
+    )
+    said = tuple(item["message"] for item in record["diagnostics"])
+    # Of what only warned while it was built the log tells nothing that went wrong.
+    return _told(fitting, (*said, record["reason"]), record["log"] if record["status"] != "built" else "")
+
+
+@lru_cache(maxsize=256)
+def _told(fitting: tuple[str, ...], said: tuple[str, ...], log: str) -> tuple[Match, ...]:
+    """Those of `fitting` that words or else the log tell; else those that the status is enough for.
+
+    Neighbouring cells mostly say the same, and all patterns over a whole log take a millisecond.
+    """
     found: dict[str, Match] = {}
-    messages = [one_line(item["message"]) for item in record["diagnostics"]]
-    for text in (*messages, one_line(record["reason"])):
-        first = _first(fitting, text)
+    for text in map(one_line, said):
+        first = next((cause for cause in _telling(text) if cause.name in fitting), None)
         if first:
             found.setdefault(first.name, Match(cause=first, text=text))
-    if not found and record["status"] != "built":
-        for match in causes_in_log(record["log"], fitting):
-            found.setdefault(match.cause.name, match)
     if not found:
-        for cause in fitting:
-            if cause.pattern is None:
-                found[cause.name] = Match(cause=cause, text="")
+        found = {match.cause.name: match for match in _in_log(log, frozenset(fitting))}
+    if not found:
+        causes = [catalogue()[name] for name in fitting]
+        found = {cause.name: Match(cause=cause, text="") for cause in causes if cause.pattern is None}
     return tuple(found.values())
 
 
-def causes_in_log(log: str, among: Sequence[Cause] | None = None) -> tuple[Match, ...]:
+def causes_in_log(log: str) -> tuple[Match, ...]:
     """Known causes in any log, each with the first line that tells it, in the order of the lines.
 
     Of several causes of the same words, the first of the table that does not depend on a cell is told, and those before it that do
     are told with it: without a cell nobody can know.
     """
-    causes = list(catalogue().values()) if among is None else among
+    return _in_log(log, None)
+
+
+def _in_log(log: str, among: Set[str] | None) -> tuple[Match, ...]:
     found: dict[str, Match] = {}
     for number, line in enumerate(clean(log[:_MAX_LOG]).splitlines(), 1):
         text = one_line(line, 4000)
-        if not text:
-            continue
-        for cause in causes:
-            if cause.pattern is not None and cause.pattern.search(text):
+        for cause in _telling(text):
+            if among is None or cause.name in among:
                 found.setdefault(cause.name, Match(cause=cause, text=text, line=number))
                 if not cause.where or among is not None:
                     break
     return tuple(sorted(found.values(), key=lambda match: (match.line, bool(match.cause.where))))
 
 
-def _first(causes: Sequence[Cause], text: str) -> Cause | None:
-    return next((cause for cause in causes if cause.pattern is not None and text and cause.pattern.search(text)), None)
+@lru_cache(maxsize=1024)
+def _telling(text: str) -> tuple[Cause, ...]:
+    """Causes whose pattern is in a line, wherever they apply; logs say the same line again and again."""
+    return tuple(
+        cause for cause in catalogue().values() if cause.pattern is not None and text and cause.pattern.search(text)
+    )
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, Any]:

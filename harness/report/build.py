@@ -123,7 +123,7 @@ def build_report(
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:
             together(
-                lambda: _write(folder, case_files_of(site)),
+                lambda: _write(folder, chain(case_files_of(site), _lists(site))),
                 lambda: _write(folder, chain(front_files(site), _exports(site, address))),
                 # Starting a process for a small report takes longer than the report.
                 apart=len(table) > _MANY,
@@ -140,13 +140,17 @@ def build_report(
     )
 
 
+def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
+    """Exports that need no library with threads of its own."""
+    yield "matrix.json", matrix_json(site.merged, site.table, site.files, site.warnings)
+    yield "matrix.csv", matrix_csv(site.table)
+    yield "junit.xml", junit_xml(site.merged)
+
+
 def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
     merged, table = site.merged, site.table
-    yield "matrix.json", matrix_json(merged, table, site.files, site.warnings)
-    yield "matrix.csv", matrix_csv(table)
     yield "matrix.md", matrix_markdown(table).encode()
     yield "results.parquet", results_parquet(merged.records, merged.plans)
-    yield "junit.xml", junit_xml(merged)
     for name, data in badges(table).items():
         yield f"badges/{name}", data
     if site.history is not None:

@@ -63,7 +63,7 @@ class Kind:
 def bars(counts: pd.DataFrame, kinds: Mapping[str, Kind], up: str, title: str, told: str) -> str:
     """One bar a row, in parts that make 100 % together; columns are the keys of `kinds`."""
     share = counts.div(counts.sum(axis=1), axis=0) * 100
-    figure, axes = _figure(max(4.0, 1.8 + 0.55 * len(counts)), 3.2)
+    figure, axes = _figure(max(4.6, 1.8 + 0.55 * len(counts)), 3.2)
     below = np.zeros(len(counts))
     places = np.arange(len(counts))
     for key, kind in kinds.items():
@@ -78,7 +78,7 @@ def bars(counts: pd.DataFrame, kinds: Mapping[str, Kind], up: str, title: str, t
     axes.set_xticks(places, names, rotation=45 if slanted else 0, ha="right" if slanted else "center")
     axes.set_ylabel(up)
     axes.set_ylim(0, 100)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, labelcolor=_INK)
+    _legend(figure, 3)
     return _svg(figure, axes, title, told)
 
 
@@ -103,7 +103,7 @@ def lines(values: pd.DataFrame, ticks: Sequence[str], across: str, up: str, titl
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, place: ""))
     else:
         axes.set_ylim(bottom=0)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, labelcolor=_INK)
+    _legend(figure, 2)
     told = [
         f"{plain(str(name))}: "
         + ", ".join(f"{tick} {value:.4g}" for tick, value in zip(ticks, row, strict=True) if pd.notna(value))
@@ -120,6 +120,18 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
     axes = figure.add_subplot()
     axes.patch.set_alpha(0)
     return figure, axes
+
+
+def _legend(figure: Figure, columns: int) -> None:
+    """A legend below, of as many columns as there is room for; where one is too wide, the picture widens."""
+    for count in range(columns, 0, -1):
+        legend = figure.legend(loc="outside lower center", ncols=count, frameon=False, labelcolor=_INK)
+        wide = legend.get_window_extent().width / figure.dpi + 0.2
+        if wide <= figure.get_figwidth():
+            return
+        if count > 1:
+            legend.remove()
+    figure.set_figwidth(wide)
 
 
 def _svg(figure: Figure, axes: Any, title: str, told: str) -> str:

@@ -27,6 +27,7 @@ _NESTED = (
 )
 _NUMBERS = {"schema": pa.int32(), "signal": pa.int64(), "seconds": pa.float64(), "cached": pa.bool_()}
 _KEYS = (*_TEXTS, *_NESTED, *_NUMBERS)
+_OWN = frozenset(_KEYS)
 
 RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")
 """Resources of which a row has the largest of the record's kernels."""
@@ -49,7 +50,7 @@ _SCHEMA = pa.schema(
 def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = ()) -> bytes:
     """``results.parquet``: nothing of the records is lost, and `read_parquet` gives them back."""
     records = list(records)
-    rows = [_row(record) for record in records]
+    made = _made(records)
     nested = _Memo(json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode)
     columns = []
     for field in _SCHEMA:
@@ -58,7 +59,7 @@ def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = ()) -> by
         elif field.name in _KEYS:
             values = [record[field.name] for record in records]
         else:
-            values = [row[field.name] for row in rows]
+            values = made[field.name]
         columns.append(pa.array(values, field.type))
     table = pa.Table.from_arrays(columns, schema=_SCHEMA)
     table = table.replace_schema_metadata({_PLANS: _plans_json(plans, records)})
@@ -119,24 +120,27 @@ class _Memo:
         return found[1]
 
 
-def _row(record: Record) -> dict[str, Any]:
-    """What a row has beside the record's own keys, so that it can be asked without reading JSON."""
-    artifact = record["artifact"] or {}
-    diagnostic = record["diagnostics"][0] if record["diagnostics"] else {}
-    kernels = artifact.get("kernels", ())
-    more = {key: record[key] for key in record.keys() - set(_KEYS)}
-    row = {
-        "mark": mark_of(record).key,
-        "message": diagnostic.get("message"),
-        "diagnostic_code": diagnostic.get("code"),
-        "diagnostic_fingerprint": diagnostic.get("fingerprint"),
-        "more_json": json.dumps(more, ensure_ascii=False, sort_keys=True) if more else None,
+def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
+    """Columns beside the record's own keys, so that rows can be asked without reading JSON."""
+    artifacts = [record["artifact"] or {} for record in records]
+    kernels = [artifact.get("kernels", ()) for artifact in artifacts]
+    first = [record["diagnostics"][0] if record["diagnostics"] else {} for record in records]
+    more = [{key: record[key] for key in record if key not in _OWN} for record in records]
+    return {
+        "mark": [mark_of(record).key for record in records],
+        "message": [item.get("message") for item in first],
+        "diagnostic_code": [item.get("code") for item in first],
+        "diagnostic_fingerprint": [item.get("fingerprint") for item in first],
+        "more_json": [json.dumps(item, ensure_ascii=False, sort_keys=True) if item else None for item in more],
+        **{
+            f"artifact_{name}": [artifact.get(name) for artifact in artifacts]
+            for name in ("format", "target", "sha256", "bytes")
+        },
+        **{
+            f"max_{name}": [max((k[name] for k in of if k.get(name) is not None), default=None) for of in kernels]
+            for name in RESOURCES
+        },
     }
-    for name in ("format", "target", "sha256", "bytes"):
-        row[f"artifact_{name}"] = artifact.get(name)
-    for name in RESOURCES:
-        row[f"max_{name}"] = max((k[name] for k in kernels if k.get(name) is not None), default=None)
-    return row
 
 
 def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:

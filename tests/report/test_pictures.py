@@ -10,6 +10,7 @@ import pytest
 from record_builders import built, cell, record, rejected
 
 from harness.analysis import make_frame
+from harness.model import Status
 from harness.report.pictures import (
     compile_times,
     outcomes_by_version,
@@ -130,3 +131,20 @@ def test_a_strict_policy_and_hostile_names():
     # Each picture may stand in one page with the others.
     assert len(ids) == len(set(ids))
     assert "2026" not in "".join(made)
+
+
+@pytest.mark.parametrize("bars", [1, 2])
+def test_legends_are_not_cut_off(bars):
+    other = [rejected(status=status) for status in (Status.REJECTED, Status.CRASHED, Status.UNSUPPORTED)]
+    records = [
+        record(cell(library=f"13.{minor}.0", target="sm_80", variant={"n": place}), outcome)
+        for minor in range(bars)
+        for place, outcome in enumerate((built(), *other))
+    ]
+    root = ET.fromstring(outcomes_by_version(make_frame(records)))
+    words = {item.text: float(item.get("x")) for item in root.iter(f"{SVG}text") if item.get("x")}
+    # Letters are about six units wide, and what stands for a kind is left of its word.
+    wide = float(root.get("viewBox").split()[2])
+    found = [words[word] for word in ("built", "rejected", "crashed or timed out", "unsupported")]
+    assert min(found) > 20
+    assert words["crashed or timed out"] + 6 * len("crashed or timed out") < wide

@@ -160,7 +160,8 @@
       const lines = cumatrix.lines(matrix, this.pivot.rows, this.isOpen(this.pivot.rows));
       const chosen = state.cell ? matrix.find(state.cell) : -1;
       this.grid.show(matrix, this.pivot, lines, chosen);
-      const count = mask.reduce((sum, each) => sum + each, 0);
+      let count = 0;
+      for (let cell = 0; cell < mask.length; cell++) count += mask[cell];
       if (!said.classList.contains("bad")) {
         said.textContent = count === matrix.size ? `${cumatrix.count(count)} cells` : `${cumatrix.count(count)} of ${cumatrix.count(matrix.size)} cells`;
         if (this.answer.needsMore && !matrix.more) said.textContent += "; loading messages…";

@@ -27,7 +27,9 @@ cumatrix.outside = (address) =>
 /** A mark's letter in its colours. */
 cumatrix.chip = (mark) => cumatrix.h("span", { class: `m ${mark.style}`, "aria-hidden": "true" }, mark.letter);
 
-cumatrix.count = (number) => number.toLocaleString("en");
+// One formatter for all: toLocaleString makes a new one each time.
+const numbers = new Intl.NumberFormat("en");
+cumatrix.count = (number) => (number < 1000 ? String(number) : numbers.format(number));
 
 /** Run something soon, but once for many calls in a row. */
 cumatrix.later = (milliseconds, action) => {

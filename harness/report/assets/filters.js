@@ -125,29 +125,31 @@
       for (const { group } of this.items.values()) if (group !== but) group.open = false;
     }
 
-    /** How many cells there are in each row, column and outcome, of those that a test lets through. */
-    tally(wanted) {
+    /** How many cells there are in each row, column and outcome, of those that the query lets through but for the term at a place. */
+    tally({ misses, missed }, place) {
       const { matrix } = this;
       const sums = new Map([matrix.row, matrix.column, matrix.outcome].map((of, place) => [of, new Uint32Array([matrix.rows.case.length, matrix.columns.backend.length, matrix.outcomes.mark.length][place])]));
       const [rows, columns, outcomes] = sums.values();
+      const { row, column, outcome } = matrix;
       for (let cell = 0; cell < matrix.size; cell++) {
-        if (!wanted(cell)) continue;
-        rows[matrix.row[cell]]++;
-        columns[matrix.column[cell]]++;
-        outcomes[matrix.outcome[cell]]++;
+        if (misses[cell] && (misses[cell] > 1 || missed[cell] !== place)) continue;
+        rows[row[cell]]++;
+        columns[column[cell]]++;
+        outcomes[outcome[cell]]++;
       }
       return sums;
     }
 
     /** Counts and choices after a query. */
-    update({ tree, misses, missed }) {
+    update(answer) {
       const { matrix } = this;
-      const found = this.tally((cell) => !misses[cell]);
+      const { tree } = answer;
+      const found = this.tally(answer, -1);
       for (const [field, { group, chosen, entries }] of [...this.items, ["mark", { entries: [] }]]) {
         const term = cumatrix.query.filterTerm(tree, field);
         const place = term ? tree.parts.indexOf(term) : -1;
         // What is chosen already does not count against the other values of its own field.
-        const sums = term ? this.tally((cell) => !misses[cell] || (misses[cell] === 1 && missed[cell] === place)) : found;
+        const sums = term ? this.tally(answer, place) : found;
         const { codes, of } = matrix.source(field);
         const counts = new Uint32Array(matrix.names[field].length);
         sums.get(of).forEach((count, at) => (counts[codes[at]] += count));

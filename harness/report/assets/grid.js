@@ -109,18 +109,27 @@
         row.firstChild.style.height = `${count * ROW}px`;
         return row;
       };
-      // Under the same headings the rows that are there are filled anew, which takes a fraction of making them.
+      // The rows that are there are filled anew, which takes a fraction of making them.
       const headings = JSON.stringify([left, columns, heading, this.width, this.pivot.columns.dimensions, this.pivot.columns.entries.slice(left, right)]);
-      const old = headings === this.headings ? [...this.table.tBodies[0].rows].filter((row) => row.className !== "pad") : [];
+      const old = this.headings ? [...this.table.tBodies[0].rows].filter((row) => row.className !== "pad") : [];
       const rows = [];
-      for (let line = top; line < bottom; line++) rows.push(old[line - top] ? this.refill(old[line - top], line, left) : this.row(line, left, right));
+      for (let line = top; line < bottom; line++) {
+        const row = old[line - top] || h("tr", { role: "row" }, h("th"), h("td", { "aria-hidden": "true", class: "gap" }), h("td", { "aria-hidden": "true", class: "gap" }));
+        rows.push(this.refill(this.fit(row, left, right), line, left));
+      }
       if (top) rows.unshift(pad(top));
       if (bottom < this.lines.length) rows.push(pad(this.lines.length - bottom));
       if (old.length) {
         const body = this.table.tBodies[0];
-        for (const row of [...body.rows]) if (!rows.includes(row)) row.remove();
-        rows.forEach((row, place) => body.rows[place] !== row && body.insertBefore(row, body.rows[place] || null));
-      } else {
+        const kept = new Set(rows);
+        for (const row of [...body.rows]) if (!kept.has(row)) row.remove();
+        let after = body.firstChild;
+        for (const row of rows) {
+          if (row === after) after = after.nextSibling;
+          else body.insertBefore(row, after);
+        }
+      }
+      if (headings !== this.headings || !old.length) {
         const widths = [heading, left * this.width, ...Array(Math.max(0, right - left)).fill(this.width), (columns - right) * this.width];
         const group = h("colgroup", {}, widths.map((width) => {
           const column = h("col");
@@ -129,7 +138,10 @@
         }));
         this.table.style.setProperty("--heading", `${heading}px`);
         this.table.style.width = `${heading + columns * this.width}px`;
-        this.table.replaceChildren(group, this.head(left, right), h("tbody", {}, rows));
+        if (old.length) {
+          this.table.firstChild.replaceWith(group);
+          this.table.tHead.replaceWith(this.head(left, right));
+        } else this.table.replaceChildren(group, this.head(left, right), h("tbody", {}, rows));
         this.headings = headings;
       }
       if (hadFocus) this.focus(false);
@@ -181,16 +193,19 @@
       return upto > 0 && (column === 0 || entries[column].slice(0, upto).join() !== entries[column - 1].slice(0, upto).join());
     }
 
-    row(number, left, right) {
-      const row = h("tr", { role: "row" }, h("th"), h("td", { "aria-hidden": "true", class: "gap" }));
-      for (let column = left; column < right; column++) {
-        const cell = BLANK.cloneNode(true);
+    /** Give a row the cells of some columns. */
+    fit(row, left, right) {
+      const last = row.lastChild;
+      for (let more = right - left - (row.cells.length - 3); more > 0; more--) last.before(BLANK.cloneNode(true));
+      while (row.cells.length - 3 > right - left) last.previousSibling.remove();
+      let cell = row.children[2];
+      for (let column = left; column < right; column++, cell = cell.nextSibling) {
+        if (cell.column === column) continue;
+        cell.column = column;
         cell.setAttribute("aria-colindex", column + 2);
         cell.dataset.column = column;
-        row.append(cell);
       }
-      row.append(h("td", { "aria-hidden": "true", class: "gap" }));
-      return this.refill(row, number, left);
+      return row;
     }
 
     /** Make a row tell of a line. */
@@ -228,16 +243,17 @@
 
     /** Make a cell tell of a line; what it tells already is left alone. */
     fill(cell, number, line, column) {
-      cell.dataset.line = number;
-      cell.tabIndex = this.tab(number, column);
+      if (cell.line !== number) cell.dataset.line = cell.line = number;
+      const tab = this.tab(number, column);
+      if (cell.tabIndex !== tab) cell.tabIndex = tab;
       if (cell.title) cell.removeAttribute("title");
       const { count, first, kinds } = line.open ? { count: 0, first: -1, kinds: [] } : this.sum(line, column);
       const chosen = count === 1 && first === this.chosen;
-      const told = `${line.open} ${count} ${chosen} ${kinds.map((kind) => `${kind}=${this.counts[kind]}`)}`;
+      const told = `${line.open} ${this.firsts[column]} ${this.width} ${count} ${chosen} ${kinds.map((kind) => `${kind}=${this.counts[kind]}`)}`;
       if (cell.told === told) return;
       cell.told = told;
-      const inside = h("span");
-      cell.replaceChildren(inside);
+      const inside = cell.firstChild;
+      if (inside.hasAttribute("style")) inside.removeAttribute("style");
       cell.className = `c${line.open ? " open" : count ? "" : " empty"}${this.firsts[column] ? " begins" : ""}`;
       if (chosen) cell.setAttribute("aria-selected", "true");
       else cell.removeAttribute("aria-selected");
@@ -247,8 +263,11 @@
         inside.className = `m ${mark.style}`;
         cell.setAttribute("aria-label", mark.word);
       } else if (count) this.many(cell, inside, count, kinds);
-      // Everything of an open group stands below it.
-      else cell.setAttribute("aria-label", line.open ? "see below" : "not run");
+      else {
+        inside.textContent = inside.className = "";
+        // Everything of an open group stands below it.
+        cell.setAttribute("aria-label", line.open ? "see below" : "not run");
+      }
     }
 
     /** A cell that stands for several: its letters and numbers, and a bar with the share of each kind. */

@@ -30,7 +30,8 @@
     const cache = cacheOf && new Int32Array(cacheOf === inner ? rows.length : columns.length).fill(-1);
     const numbers = [];
     const firsts = [];
-    for (let cell = 0; cell < matrix.size; cell++) {
+    const { size } = matrix;
+    for (let cell = 0; cell < size; cell++) {
       if (!mask[cell]) continue;
       let found = cache ? cache[cacheOf[cell]] : -1;
       if (found < 0) {

@@ -192,9 +192,13 @@
     if (about.number) {
       const tests = node.values.map((value) => tester(node.field, value, about));
       const numbers = matrix.more.numbers[about.number];
+      const known = new Map();
       for (let cell = 0; cell < mask.length; cell++) {
         const value = numbers[cell];
-        mask[cell] = value !== null && tests.some((test) => test(value)) ? 1 : 0;
+        if (value === null) continue;
+        let holds = known.get(value);
+        if (holds === undefined) known.set(value, (holds = tests.some((test) => test(value)) ? 1 : 0));
+        mask[cell] = holds;
       }
     } else if (node.field === "message") {
       const let_through = anyOf(matrix.more.texts);
@@ -236,10 +240,15 @@
 
   const maskOf = (matrix, node) => {
     if (node.op === "term") return termMask(matrix, node);
-    if (node.op === "not") return maskOf(matrix, node.part).map((value) => 1 - value);
-    const parts = node.parts.map((part) => maskOf(matrix, part));
-    const result = new Uint8Array(matrix.size).fill(node.op === "and" ? 1 : 0);
-    for (const part of parts) {
+    if (node.op === "not") {
+      const mask = maskOf(matrix, node.part);
+      for (let cell = 0; cell < mask.length; cell++) mask[cell] ^= 1;
+      return mask;
+    }
+    if (!node.parts.length) return new Uint8Array(matrix.size).fill(1);
+    // Each mask is its maker's own, so that the first one can take in the others.
+    const [result, ...others] = node.parts.map((part) => maskOf(matrix, part));
+    for (const part of others) {
       if (node.op === "and") for (let cell = 0; cell < result.length; cell++) result[cell] &= part[cell];
       else for (let cell = 0; cell < result.length; cell++) result[cell] |= part[cell];
     }
@@ -268,7 +277,8 @@
         }
       }
     });
-    const mask = misses.map((count) => (count ? 0 : 1));
+    const mask = new Uint8Array(matrix.size);
+    for (let cell = 0; cell < mask.length; cell++) mask[cell] = misses[cell] ? 0 : 1;
     return { tree, mask, misses, missed, needsMore: tree.parts.some(needsMore) };
   };
 
