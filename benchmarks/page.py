@@ -1,6 +1,6 @@
 """What the page costs with many cells: building it from Parquet, loading it, and filtering in a headless Chromium.
 
-``python benchmarks/page.py [--cells 100000] [--json page.json]``. The records are made up (records.py). See README.md.
+``python benchmarks/page.py [--cells 100000] [--json page.json]``. The records are made up (made_up.py). See README.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from records import made_up, made_up_plan
+from made_up import made_up, made_up_plan
 
 from harness.records import this_machine
 from harness.report.build import build_report

@@ -141,4 +141,4 @@ def test_foreign_parquet(run: Any, made: Path) -> None:
     import pandas as pd
 
     pd.DataFrame({"a": [1]}).to_parquet(made / "foreign.parquet")
-    sentence(run("diff", "foreign.parquet", "good.jsonl"), 2, "this is no results.parquet")
+    sentence(run("diff", "foreign.parquet", "good.jsonl"), 2, "this is not a file of cumatrix's results")

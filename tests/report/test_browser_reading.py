@@ -98,7 +98,7 @@ def test_paper_gets_the_whole_table(visit):
 def large(tmp_path_factory):
     """A report of 20,000 cells that nobody measured."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-    from records import made_up, made_up_plan
+    from made_up import made_up, made_up_plan
 
     folder = tmp_path_factory.mktemp("large")
     records = list(made_up(20_000))
