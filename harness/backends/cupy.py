@@ -17,14 +17,21 @@ from typing import Any
 
 from harness.backends.api import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.backends.nvrtc import macros, said_by_ptxas
-from harness.worker import cupy_stand_ins, jitify_headers, nvjitlink, nvrtc_tap
+from harness.worker import cupy_stand_ins, jitify_headers, nvrtc_tap
+from harness.worker.cupy_parts import (
+    LinkFailed,
+    LinkState,
+    Listening,
+    Loading,
+    Module,
+    watched_linker,
+    watched_module,
+    with_detected_architecture,
+)
 from harness.worker.nvrtc import load as load_nvrtc
 from harness.worker.verify import Launch
 
 _DISTRIBUTIONS = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
-# Where CuPy up to 13.0 leaves the architecture to Jitify, Jitify asks the device and stops at this one
-# (https://github.com/cupy/cupy/issues/8155).
-_JITIFY_CAP = 75
 # What CuPy raises where the driver or the runtime says no.
 _DRIVER_ERRORS = ("CUDADriverError", "CUDARuntimeError", "OutOfMemoryError")
 
@@ -94,11 +101,11 @@ class CupyBackend:
                     enable_cooperative_groups=cooperative,
                     jitify=self.jitify,
                 )
-        except _Loading:
+        except Loading:
             pass  # the last step, for which a device would be needed
         except (self.compiler.CompileException, self.compiler.JitifyException) as error:
             self._explain(job, tap, error)
-        except _LinkFailed as error:
+        except LinkFailed as error:
             raise Rejected(str(error), stage="link") from None
         finally:
             calls = nvrtc_tap.heard(tap) if self.jitify else []
@@ -118,11 +125,11 @@ class CupyBackend:
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
         self.compiler.function = SimpleNamespace(
-            Module=_watched_module(self.compiler.function.Module, job),
-            LinkState=_watched_linker(self.compiler.function.LinkState, job),
+            Module=watched_module(self.compiler.function.Module, job),
+            LinkState=watched_linker(self.compiler.function.LinkState, job),
         )
         if not self.jitify:
-            self.compiler.nvrtc = _Listening(self.compiler.nvrtc, job)
+            self.compiler.nvrtc = Listening(self.compiler.nvrtc, job)
         # CuPy launches cooperatively what was compiled with this argument, and nothing else.
         cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
             launch["cooperative"] for launch in job.launches
@@ -211,14 +218,14 @@ class CupyBackend:
             setattr(compiler, name, getattr(getattr(compiler, name), "__wrapped__", getattr(compiler, name)))
         compiler._use_ptx = job.virtual
         if not self.jitify:
-            compiler.nvrtc = _Listening(compiler.nvrtc, job)
-        compiler.function = SimpleNamespace(Module=lambda: _Module(job), LinkState=lambda: _LinkState(setup, job))
+            compiler.nvrtc = Listening(compiler.nvrtc, job)
+        compiler.function = SimpleNamespace(Module=lambda: Module(job), LinkState=lambda: LinkState(setup, job))
         if not (setup.home / "lib64" / "libcudadevrt.a").is_file():
             compiler._get_cudadevrt_path = lambda: ""  # PyPI's wheels before 12.9: compiled, and noted as not linked
         if self.version >= (13, 0):
             self.jitify_module._init_module = lambda: None  # a warm-up of Jitify's that loads its result
             if self.version == (13, 0):
-                self.jitify_module.jitify = _with_detected_architecture(self.jitify_module.jitify, arch)
+                self.jitify_module.jitify = with_detected_architecture(self.jitify_module.jitify, arch)
         chosen = compiler._get_arch()
         if chosen != arch:
             raise Unsupported(
@@ -238,122 +245,6 @@ class CupyBackend:
         if words not in log:
             job.say(f"{type(error).__name__}: {words}")
         raise Rejected(type(error).__name__, stage=stage) from None
-
-
-class _Loading(Exception):
-    """Ends CuPy's compilation where it would hand the image to the driver."""
-
-
-class _LinkFailed(Exception):
-    """What CuPy shows when the driver's linker refuses."""
-
-
-class _Listening:
-    """Stands before CuPy's NVRTC module, and notes the options that it is given last."""
-
-    def __init__(self, nvrtc: Any, job: Job) -> None:
-        self._nvrtc, self._job = nvrtc, job
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._nvrtc, name)
-
-    def compileProgram(self, program: int, options: tuple[str, ...]) -> None:
-        self._job.command[1:] = ["nvrtcCompileProgram " + " ".join(options)]
-        self._nvrtc.compileProgram(program, options)
-
-
-class _Module:
-    """Stands for `cupy.cuda.function.Module`: keeps the image that would go to the driver."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.mapping: dict[str, str] = {}
-
-    def load(self, image: bytes) -> None:
-        job, artifact = self.job, self.job.artifact
-        if artifact is None or Path(artifact["path"]).read_bytes() != image:
-            job.keep(bytes(image), "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx")
-        raise _Loading
-
-    def _set_mapping(self, mapping: dict[str, str]) -> None:
-        self.mapping = mapping
-
-
-class _LinkState:
-    """Stands for `cupy.cuda.function.LinkState`: the toolkit's nvJitLink in the place of the driver's linker."""
-
-    def __init__(self, setup: Setup, job: Job) -> None:
-        self.setup, self.job = setup, job
-
-    def add_ptr_data(self, data: bytes | str, name: str) -> None:
-        image = data.encode() if isinstance(data, str) else bytes(data)
-        if image[:4] == b"\x7fELF":
-            # CuPy takes the last byte of a cubin for a terminator and cuts it off. Python keeps a zero right behind the
-            # buffer, which is what it was; nvJitLink 13 refuses the object, or crashes, without it.
-            image += b"\0"
-        if not self.job.virtual:
-            self.job.enter("assemble")
-        self.job.keep(image, "object" if image[:4] == b"\x7fELF" else "ptx")
-
-    def add_ptr_file(self, path: str) -> None:
-        """libcudadevrt.a, which `link_with_runtime` takes from the same toolkit."""
-
-    def complete(self) -> bytes:
-        try:
-            nvjitlink.link_with_runtime(self.setup, self.job)
-        except Rejected as error:
-            self.job.notes.append(
-                "the driver's linker says no more than CUDA_ERROR_INVALID_PTX or so; the words are nvJitLink's"
-            )
-            raise _LinkFailed(error.reason) from None
-        assert self.job.artifact is not None
-        return Path(self.job.artifact["path"]).read_bytes()
-
-
-def _watched_module(original: Any, job: Job) -> Any:
-    """`cupy.cuda.function.Module` that keeps the image it is about to load, and says that it does."""
-
-    class Module(original):
-        def load(self, image: bytes) -> None:
-            kind = "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx"
-            if kind == "cubin" and "assemble" not in job.stages:
-                job.enter("assemble")
-            job.keep(bytes(image), kind)
-            if "link" in job.stages:
-                job.leave_to_driver()
-            job.enter("load")
-            super().load(image)
-
-    return Module
-
-
-def _watched_linker(original: Any, job: Job) -> Any:
-    """`cupy.cuda.function.LinkState`, the driver's linker, which says when it is used."""
-
-    class LinkState(original):
-        def add_ptr_data(self, data: Any, name: str) -> None:
-            job.enter("assemble")
-            job.enter("link")
-            super().add_ptr_data(data, name)
-
-    return LinkState
-
-
-def _with_detected_architecture(original: Any, arch: str) -> Any:
-    """CuPy 13.0's Jitify with what its own look at the device would have added.
-
-    It is linked with a static cudart that accepts no stand-in for the driver, and it
-    adds the architecture in front of all that it compiles itself, but not to what it hands back.
-    """
-
-    def jitify(source: str, options: tuple[str, ...], *rest: Any) -> Any:
-        if any(option.startswith(("-arch", "--gpu-architecture")) for option in options):
-            return original(source, options, *rest)
-        detected = f"-arch=compute_{min(int(arch), _JITIFY_CAP)}"
-        name, used, headers, names = original(source, (*options, detected), *rest)
-        return name, tuple(option for option in used if option != detected), headers, names
-
-    return jitify
 
 
 def _distribution() -> tuple[str, str]:

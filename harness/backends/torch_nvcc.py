@@ -6,8 +6,6 @@ PyTorch itself writes the build; ninja says which commands that are; they are th
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +17,7 @@ from harness.backends.nvcc import options_of
 from harness.worker import nvcc
 from harness.worker.launch import run_on_driver
 from harness.worker.shelf import Shelf
-from harness.worker.tools import Step, run
+from harness.worker.tools import Step, ask, run
 from harness.worker.torch_launch import call_extension
 
 
@@ -29,8 +27,6 @@ class _Written(BaseException):
 
 class TorchBackend:
     """`harness.backends.api.Backend` for PyTorch's extensions."""
-
-    ninja: str
 
     def prepare(self, setup: Setup) -> dict[str, Any]:
         hello = nvcc.describe(setup)
@@ -51,8 +47,8 @@ class TorchBackend:
         if not cpp_extension.is_ninja_available():
             raise Unavailable("torch.utils.cpp_extension needs ninja: pip install ninja")
         hello["observed"] |= {
-            "torch": torch.__version__, "torch_cuda": cuda, "ninja": _said("ninja", "--version"),
-            "cxx": _said(cpp_extension.get_cxx_compiler(), "--version"),
+            "torch": torch.__version__, "torch_cuda": cuda, "ninja": ask("ninja", "--version").strip(),
+            "cxx": ask(cpp_extension.get_cxx_compiler(), "--version").splitlines()[0],
         }  # fmt: skip
         return hello
 
@@ -103,7 +99,7 @@ class TorchBackend:
                 job.command.append(f"load('kernel', [{job.source.name}], {_shown(options)})")
                 cpp_extension.load("kernel", [str(job.source)], **options)
         except _Written:
-            return _said("ninja", "-C", str(folder), "-t", "commands", all_lines=True).splitlines()
+            return ask("ninja", "-C", str(folder), "-t", "commands").splitlines()
         except ValueError as error:
             if "arch" not in str(error):
                 raise
@@ -142,14 +138,6 @@ def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> 
 
 def _shown(options: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items() if name != "build_directory")
-
-
-def _said(*argv: str, all_lines: bool = False) -> str:
-    try:
-        text = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=60, check=True).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(f"cannot run {shlex.join(argv)}: {error}") from None
-    return text if all_lines else text.partition("\n")[0].strip()
 
 
 backend = TorchBackend()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.cases.errors import Key, Report, shown
 from harness.cases.keys import ARGUMENT
 from harness.cases.sources import wrong_path
+from harness.cases.tables import check_table
 from harness.errors import perhaps
 from harness.model.case import Case, Variant
 from harness.model.cell import Cell
@@ -18,7 +19,6 @@ from harness.model.expression import Expression, ExpressionError
 from harness.model.launch import FILLS, SPELLINGS, TYPES, Argument, LaunchRule, VerifyRule
 
 MAX_BYTES = 1 << 30
-CheckTable = Callable[[Report, tuple[str | int, ...], Any, Mapping[str, Any]], dict[str, Any]]
 
 
 class LaunchReader:
@@ -34,8 +34,6 @@ class LaunchReader:
         The case's entries, of all languages.
     variants : sequence of Variant
         What expressions may use.
-    check_table : callable
-        `harness.cases.load.check_table`.
     """
 
     def __init__(
@@ -44,9 +42,8 @@ class LaunchReader:
         folder: Path,
         kernels: Sequence[str],
         variants: Sequence[Variant],
-        check_table: CheckTable,
     ) -> None:
-        self.report, self.folder, self.kernels, self.check_table = report, folder, kernels, check_table
+        self.report, self.folder, self.kernels = report, folder, kernels
         self.variants = variants or (Variant(labels={}, definitions={}),)
         self.known = set.intersection(*(set(variant.definitions) for variant in self.variants))
 
@@ -81,7 +78,7 @@ class LaunchReader:
 
     def _argument(self, key: Key, index: int, item: Any) -> Argument | None:
         before = len(self.report.problems)
-        good = self.check_table(self.report, (*key, index), item, ARGUMENT)
+        good = check_table(self.report, (*key, index), item, ARGUMENT)
         if len(self.report.problems) > before:
             return None
         array = good["type"].endswith("[]")

@@ -9,7 +9,8 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from harness.cases.errors import Report, shown
-from harness.cases.keys import IDENTIFIER, LIBRARY, wrong_value
+from harness.cases.keys import IDENTIFIER, LIBRARY
+from harness.cases.tables import check_table
 from harness.errors import perhaps
 from harness.model import HeaderLibrary
 from harness.model.condition import NAMES
@@ -37,28 +38,13 @@ def read_libraries(report: Report, value: Any) -> tuple[dict[str, HeaderLibrary]
                 )
             versions[name] = _versions(report, key, item)
         elif isinstance(item, dict):
-            good = _table(report, key, item)
+            good = check_table(report, key, item, LIBRARY)
             if {"package", "include", "versions"} <= set(good):
                 libraries[name] = library_from(name, good)
                 versions[name] = _versions(report, (*key, "versions"), good["versions"])
         else:
             report.add(key, f'must be a list of versions such as ["3.5.1"], not {shown(item)}')
     return libraries, versions
-
-
-def _table(report: Report, key: tuple[str, ...], value: dict[str, Any]) -> dict[str, Any]:
-    good = {}
-    for name, item in value.items():
-        if name not in LIBRARY:
-            report.add((*key, name), f"unknown key{perhaps(name, LIBRARY)}")
-        elif message := wrong_value(LIBRARY[name], item):
-            report.add((*key, name), message)
-        else:
-            good[name] = item
-    for name, entry in LIBRARY.items():
-        if entry.required and name not in value:
-            report.add((*key, name), "is missing")
-    return good
 
 
 def _versions(report: Report, key: tuple[str, ...], values: Sequence[Any]) -> list[str]:

@@ -12,11 +12,12 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.errors import CaseError, Problem, Report, shown
-from harness.cases.keys import CASE, EXPECT, LAUNCH, NAME, OPTIONS, SOURCE, UNSUPPORTED, VERIFY, Key, wrong_value
+from harness.cases.keys import CASE, EXPECT, LAUNCH, NAME, OPTIONS, SOURCE, UNSUPPORTED, VERIFY, Key
 from harness.cases.launch import LaunchReader
 from harness.cases.libraries import read_libraries
 from harness.cases.parameters import read_parameters
 from harness.cases.sources import read_entries, read_sources
+from harness.cases.tables import check_table
 from harness.errors import perhaps
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.condition import Condition, ConditionError
@@ -63,25 +64,6 @@ def display(path: Path, root: Path) -> str:
         return path.as_posix()
 
 
-def check_table(report: Report, key: tuple[str | int, ...], value: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Entries of a table that are right; notes unknown and missing keys and wrong values."""
-    if not isinstance(value, dict):
-        report.add(key, f"must be a table, not {shown(value)}")
-        return {}
-    good = {}
-    for name, item in value.items():
-        if name not in keys:
-            report.add((*key, name), f"unknown key{perhaps(name, keys)}")
-        elif message := wrong_value(keys[name], item):
-            report.add((*key, name), message)
-        else:
-            good[name] = item
-    for name, entry in keys.items():
-        if entry.required and name not in value:
-            report.add((*key, name), "is missing")
-    return good
-
-
 def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case | None:
     good = check_table(report, (), data, CASE)
     named = check_table(report, ("source",), good.get("source", {}), SOURCE)
@@ -96,7 +78,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
     options = rules.read("options", good.get("options", []), OPTIONS, _option_rule)
     unsupported = rules.read("unsupported", good.get("unsupported", []), UNSUPPORTED, _unsupported_rule)
     kernels = list(dict.fromkeys(name for names in entries.values() for name in names))
-    reader = LaunchReader(report, path.parent, kernels, variants, check_table)
+    reader = LaunchReader(report, path.parent, kernels, variants)
     launches = rules.read("launch", good.get("launch", []), LAUNCH, reader.launch)
     verify = rules.read("verify", good.get("verify", []), VERIFY, reader.verify)
     if launches and not kernels:

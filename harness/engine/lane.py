@@ -22,7 +22,7 @@ from harness.engine.key import Key, source_digest
 from harness.engine.memory import Memory, available, size
 from harness.engine.settle import settle
 from harness.engine.zygote import Limits, Zygote, ZygoteDied
-from harness.model import Cell, Outcome, Status, Toolchain
+from harness.model import Cell, HeaderLibrary, Outcome, Status, Toolchain
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
 from harness.toolkits.libraries import observed_version
 from harness.toolkits.store import data_folder
@@ -76,6 +76,7 @@ class Workshop:
         self.libraries = LibraryStore()
         self.memory = Memory(memory or available())
         self._needs: dict[str, int] = {}
+        self._found: dict[tuple[str, str], Installed | None] = {}
         self._shelf = tempfile.TemporaryDirectory(prefix="cumatrix-shelf-")
         self._benches: dict[Toolchain, Bench] = {}
         self._hellos: dict[str, dict[str, Any]] = {}
@@ -133,9 +134,15 @@ class Workshop:
     def installed(self, cell: Cell) -> dict[str, Installed | None]:
         """The header libraries of a cell, as they are installed."""
         return {
-            name: self.libraries.find(cell.case.libraries[name], version)
-            for name, version in cell.variant.libraries.items()
+            name: self._library(cell.case.libraries[name], version) for name, version in cell.variant.libraries.items()
         }
+
+    def _library(self, library: HeaderLibrary, version: str) -> Installed | None:
+        """A library as it was found first: its manifest is read and its files are looked at once in a run."""
+        key = (library.name, version)
+        if key not in self._found:
+            self._found[key] = self.libraries.find(library, version)
+        return self._found[key]
 
     def _library_include(self, cell: Cell) -> list[Path]:
         return [folder for found in self.installed(cell).values() if found for folder in found.include]

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.backends.api import Job, Setup, Unavailable
 from harness.worker.shelf import Shelf
-from harness.worker.tools import Step, check, run, start
+from harness.worker.tools import Step, ask, check, run, start
 
 _VARIABLE = re.compile(r"#\$ (\w+)=(.*)")
 
@@ -40,11 +39,11 @@ def tool(setup: Setup) -> Path:
 def describe(setup: Setup) -> dict[str, Any]:
     """What a backend that uses nvcc says of it: see `harness.backends.api.Backend.prepare`."""
     nvcc = tool(setup)
-    version = _release(_ask([str(nvcc), "--version"]), nvcc)
-    codes = re.findall(r"sm_(\d+)", _ask([str(nvcc), "--list-gpu-code"]))
+    version = _release(ask(str(nvcc), "--version"), nvcc)
+    codes = re.findall(r"sm_(\d+)", ask(str(nvcc), "--list-gpu-code"))
     compiler = os.environ.get("NVCC_CCBIN") or "gcc"
     return {
-        "observed": {"nvcc": version, "host_compiler": _ask([compiler, "--version"]).splitlines()[0]},
+        "observed": {"nvcc": version, "host_compiler": ask(compiler, "--version").splitlines()[0]},
         "architectures": sorted(map(int, set(codes))),
         "architectures_of": f"nvcc {version}",
     }
@@ -149,13 +148,6 @@ def _keep_device_code(job: Job, step: Step) -> None:
 def _keep(job: Job, name: str | None, kind: str) -> None:
     if name and Path(name).is_file():
         job.artifact = {"path": str(Path(name).resolve()), "format": kind}
-
-
-def _ask(argv: Sequence[str]) -> str:
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=60, check=True).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(f"cannot run {argv[0]}: {error}; nvcc needs a host compiler (gcc, g++)") from None
 
 
 def _release(text: str, nvcc: Path) -> str:

@@ -79,6 +79,20 @@ def after(words: list[str], option: str) -> str | None:
     return None
 
 
+def ask(*argv: str) -> str:
+    """What a tool prints of itself.
+
+    Raises
+    ------
+    Unavailable
+        When it cannot be run, or says no.
+    """
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(f"cannot run {shlex.join(argv)}: {error}") from None
+
+
 def run(job: Job, step: Step) -> str:
     """Run one tool in the current folder; what it prints is kept in the job's log and returned.
 
