@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -25,7 +26,7 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             written.append((Path(name), path))
-            with os.fdopen(handle, "wb") as file:
+            with named_errors(path), os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -36,6 +37,17 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
     except BaseException:
         for temporary, _ in written:
             temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Give errors of the system that know no file, such as those of a full disk, the name of this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno:
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.records.atomic import replace_files
+from harness.records.atomic import named_errors, replace_files
 from harness.records.errors import RecordError
 from harness.records.plan import Plan, plan_path, plans_json, read_plans
 from harness.records.record import Record
@@ -79,7 +79,7 @@ class RecordWriter:
         # A lone surrogate (a byte of a log that was not UTF-8) cannot be encoded; JSON's escape can.
         text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         line = text.encode("utf-8", "backslashreplace") + b"\n"
-        with self._locked():
+        with self._locked(), named_errors(self.path):
             end = self._mend_end()
             if os.write(self._file, line) != len(line):
                 os.ftruncate(self._file, end)
