@@ -11,7 +11,7 @@ from cells import make_case, make_cell
 from environments import python_with
 
 from harness.engine.settle import settle
-from harness.engine.zygote import Limits, Zygote
+from harness.engine.zygote import Limits, Zygote, clean_environment
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 
