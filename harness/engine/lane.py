@@ -24,6 +24,7 @@ from harness.engine.settle import settle
 from harness.engine.zygote import Limits, Zygote, ZygoteDied
 from harness.model import Cell, HeaderLibrary, Outcome, Status, Toolchain
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
+from harness.toolkits.borrowed import borrowed
 from harness.toolkits.libraries import observed_version
 from harness.toolkits.store import data_folder
 
@@ -241,6 +242,7 @@ class Workshop:
                 if bench.headers.release != bench.toolkit.release
                 else {}
             ),
+            **({"borrowed": taken} if (taken := borrowed(bench.headers.home)) else {}),
         }
 
 
