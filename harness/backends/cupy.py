@@ -210,7 +210,7 @@ class CupyBackend:
             *job.options.get("flags", []),
             *macros(job.definitions),
             # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
-            *(f"-I{folder}" for folder in job.include if folder not in setup.include),
+            *(f"-I{folder}" for folder in job.include_beside(setup)),
         )
 
     def _pretend(self, setup: Setup, job: Job) -> str:
