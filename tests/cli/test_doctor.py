@@ -48,6 +48,7 @@ def test_what_may_take_minutes_is_said_beforehand(cumatrix: Any, toolkit: Callab
     toolkit("12.4")
     done = cumatrix("doctor", "-t", "12.4", "--python", python_with("cupy-cuda12x==13.2.0"), timeout=600)
     assert (
-        "trying cupy-jitify with CUDA 12.4 (the first time with a toolkit, Jitify looks for CUDA's headers" in done.stderr
+        "trying cupy-jitify with CUDA 12.4 (the first time with a toolkit, Jitify looks for CUDA's headers"
+        in done.stderr
     )
     assert "trying" not in done.stdout

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from environments import python_with
 
 from harness.toolkits import RELEASES, Installed, Release, ToolkitStore
 from harness.toolkits.borrowed import borrowed, note
@@ -57,3 +58,25 @@ def test_users_are_told(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_
     (tmp_path / "kernel.cu").write_text("__global__ void k() {}")
     (record,) = cumatrix.records("try", "kernel.cu", "-b", "nvrtc", "-t", "12.0", "-a", "sm_80")
     assert record["toolchain"]["observed"]["borrowed"] == dict.fromkeys(CCCL, "12.4")
+    assert not [text for text in record["notes"] if "of CUDA 12.4" in text]  # nothing of it took part
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize(
+    ("backend", "header"), [("nvrtc", "cub/block/block_reduce.cuh"), ("nvrtc", "cuda/std/type_traits"), ("nvrtc", "nv/target"), ("cupy-nvrtc", "nv/target")]
+)  # fmt: skip
+def test_cells_with_headers_of_another_release_carry_a_note(
+    cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path, backend: str, header: str
+) -> None:
+    (tmp_path / "kernel.cu").write_text(f"#include <{header}>\n__global__ void k() {{}}")
+    python = ("--python", python_with("cupy-cuda12x==12.3.0")) if backend == "cupy-nvrtc" else ()
+    notes = {}
+    for release in ("12.0", "12.4"):
+        toolkit(release)
+        for cached in (False, True):
+            (record,) = cumatrix.records("try", "kernel.cu", "-b", backend, "-t", release, "-a", "sm_80", *python)
+            assert record["status"] == "built", record["log"]
+            notes[release, cached] = [text for text in record["notes"] if "since the wheel" in text]
+    assert notes["12.4", False] == notes["12.4", True] == []
+    assert notes["12.0", False] == notes["12.0", True] != []
+    assert f"include/{header.split('/')[0]}" in notes["12.0", True][0]
