@@ -112,6 +112,14 @@ class Job:
         number = int(self.arch.rstrip("af"))
         return number // 10, number % 10
 
+    def include_beside(self, setup: Setup) -> list[str]:
+        """Include directories that were asked for, without the toolkit's; one of the toolkit's that was asked for is kept."""
+        folders = list(self.include)
+        for folder in setup.include:
+            if folder in folders:
+                folders.remove(folder)
+        return folders
+
     def enter(self, stage: str) -> None:
         """Say that `stage` begins; this is known even when the process dies in it."""
         if self.stages[-1:] == [stage]:

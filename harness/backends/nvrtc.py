@@ -16,8 +16,8 @@ def macros(definitions: dict[str, Any]) -> list[str]:
     return [f"-D{name}={int(value) if isinstance(value, bool) else value}" for name, value in definitions.items()]
 
 
-def options_of(job: Job) -> list[str]:
-    """NVRTC's options for a job, without the architecture."""
+def options_of(setup: Setup, job: Job) -> list[str]:
+    """NVRTC's options for a job, without the architecture; the toolkit's own headers are found last, as with nvcc."""
     options = job.options
     return [
         *([f"--std={options['std']}"] if "std" in options else []),
@@ -25,7 +25,7 @@ def options_of(job: Job) -> list[str]:
         *(["-G"] if options.get("debug") else []),
         *options.get("flags", []),
         *macros(job.definitions),
-        *(f"-I{folder}" for folder in job.include),
+        *(f"-I{folder}" for folder in (*job.include_beside(setup), *setup.include)),
     ]
 
 
@@ -47,7 +47,7 @@ class NvrtcBackend:
         relocatable = bool(job.options.get("rdc"))
         if job.options.get("arch", "given") != "given":
             raise Unsupported("NVRTC asks no device: without an architecture it builds for one of its own choice")
-        argv = [f"--gpu-architecture={job.target}", *options_of(job)]
+        argv = [f"--gpu-architecture={job.target}", *options_of(setup, job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
         code, log, program = self.nvrtc.compile(job.source.read_bytes(), job.source.name, argv)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,8 +79,7 @@ class Request:
 
 def workshop_for(request: Request) -> Workshop:
     """Look at the environment and the machine's devices, and open the cache."""
-    python = os.path.abspath(request.python) if request.python and os.sep in request.python else request.python
-    environment = look(python, name=request.environment, require=request.require)
+    environment = look(request.python, name=request.environment, require=request.require)
     cache = ResultCache() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
     if request.sanitize and not devices.items:
@@ -144,7 +142,13 @@ def default_toolkit(environment: Environment) -> str:
     """
     cupy = environment.version_of("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x")
     if cupy:
-        return {"cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8"}.get(cupy[0], "12.9")
+        # Where wheels bring CUDA's headers, CuPy is tried with those.
+        wheel = environment.version_of(
+            "nvidia-cuda-runtime" if cupy[0] == "cupy-cuda13x" else "nvidia-cuda-runtime-cu12"
+        )
+        release = ".".join(wheel[1].split(".")[:2]) if wheel else ""
+        fits = {"cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8"}.get(cupy[0], "12.9")
+        return release if release in RELEASES and release.split(".")[0] == fits.split(".")[0] else fits
     runtime = environment.version_of("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11")
     if environment.version_of("torch") and runtime:
         release = ".".join(runtime[1].split(".")[:2])

@@ -25,6 +25,7 @@ from harness.engine.reads import Reads, reads_of
 from harness.engine.zygote import Limits, Zygote
 from harness.model import Cell, HeaderLibrary, Outcome, Status, Toolchain
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
+from harness.toolkits.borrowed import borrowed
 from harness.toolkits.libraries import observed_version
 from harness.toolkits.store import data_folder
 from harness.worker.limits import limits_of_cell
@@ -280,4 +281,5 @@ class Workshop:
                 if bench.headers.release != bench.toolkit.release
                 else {}
             ),
+            **({"borrowed": taken} if (taken := borrowed(bench.headers.home)) else {}),
         }

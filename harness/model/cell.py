@@ -105,6 +105,7 @@ class Cell:
             "target": str(self.target),
             "virtual": self.target.virtual,
             "device": bool(toolchain.device),
+            "wheels": toolchain.library.endswith("+wheels"),
             "suffix": self.target.suffix,
             "cc": Version(self.target.capability),
             "toolkit": Version(toolchain.toolkit.release),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -25,15 +25,13 @@ class Release:
         ``"12.4"``.
     packages : Mapping[str, str]
         Exact version by the full name of the wheel on PyPI.
+    borrowed : Mapping[str, str]
+        Wheels that are another CUDA release's, since its own lack files, and that release.
     """
 
     name: str
     packages: Mapping[str, str]
-
-    @property
-    def requirements(self) -> list[str]:
-        """The wheels as exact requirements."""
-        return [f"{name}=={version}" for name, version in self.packages.items()]
+    borrowed: Mapping[str, str] = field(default_factory=dict)
 
 
 def _read() -> dict[str, Release]:
@@ -42,8 +40,11 @@ def _read() -> dict[str, Release]:
     for name in sorted(table, key=Version):
         major = name.split(".")[0]
         suffix = f"-cu{major}" if int(major) < 13 else ""
+        borrowed = table[name].pop("borrowed", {})
         releases[name] = Release(
-            name=name, packages={f"nvidia-{part}{suffix}": version for part, version in table[name].items()}
+            name=name,
+            packages={f"nvidia-{wheel}{suffix}": version for wheel, version in table[name].items()},
+            borrowed={f"nvidia-{wheel}{suffix}": release for wheel, release in borrowed.items()},
         )
     return releases
 
