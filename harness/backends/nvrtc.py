@@ -50,7 +50,8 @@ class NvrtcBackend:
         argv = [f"--gpu-architecture={job.target}", *options_of(job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
-        code, log, program = self.nvrtc.compile(job.source.read_bytes(), job.source.name, argv)
+        # By its whole name headers in quotes are found from where the program lies, as nvcc finds them.
+        code, log, program = self.nvrtc.compile(job.source.read_bytes(), str(job.source), argv)
         job.say(log)
         if code != SUCCESS:
             stage = "assemble" if said_by_ptxas(log) else "compile"

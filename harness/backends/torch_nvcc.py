@@ -92,7 +92,6 @@ class TorchBackend:
                 text = f'#line 1 "{job.source.name}"\n{job.source.read_text("utf-8")}'
                 options["functions"] = list(job.options.get("functions", []))
                 job.command.append(f"load_inline('kernel', cuda_sources=[{job.source.name}], {_shown(options)})")
-                options["extra_include_paths"] = [str(job.source.parent)]
                 declarations = [job.options.get("declarations", "")]
                 cpp_extension.load_inline("kernel", cpp_sources=declarations, cuda_sources=[text], **options)
             else:

@@ -27,8 +27,6 @@ from harness.toolkits import Installed, LibraryStore, ToolkitStore
 from harness.toolkits.libraries import observed_version
 from harness.toolkits.store import data_folder
 
-_HEADERS = ("*.h", "*.hpp", "*.cuh", "*.hxx", "*.inl")
-
 
 class Workshop:
     """What all lanes of a run share: environment, toolkits, cache, limits.
@@ -117,16 +115,16 @@ class Workshop:
         language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
         source = cell.case.sources[language]
         # Libraries of the case stand before the toolkit's headers, which may hold another version of them.
-        include = [*self._library_include(cell), *bench.include, *self.include]
-        if language != "python" and any(next(source.parent.glob(pattern), None) for pattern in _HEADERS):
-            include.append(source.parent.resolve())
+        options = options_for(cell)
+        own = [source.parent.absolute() / folder for folder in options.pop("include", ())]
+        include = [*self._library_include(cell), *bench.include, *self.include, *own]
         return {
             "cell": cell.id,
-            "source": str(source.resolve()),
+            "source": str(source.absolute()),
             "entries": dict(cell.case.entries.get(language, {})),
             "definitions": dict(cell.variant.definitions),
             "target": str(cell.target),
-            "options": {name: value for name, value in options_for(cell).items() if name != "memory"},
+            "options": {name: value for name, value in options.items() if name != "memory"},
             "include": [str(folder) for folder in include],
             "launches": launches_for(cell) if cell.toolchain.device else [],
         }

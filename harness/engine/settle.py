@@ -52,8 +52,9 @@ def settle(
     stages = tuple(Stage(name) for name in dict.fromkeys(_read(scratch / "stages").split()) if name in list(Stage))
     info = BACKENDS[cell.toolchain.backend]
     language = info.language(cell.case)
-    name = cell.case.sources[language].name if language else "kernel.cu"
-    log = _log(scratch, ended, name, home)
+    source = cell.case.sources[language] if language else Path("kernel.cu")
+    name = source.name
+    log = _log(scratch, ended, source, home)
     diagnostics = parse_log(log, name)
     notes = list(reply.get("notes", ()))
     if ended["leftovers"]:
@@ -64,7 +65,7 @@ def settle(
         "stages": stages,
         "log": log,
         "seconds": round(reply.get("seconds", ended["wall"]), 4),
-        "command": tuple(_plain(line, scratch) for line in reply.get("command", ())),
+        "command": tuple(_near(_plain(line, scratch), source) for line in reply.get("command", ())),
         "observed": reply.get("observed", {}),
         "device": reply.get("device", dict(device or {})),
         "peak_bytes": reply.get("peak_bytes"),
@@ -171,16 +172,24 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _log(scratch: Path, ended: Mapping[str, Any], name: str, home: Path) -> str:
+def _log(scratch: Path, ended: Mapping[str, Any], source: Path, home: Path) -> str:
     parts = [_read(scratch / "log"), ended["output"]]
     text = clean("\n".join(part.rstrip("\n") for part in parts if part.strip()))
     text = text.replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
     # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
-    text = _TIMES.sub("", _HASHED.sub(name, _plain(text, scratch)))
+    text = _TIMES.sub("", _HASHED.sub(source.name, _near(_plain(text, scratch), source)))
     if len(text) <= LOG_LIMIT:
         return text
     half = LOG_LIMIT // 2
     return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
+
+
+def _near(text: str, source: Path) -> str:
+    """With the names of the program, and of what lies below its folder, as seen from there."""
+    folders = {str(source.absolute().parent), str(source.resolve().parent)} - {"/"}
+    for folder in sorted(folders, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+    return text
 
 
 def _plain(text: str, scratch: Path) -> str:

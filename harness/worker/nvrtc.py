@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 
 from harness.backends.api import Setup, Unavailable
@@ -40,10 +41,10 @@ class Nvrtc:
     def compile(self, source: bytes, name: str, options: Sequence[str]) -> tuple[int, str, ctypes.c_void_p]:
         """Compile; returns NVRTC's result code, its log, and the program to ask for output."""
         program = ctypes.c_void_p()
-        code = self.lib.nvrtcCreateProgram(ctypes.byref(program), source, name.encode(), 0, None, None)
+        code = self.lib.nvrtcCreateProgram(ctypes.byref(program), source, os.fsencode(name), 0, None, None)
         if code != SUCCESS:
             return code, self.text(code), program
-        argv = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        argv = (ctypes.c_char_p * len(options))(*(os.fsencode(option) for option in options))
         code = self.lib.nvrtcCompileProgram(program, len(options), argv)
         return code, self._output(program, "ProgramLog").decode(errors="replace"), program
 
