@@ -44,9 +44,10 @@ class NvrtcBackend:
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Straight to a cubin for a real architecture, which has NVRTC's own ptxas in it; to PTX for a virtual one."""
-        relocatable = bool(job.options.get("rdc"))
         if job.options.get("arch", "given") != "given":
             raise Unsupported("NVRTC asks no device: without an architecture it builds for one of its own choice")
+        if job.lto:
+            nvjitlink.check_lto(setup, job)
         argv = [f"--gpu-architecture={job.target}", *options_of(job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
@@ -66,10 +67,13 @@ class NvrtcBackend:
         cubin = self.nvrtc.get(program, "CUBIN")
         if cubin:
             job.enter("assemble")
-            job.keep(cubin, "object" if relocatable else "cubin")
+            job.keep(cubin, "cubin")
+        elif job.lto:
+            job.keep(self.nvrtc.get(program, "LTOIR"), "ltoir")
         else:
-            ptxas.assemble(setup, job, job.keep(self.nvrtc.get(program, "PTX"), "ptx"), relocatable=relocatable)
-        if relocatable:
+            ptx = job.keep(self.nvrtc.get(program, "PTX"), "ptx")
+            ptxas.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
+        if job.relocatable:
             nvjitlink.link_with_runtime(setup, job)
 
     def execute(self, setup: Setup, job: Job) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.artifacts import read_cubin, read_ptx
+from harness.artifacts import is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log
 from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
@@ -93,6 +93,8 @@ def settle(
     if status is Status.BUILT:
         try:
             artifact, wanted = _artifact(cell, reply["artifact"], log), str(cell.target)
+            if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
+                notes.append("not linked: what came out is relocatable device code")
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
@@ -136,16 +138,18 @@ def _check(wanted: str, artifact: Artifact, missing: list[str]) -> tuple[Status,
 
 def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
     data = Path(told["path"]).read_bytes()
-    if told["format"] == "ptx":
+    kind = told["format"]
+    if kind == "ptx":
         target, kernels = read_ptx(data.decode(errors="replace"))
-    elif told["format"] in ("cubin", "object"):
+    elif kind in ("cubin", "object"):
         target, kernels = read_cubin(data, log)
+        kind = "object" if is_relocatable(data) else "cubin"
         if not target.suffix and target.cc == cell.target.cc and not _has_suffix_note(data):
             target = cell.target.real  # this format does not say, and the number is right
     else:
-        raise ValueError(f"unknown format {told['format']!r}")
+        raise ValueError(f"unknown format {kind!r}")
     return Artifact(
-        format=told["format"],
+        format=kind,
         target=str(target),
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),

@@ -51,7 +51,7 @@ class Nvrtc:
     def get(self, program: ctypes.c_void_p, kind: str) -> bytes:
         """The ``PTX``, ``CUBIN`` or ``LTOIR`` of a program; empty where it has none."""
         data = self._output(program, kind)
-        return data if kind == "CUBIN" else data.rstrip(b"\0")
+        return data.rstrip(b"\0") if kind == "PTX" else data
 
     def text(self, code: int) -> str:
         """Name of a result code."""
@@ -59,7 +59,8 @@ class Nvrtc:
 
     def _output(self, program: ctypes.c_void_p, kind: str) -> bytes:
         size = ctypes.c_size_t()
-        if getattr(self.lib, f"nvrtcGet{kind}Size")(program, ctypes.byref(size)) != SUCCESS or not size.value:
+        ask = getattr(self.lib, f"nvrtcGet{kind}Size", None)  # LTOIR came with 12.0
+        if ask is None or ask(program, ctypes.byref(size)) != SUCCESS or not size.value:
             return b""
         data = ctypes.create_string_buffer(size.value)
         getattr(self.lib, f"nvrtcGet{kind}")(program, data)
