@@ -20,6 +20,7 @@ from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
 from harness.engine.key import Key
 from harness.engine.memory import Memory, available, size
+from harness.engine.missing import without_part
 from harness.engine.reads import Reads, reads_of
 from harness.engine.zygote import Limits, Zygote
 from harness.model import Cell, HeaderLibrary, Outcome, Status, Toolchain
@@ -259,6 +260,8 @@ class Workshop:
             for name, found in self.installed(cell).items()
             if found
         }
+        language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
+        outcome = without_part(outcome, cell.toolchain.toolkit, bench.include, cell.case.sources[language])
         observed = {**self._observed(bench, hello), **({"libraries": libraries} if libraries else {})}
         return replace(outcome, observed={**observed, **outcome.observed})
 
