@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.cli.axes import axes, request_of
+from harness.cli.host import with_nvcc
 from harness.cli.perform import perform
+from harness.cli.terminal import console_for
 from harness.engine.session import cells_of, workshop_for
 from harness.errors import UsageError
 from harness.model import Case, OptionRule, Variant
@@ -52,6 +55,9 @@ def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: st
     FILE is CUDA C++ (.cu) or a module with Numba kernels (.py). It is compiled as it stands: the toolkit's own include
     directories are added and nothing else, unless asked for. Everything that a compiler refuses exits with 1.
 
+    A program of the host (with main(), launches, headers such as <vector>) is compiled by nvcc, of a toolkit that has one;
+    NVRTC and CuPy compile device code alone, and are asked for it only where -b names them.
+
     \b
     cumatrix try kernel.cu -t 11.8,12.4,13.0 -a sm_70..sm_120
     cumatrix try kernel.cu -I include -D N=4 --std c++17 --option=-default-device
@@ -59,6 +65,7 @@ def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: st
     case = _case(file, define, std, extra, signature, device_only)
     request = request_of(options, include=tuple(folder.resolve() for folder in include))
     workshop = workshop_for(request)
+    request, case = with_nvcc(request, case, workshop.environment, workshop.store, console_for(sys.stderr))
     cells = cells_of(request, workshop.environment, [case], workshop.devices)
     return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, table=True)
 
