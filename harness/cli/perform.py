@@ -27,7 +27,14 @@ from harness.records import Record, RecordWriter, make_plan, this_commit
 
 
 def perform(
-    cells: Sequence[Cell], workshop: Workshop, *, out: Path | None, as_json: bool, jobs: int | None, table: bool = False
+    cells: Sequence[Cell],
+    workshop: Workshop,
+    *,
+    out: Path | None,
+    as_json: bool,
+    jobs: int | None,
+    fresh: bool = False,
+    table: bool = False,
 ) -> int:
     """Run cells; returns the exit code.
 

@@ -4,7 +4,8 @@ from harness.records.errors import RecordError
 from harness.records.merge import Conflict, Merged, facts, merge, write_merged
 from harness.records.plan import make_plan, plan_path, read_plans, this_commit, this_machine
 from harness.records.record import SCHEMA, Record, expected_json, make_record
-from harness.records.store import RecordWriter, Results, read_records
+from harness.records.store import Results, read_records
+from harness.records.writer import RecordWriter
 
 __all__ = [
     "SCHEMA",

@@ -64,15 +64,6 @@ def test_plan_lists_every_cell_before_the_first_is_done(tmp_path):
     }
 
 
-def test_opening_truncates_and_joining_does_not(tmp_path):
-    path = write(tmp_path / "r.jsonl", record())
-    with RecordWriter(path, plan()) as writer:
-        writer.append(record(cell(target="sm_90")))
-    assert len(read_records([path]).records) == 2
-    write(path, record(), of=plan(run="run-2"))
-    assert len(read_records([path]).records) == 1
-
-
 def test_one_line_one_write_even_with_ends_of_lines_in_the_log(tmp_path):
     log = "a\nb\r\n\u2028c\x85d\x0c"
     path = write(tmp_path / "r.jsonl", record(outcome=rejected(log=log)))
