@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from harness.backends import BACKENDS
+from harness.cli.command import Command
 from harness.diagnostics import one_line
 from harness.engine.bench import Bench
 from harness.engine.devices import find_devices
@@ -21,7 +22,7 @@ from harness.toolkits import ToolkitStore, parse_toolkits
 from harness.toolkits.store import data_folder
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "-t",
     "--toolkit",

@@ -132,6 +132,14 @@ def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> 
     return [item for _, item in sorted(others.values(), key=lambda pair: pair[0])]
 
 
+def spell_other(told: Told) -> str:
+    """``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``, of what another run told."""
+    told = _told(told)
+    stage = f" at {told['stage']}" if told["stage"] and told["status"] != "built" else ""
+    why = told["reason"] or told["diagnostic"]
+    return f"{told['status']}{stage} in run {told['run']}" + (f": {why}" if why else "")
+
+
 def _facts(told: Told) -> tuple[Any, ...]:
     return (told["status"], told["stage"], told["diagnostic"])
 

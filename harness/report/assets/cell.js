@@ -6,7 +6,7 @@
   const STAGES = ["preprocess", "compile", "assemble", "link", "load", "launch", "verify"];
   const RESOURCES = { num_regs: "Registers", shared_bytes: "Shared", local_bytes: "Local", const_bytes: "Constant", spill_bytes: "Spills", stack_bytes: "Stack" };
   // What has a place of its own below; anything else is shown by its name, so that no fact of a newer record is lost.
-  const TOLD = new Set("cell status stage stages verdict expected reason diagnostics artifact device signal seconds cached command log notes toolchain fingerprint run environment cumatrix remedy history".split(" "));
+  const TOLD = new Set("cell status stage stages verdict expected reason diagnostics artifact device signal seconds cached command log notes toolchain fingerprint run environment cumatrix remedy history others program".split(" "));
   const SIGNALS = { 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM", 24: "SIGXCPU" };
 
   const spell = (value) => (typeof value === "string" ? value : Array.isArray(value) ? value.map(spell).join(", ") : value && typeof value === "object" ? Object.entries(value).map(([key, inner]) => `${key} ${spell(inner)}`).join(", ") : String(value));
@@ -182,6 +182,7 @@
           ["Outcome", [h("b", {}, words(record.status)), record.stage ? ` at ${record.stage}` : "", signal, record.reason ? `: ${record.reason}` : ""]],
           ["Expected", record.expected ? expectation(record.expected) : ""],
           ["Verdict", record.verdict],
+          ["Other runs", (record.others || []).map((other) => h("p", {}, h("b", {}, words(other.status)), other.stage && other.status !== "built" ? ` at ${other.stage}` : "", ` in run ${other.run}`, other.reason || other.diagnostic ? `: ${other.reason || other.diagnostic}` : ""))],
           ["Device", record.device ? (record.device.virtual ? "virtual: the library was shown a device that is not there" : spell(record.device)) : ""],
           ["Notes", (record.notes || []).length ? record.notes.map((note) => h("p", {}, note)) : ""],
         ]),
