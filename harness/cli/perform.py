@@ -19,10 +19,10 @@ from harness.cli.marks import mark
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for
 from harness.diagnostics import clean, one_line
-from harness.engine.lane import Workshop
 from harness.engine.run import run_cells
 from harness.engine.session import record_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
+from harness.engine.workshop import Workshop
 from harness.errors import UsageError
 from harness.model import Cell, Outcome
 from harness.records import Record, RecordWriter, make_plan, this_commit
@@ -71,11 +71,16 @@ def perform(
                 run_cells(cells, workshop, jobs or os.cpu_count() or 1, finished)
             except KeyboardInterrupt:
                 interrupted = True
+    workshop.close()
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
+    for why, count in workshop.unkept.most_common(3):
+        console.print(
+            clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
+        )
     if writer:
         kept = f", which keeps {writer.kept} of earlier runs" if writer.kept else ""
         console.print(f"records: {out}{kept}", markup=False, soft_wrap=True)
