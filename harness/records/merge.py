@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.records.answers import choose, weight
 from harness.records.atomic import replace_files
+from harness.records.lock import left_alone
 from harness.records.plan import Plan, plan_path, plans_json, started_at
 from harness.records.programs import tell_apart
 from harness.records.record import Record
@@ -152,12 +153,13 @@ def _told(item: Told) -> dict[str, Any]:
 
 
 def write_merged(merged: Merged, path: Path) -> None:
-    """Write the merged records and their plans beside them; on an error nothing changes."""
+    """Write the merged records and their plans beside them; on an error, or while a run writes to the file, nothing changes."""
     lines = [
         json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
         for record in merged.records
     ]
-    replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans)})
+    with left_alone(path):
+        replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans)})
 
 
 def _one_a_run(plans: Iterable[Plan]) -> list[Plan]:

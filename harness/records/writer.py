@@ -13,6 +13,7 @@ from typing import Any
 from harness.records.answers import choose, identity
 from harness.records.atomic import named_errors, replace_files
 from harness.records.errors import RecordError
+from harness.records.lock import busy, stands_at, take_alone
 from harness.records.plan import Plan, plan_path, plans_json, read_plans
 from harness.records.record import Record
 from harness.records.store import read_file
@@ -58,7 +59,7 @@ class RecordWriter:
             file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
                 self._take(file)
-                if _is(file, self.path):  # else a run that ended has just put another file in its place
+                if stands_at(file, self.path):  # else a run that ended has just put another file in its place
                     self._file, file = file, -1
             finally:
                 if file >= 0:
@@ -67,7 +68,7 @@ class RecordWriter:
 
     def __exit__(self, *exception: object) -> None:
         try:
-            if _alone(self._file):
+            if stands_at(self._file, self.path) and take_alone(self._file):
                 self._end()
         finally:
             os.close(self._file)
@@ -86,17 +87,15 @@ class RecordWriter:
 
     def _take(self, file: int) -> None:
         """Join the run's other processes, or begin the run where nobody is writing."""
-        alone = _alone(file)
+        alone = take_alone(file)
         if not alone:
             fcntl.flock(file, fcntl.LOCK_SH)
-            alone = not self._is_ours() and _alone(file)
-        if alone and not self._is_ours() and _is(file, self.path):
+            alone = not self._is_ours() and take_alone(file)
+        if alone and not self._is_ours() and stands_at(file, self.path):
             self._begin(file)
         fcntl.flock(file, fcntl.LOCK_SH)
-        if not self._is_ours() and _is(file, self.path):
-            raise RecordError(
-                f"{self.path}: another run is writing to it: wait until that one has ended, or name another file of records"
-            )
+        if not self._is_ours() and stands_at(file, self.path):
+            raise busy(self.path)
 
     def _is_ours(self) -> bool:
         """Whether the run that the file was last written by is this one."""
@@ -177,22 +176,3 @@ class RecordWriter:
         end -= len(tail.rpartition(b"\n")[2])
         os.ftruncate(self._file, end)
         return end
-
-
-def _alone(file: int) -> bool:
-    """Take the file for this process alone; False where others have it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is(file: int, path: Path) -> bool:
-    """Whether the open file is still the one of that name."""
-    try:
-        there = os.stat(path)
-    except FileNotFoundError:
-        return False
-    mine = os.fstat(file)
-    return (mine.st_ino, mine.st_dev) == (there.st_ino, there.st_dev)

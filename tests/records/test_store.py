@@ -12,7 +12,16 @@ import pytest
 from record_builders import built, cell, plan, record, rejected
 
 from harness.model import Outcome, Status
-from harness.records import RecordError, RecordWriter, merge, plan_path, read_plans, read_records, schema
+from harness.records import (
+    RecordError,
+    RecordWriter,
+    merge,
+    plan_path,
+    read_plans,
+    read_records,
+    schema,
+    write_merged,
+)
 
 
 def write(path, *records, of=None):
@@ -303,6 +312,25 @@ def test_another_run_may_not_write_to_the_same_file(tmp_path):
         writer.append(record(run="one"))
     write(path, record(run="two"), of=plan(cell(), run="two"))
     assert lines(path) == [("sm_80", "built", "two")]
+
+
+def test_a_merged_file_does_not_take_the_place_of_one_that_is_written(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with RecordWriter(path, plan(cell(), run="one")) as writer:
+        with pytest.raises(RecordError, match="another run is writing to it"):
+            write_merged(merge([record(run="other")], []), path)
+        writer.append(record(run="one"))
+    assert lines(path) == [("sm_80", "built", "one")]
+    write_merged(merge([record(run="other")], []), path)
+    assert lines(path) == [("sm_80", "built", "other")]
+
+
+def test_a_file_that_is_removed_while_it_is_written_is_no_fault_of_ours(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with RecordWriter(path, plan(cell())) as writer:
+        path.unlink()
+        writer.append(record())
+    assert not path.exists()
 
 
 def _begin_and_die(path):
