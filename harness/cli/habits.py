@@ -49,7 +49,15 @@ class Habit:
         """What compilers are given."""
         if not self.value:
             return [self.names[-1]] if given else []
-        return [f"{self.form or self.names[-1] + '='}{item}" for item in given]
+        return [f"{self._form}{item}" for item in given]
+
+    def says(self, flag: str) -> bool:
+        """Whether compilers are given `flag` for this option."""
+        return flag.startswith(self._form) if self.value else flag == self.names[-1]
+
+    @property
+    def _form(self) -> str:
+        return self.form or f"{self.names[-1]}="
 
 
 HABITS = (
@@ -165,13 +173,22 @@ def _one_backend(text: str) -> tuple[tuple[str, ...], list[str]]:
 
 
 def spell(rules: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
-    """The options as words, by which one program is told from another: ``-std=c++17``, ``-G``, ``nvcc:-O3``."""
+    """The options as words that `try` takes, in one spelling however they were written: by them one program is told from another."""
     words = []
     for backends, values in rules.items():
-        said = [f"-std={values['std']}"] if "std" in values else []
-        said += ["-rdc=true"] if values.get("rdc") else []
-        said += ["--device-only"] if values.get("depth") == "device" else []
-        said += values["flags"]
-        own = [name for name in backends if backends != NVCC]
-        words += [f"{'+'.join(own)}:{word}" if own else word for word in said]
+        words += [f"-std={values['std']}"] if "std" in values else []
+        words += ["-rdc=true"] if values.get("rdc") else []
+        words += ["--device-only"] if values.get("depth") == "device" else []
+        flags = values["flags"]
+        known = [backends == NVCC or (not backends and _says(flag)) for flag in flags]
+        if all(known):
+            # Only the order of one option's own values means anything to a compiler. What is not known may be a value itself.
+            words += sorted(flags, key=lambda flag: flag.partition("=")[0])
+        else:
+            prefix = "".join(f"{name}:" for name in backends)
+            words += [flag if plain else f"--option={prefix}{flag}" for flag, plain in zip(flags, known, strict=True)]
     return words
+
+
+def _says(flag: str) -> bool:
+    return any(habit.says(flag) for habit in HABITS if not habit.host)

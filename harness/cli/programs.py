@@ -53,7 +53,7 @@ def programs_of(
     places = {_place(file): file for file in files}
     languages = {place: _language(file) for place, file in places.items()}
     if "cuda" not in languages.values():
-        lost = [*spell(rules), *(f"-I {folder}" for folder in include)]
+        lost = [*spell(rules), *(f"-I{folder}" for folder in include)]
         if lost:
             raise UsageError(
                 f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…)"
@@ -68,9 +68,9 @@ def programs_of(
             options.insert(0, OptionRule(when=_only(("nvcc",)), values={"flags": ["-x", "cu"]}))
         words = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         if language == "cuda":
-            words = [*spell(rules), *words, *(f"-I {_shown(folder, place)}" for folder in include)]
+            words = [*spell(rules), *words, *(f"-I{_shown(folder, place)}" for folder in include)]
         else:
-            words += [f"--signature {name}={value}" for name, value in sorted(entries.items())]
+            words += [f"--signature={name}={value}" for name, value in sorted(entries.items())]
         cases.append(
             Case(
                 name=_name(place),
@@ -122,7 +122,7 @@ def _shown(folder: Path, place: Path) -> str:
     """An include directory as seen from the current folder, where both it and the program lie in there."""
     folder = folder.resolve()
     inside = _inside(folder) if _inside(place) else ""
-    return shlex.quote(inside or f"{folder.name}@{_digest(folder)[:DIGITS]}")
+    return inside or f"{folder.name}@{_digest(folder)[:DIGITS]}"
 
 
 def _digest(place: Path) -> str:
@@ -131,7 +131,7 @@ def _digest(place: Path) -> str:
 
 def _line(words: Sequence[str]) -> str:
     """Words of options as one line that is told from every other: a long one is cut, and ends with a digest of the whole."""
-    text = " ".join(words)
+    text = " ".join(map(shlex.quote, words))
     line = one_line(text, _LONGEST)
     return (
         line

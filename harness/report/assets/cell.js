@@ -95,11 +95,14 @@
   const reproduce = (matrix, cell, record) => {
     const value = (key) => matrix.value(cell, key);
     const variant = value("variant");
-    const words = ["cumatrix", "run", value("case"), "-b", value("backend"), "-t", value("toolkit"), "-a", value("target"), "--no-cache", ...(variant ? ["-k", variant.split(",").map((part) => part.trim()).join(" and ")] : [])];
+    const where = ["-b", value("backend"), "-t", value("toolkit"), "-a", value("target"), "--no-cache"];
+    const words = ["cumatrix", "run", value("case"), ...where, ...(variant ? ["-k", variant.split(",").map((part) => part.trim()).join(" and ")] : [])];
+    // A program without a case: what stands in the variant's place are its options, as a shell takes them.
+    const again = record.program ? [...["cumatrix", "try", value("case").replace(/@[0-9a-f]{6}$/, "")].map(shell), variant, ...where.map(shell)].filter(Boolean).join(" ") : words.map(shell).join(" ");
     const asked = Object.entries(record.toolchain?.requested?.packages || {});
     // CuPy's wheels have names of their own, and "cupy" beside one is only what it is imported as.
     const packages = asked.filter(([name]) => name !== "python" && (name !== "cupy" || !asked.some(([other]) => other.startsWith("cupy-cuda"))));
-    const text = [...(packages.length && value("library") ? [`pip install ${packages.map(([name, version]) => shell(`${name}==${version}`)).join(" ")}`] : []), ...(value("toolkit").includes("@") ? [] : [`cumatrix toolkits install ${value("toolkit").split("+headers").map(shell).join(",")}`]), words.map(shell).join(" ")].join("\n");
+    const text = [...(packages.length && value("library") ? [`pip install ${packages.map(([name, version]) => shell(`${name}==${version}`)).join(" ")}`] : []), ...(value("toolkit").includes("@") ? [] : [`cumatrix toolkits install ${value("toolkit").split("+headers").map(shell).join(",")}`]), again].join("\n");
     return section("How to reproduce", code(text, "Commands"), copier("Copy the commands", () => text));
   };
 
