@@ -10,6 +10,7 @@ import click
 
 from harness.cli.axes import axes, request_of
 from harness.cli.perform import perform
+from harness.cli.signatures import entries_of
 from harness.engine.session import cells_of, workshop_for
 from harness.errors import UsageError
 from harness.model import Case, OptionRule, Variant
@@ -84,7 +85,7 @@ def _case(
         values["depth"] = "device"
     if std:
         values["std"] = std.removeprefix("-std=").removeprefix("--std=")
-    entries = dict(_pair(text, "--signature") for text in signature)
+    entries = entries_of(file, signature)
     return Case(
         name=file.name,
         path=file,
@@ -94,13 +95,6 @@ def _case(
         variants=(Variant(labels={}, definitions=dict(_definition(text) for text in define)),),
         options=(OptionRule(when=Condition.always(), values=values),),
     )
-
-
-def _pair(text: str, option: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    if not name or not value:
-        raise UsageError(f"{option} {text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
 
 
 def _definition(text: str) -> tuple[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from harness.artifacts import read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log
-from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
+from harness.model import Artifact, Cell, Diagnostic, KernelResources, Outcome, Stage, Status
 
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
@@ -54,8 +54,10 @@ def settle(
     language = info.language(cell.case)
     name = cell.case.sources[language].name if language else "kernel.cu"
     log = _log(scratch, ended, name, home)
-    diagnostics = parse_log(log, name)
-    notes = list(reply.get("notes", ()))
+    # A Python program prints what it likes: only what the library said is read for diagnostics, while it lives to tell.
+    said = _said(scratch, name, home) if language == "python" and reply else log
+    diagnostics = parse_log(said, name)
+    notes = [one_line(note) for note in reply.get("notes", ())]
     if ended["leftovers"]:
         notes.append(f"ended {ended['leftovers']} process(es) that it left behind")
     if ended["output_total"] > len(ended["output"]) + 100:
@@ -95,7 +97,9 @@ def settle(
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
-            missing = [name for name in entries if not any(name in kernel.name for kernel in artifact.kernels)]
+            names = reply["artifact"].get("names", {})  # a function's, where it was asked for by another
+            wanting = [(name, names.get(name, name)) for name in entries]
+            missing = [name for name, own in wanting if not any(own in kernel.name for kernel in artifact.kernels)]
             status, reason = _check(wanted, artifact, missing)
         except (OSError, ValueError, TypeError, KeyError) as error:
             status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
@@ -104,7 +108,7 @@ def settle(
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(d.severity in ("error", "fatal") for d in diagnostics):
         # A tool that says no without a message in a known form: its last words are better than nothing.
-        last = next((line for line in reversed(log.splitlines()) if line.strip()), reason)
+        last = next((line for line in reversed(said.splitlines()) if line.strip()), reason)
         diagnostics = (Diagnostic(severity="error", message=one_line(last), fingerprint="plain"), *diagnostics)
     return Outcome(
         status=status,
@@ -133,7 +137,22 @@ def _check(wanted: str, artifact: Artifact, missing: list[str]) -> tuple[Status,
     return Status.BUILT, ""
 
 
-def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
+def _artifact(cell: Cell, told: Mapping[str, Any], log: str) -> Artifact:
+    """What came out; where that is one program a kernel, all of them, one after another."""
+    parts = [_part(cell, part, log) for part in told.get("parts") or [told]]
+    targets = dict.fromkeys(target for _, target, _ in parts)
+    data = b"".join(data for data, _, _ in parts)
+    formats = {part["format"] for part in told.get("parts") or [told]}
+    return Artifact(
+        format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
+        target=", ".join(targets),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        kernels=tuple(kernel for _, _, kernels in parts for kernel in kernels),
+    )
+
+
+def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, tuple[KernelResources, ...]]:
     data = Path(told["path"]).read_bytes()
     if told["format"] == "ptx":
         target, kernels = read_ptx(data.decode(errors="replace"))
@@ -143,13 +162,7 @@ def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
             target = cell.target.real  # this format does not say, and the number is right
     else:
         raise ValueError(f"unknown format {told['format']!r}")
-    return Artifact(
-        format=told["format"],
-        target=str(target),
-        bytes=len(data),
-        sha256=hashlib.sha256(data).hexdigest(),
-        kernels=kernels,
-    )
+    return data, str(target), kernels
 
 
 def _has_suffix_note(data: bytes) -> bool:
@@ -172,15 +185,26 @@ def _read(path: Path) -> str:
 
 
 def _log(scratch: Path, ended: Mapping[str, Any], name: str, home: Path) -> str:
-    parts = [_read(scratch / "log"), ended["output"]]
-    text = clean("\n".join(part.rstrip("\n") for part in parts if part.strip()))
-    text = text.replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
-    # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
-    text = _TIMES.sub("", _HASHED.sub(name, _plain(text, scratch)))
+    printed = ended["output"]
+    if name.endswith(".py") and printed.strip():
+        printed = f"--- printed while {name} ran, by the program or by what it called ---\n{printed}"
+    parts = [_read(scratch / "log"), printed]
+    text = _tidy("\n".join(part.rstrip("\n") for part in parts if part.strip()), scratch, name, home)
     if len(text) <= LOG_LIMIT:
         return text
     half = LOG_LIMIT // 2
     return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
+
+
+def _said(scratch: Path, name: str, home: Path) -> str:
+    """The part of the log that was not printed."""
+    return _tidy(_read(scratch / "log").rstrip("\n"), scratch, name, home)
+
+
+def _tidy(text: str, scratch: Path, name: str, home: Path) -> str:
+    text = clean(text).replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
+    # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
+    return _TIMES.sub("", _HASHED.sub(name, _plain(text, scratch)))
 
 
 def _plain(text: str, scratch: Path) -> str:
