@@ -19,6 +19,7 @@ LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
 
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
+_FIELDS = {"status", "reason"}
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
 
@@ -97,7 +98,7 @@ def settle(
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
-            names = reply["artifact"].get("names", {})  # a function's, where it was asked for by another
+            names = (reply["artifact"] or {}).get("names", {})  # a function's, where it was asked for by another
             wanting = [(name, names.get(name, name)) for name in entries]
             missing = [name for name, own in wanting if not any(own in kernel.name for kernel in artifact.kernels)]
             status, reason = _check(wanted, artifact, missing)
@@ -171,9 +172,11 @@ def _has_suffix_note(data: bytes) -> bool:
 
 
 def _reply(scratch: Path) -> dict[str, Any]:
+    """What the child wrote, where it is whole: a program could have written something else."""
     try:
-        return json.loads((scratch / "reply.json").read_text("utf-8"))
-    except (OSError, ValueError):
+        reply = json.loads((scratch / "reply.json").read_text("utf-8"))
+        return reply if reply.keys() >= _FIELDS and reply["status"] in list(Status) else {}
+    except (OSError, ValueError, AttributeError):
         return {}
 
 

@@ -44,15 +44,16 @@ class WorkFolder:
     ----------
     program : Path
         The folder of the program.
-    path : Path
-        The folder to make.
+    scratch : Path
+        The folder of the cell, where the working directory is made and everything may be written.
     """
 
-    def __init__(self, program: Path, path: Path) -> None:
+    def __init__(self, program: Path, scratch: Path) -> None:
         self.program = os.path.realpath(program)
-        path.mkdir()
-        self.path = os.path.realpath(path)
-        self._free = tuple(place + os.sep for place in (os.path.dirname(self.path), "/dev", "/proc"))
+        # A level deeper, so that what goes to ".." is out of the way too.
+        self.path = os.path.join(os.path.realpath(scratch), "work", os.path.basename(self.program) or "program")
+        os.makedirs(self.path)
+        self._free = tuple(place + os.sep for place in (os.path.realpath(scratch), "/dev", "/proc"))
         self._busy = False
         self._guarding = False
         self._links: set[str] = set()

@@ -112,7 +112,8 @@ def tidy(text: str, job: Job) -> str:
     """Without colours and without the names of the folders, so that the same refusal reads the same everywhere."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     folder = os.path.realpath(job.source.parent)
-    for place in (os.path.join(os.path.realpath(job.scratch), "work"), folder):
+    work = os.path.join(os.path.realpath(job.scratch), "work", os.path.basename(folder))
+    for place in (work, folder):
         # Numba writes names as seen from the current folder.
         for name in (place, os.path.relpath(place)):
             if name not in (".", os.sep):

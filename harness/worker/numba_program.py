@@ -51,7 +51,7 @@ class Program:
         """
         job, names = self.job, vars(self.module)
         path = str(Path(self.folder) / job.source.name)
-        work = WorkFolder(job.source.parent, job.scratch / "work")
+        work = WorkFolder(job.source.parent, job.scratch)
         os.chdir(work.path)
         names.update(__file__=path, __builtins__=builtins, __cached__=None, **job.definitions)
         names["JIT_OPTIONS"] = {name: job.options[name] for name in JIT_OPTIONS if name in job.options}

@@ -106,7 +106,7 @@ def test_it_runs_as_python_runs_it(job: Job, tmp_path: Path) -> None:
     (job.source.parent / "seen.json").unlink()
     before = sorted(job.source.parent.rglob("*"))
     Program(job).run()
-    assert json.loads((job.scratch / "work" / "seen.json").read_text()) == expected
+    assert json.loads((job.scratch / "work" / "case" / "seen.json").read_text()) == expected
     assert sorted(job.source.parent.rglob("*")) == before
 
 
@@ -215,7 +215,7 @@ def test_the_place_is_that_of_the_file_beside_it(job: Job, device: VirtualDevice
 def test_what_a_program_needs_and_does_not_find_is_unavailable(
     job: Job, device: VirtualDevice, text: str, words: str
 ) -> None:
-    with pytest.raises(Unavailable, match="axpy.py needs more than is installed") as caught:
+    with pytest.raises(Unavailable, match=r"axpy\.py needs more than is installed") as caught:
         run(job, device, text)
     assert words in caught.value.reason
     assert f"`{sys.executable} -m pip install" in caught.value.reason
@@ -268,13 +268,13 @@ def test_our_own_exceptions_are_our_own() -> None:
 
 
 def test_a_text_reads_the_same_in_every_folder(job: Job) -> None:
-    work = job.scratch / "work"
-    work.mkdir()
-    for name in (job.source, work / job.source.name, "../case/axpy.py", "cell-0a1b/work/axpy.py"):
+    work = job.scratch / "work" / "case"
+    work.mkdir(parents=True)
+    for name in (job.source, work / job.source.name, "../case/axpy.py", "cell-0a1b/work/case/axpy.py"):
         for text in (f'File "{name}", line 4:', f'\x1b[1mFile "\x1b[31m{name}", line 4:\x1b[0m'):
             with in_folder(work if str(name).startswith("..") else job.scratch.parent):
                 expected = 'File "axpy.py", line 4:'
-                assert tidy(text.replace("../case", "../../case"), job) == expected, name
+                assert tidy(text.replace("../case", "../../../case"), job) == expected, name
 
 
 @contextmanager

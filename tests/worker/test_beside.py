@@ -30,7 +30,7 @@ def everything(folder: Path) -> dict[str, str | None]:
 @pytest.fixture
 def work(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkFolder]:
     (tmp_path / "cell").mkdir()
-    made, before = WorkFolder(program, tmp_path / "cell" / "work"), everything(program)
+    made, before = WorkFolder(program, tmp_path / "cell"), everything(program)
     monkeypatch.chdir(made.path)
     with made.guarded():
         yield made
@@ -113,7 +113,7 @@ def test_links_beside_the_program_are_no_way_out(
     (tmp_path / "far" / "in.txt").write_text("in")
     (program / "linked").symlink_to(tmp_path / "far")
     (tmp_path / "cell").mkdir()
-    work = WorkFolder(program, tmp_path / "cell" / "work")
+    work = WorkFolder(program, tmp_path / "cell")
     monkeypatch.chdir(work.path)
     with work.guarded():
         append("linked/in.txt")
@@ -121,6 +121,12 @@ def test_links_beside_the_program_are_no_way_out(
         with pytest.raises(PermissionError):
             (program / "linked" / "new.txt").touch()
     assert everything(tmp_path / "far") == {"in.txt": "in"}
+
+
+def test_what_goes_above_its_folder_does_not_reach_the_cells_own_files(work: WorkFolder, tmp_path: Path) -> None:
+    (tmp_path / "cell" / "log").write_text("said")
+    Path("../log").write_text("the program's own")
+    assert (tmp_path / "cell" / "log").read_text() == "said"
 
 
 def test_elsewhere_it_may_write(work: WorkFolder, tmp_path: Path) -> None:
@@ -133,7 +139,7 @@ def test_a_program_above_its_cell_may_write_there(tmp_path: Path, monkeypatch: p
     """As one in /tmp, where cells are too."""
     (tmp_path / "cell").mkdir()
     (tmp_path / "in.txt").write_text("in")
-    work = WorkFolder(tmp_path, tmp_path / "cell" / "work")
+    work = WorkFolder(tmp_path, tmp_path / "cell")
     monkeypatch.chdir(work.path)
     with work.guarded():
         (tmp_path / "cell" / "artifact.ptx").write_text("ptx")
