@@ -30,7 +30,7 @@ def run(tmp_path: Path, tools: Path) -> Run:
         path = os.pathsep.join([str(tools), sysconfig.get_path("scripts"), os.environ["PATH"]])
         env = {**os.environ, "PATH": path, "GITHUB_OUTPUT": str(tmp_path / "output"), "ASKED": str(tmp_path / "asked")}
         return subprocess.run(
-            [sys.executable, str(SCRIPT), *argv], cwd=work, env=env, capture_output=True, text=True, timeout=120
+            [sys.executable, str(SCRIPT), *argv], cwd=work, env=env, capture_output=True, text=True, timeout=800
         )
 
     return run

@@ -142,14 +142,6 @@ def test_a_regression_stays_until_it_is_mended(nights: Nights) -> None:
 _LIST = ["issue", "list", "--label", "nightly", "--state", "open", "--limit", "1", "--json", "number"]
 
 
-def test_one_more_failure_is_a_regression_beside_old_ones(nights: Nights) -> None:
-    nights.play({"cupy13": {**GOOD, "sm_75": "rejected"}})
-    state, asked, told = nights.play({"cupy13": {**GOOD, "sm_75": "rejected", "sm_80": "rejected"}})
-    assert (state, called(asked)) == ("regression", ["issue list", "issue edit", "issue comment"])
-    assert "### New: 1 cell not as expected" in told
-    assert "### As before: 1 cell not as expected" in told
-
-
 def test_a_shard_that_comes_back_is_held_against_its_last_night(nights: Nights) -> None:
     nights.play({"cupy13": {**GOOD, "sm_75": "rejected"}, "nvrtc": GOOD})
     state, asked, told = nights.play({"cupy13": None, "nvrtc": GOOD}, cells="failure")
@@ -178,11 +170,26 @@ def test_cells_that_never_arrived_are_one_line(nights: Nights) -> None:
     assert "missing → rejected at compile (fail)" in told
 
 
-def test_a_new_environment_that_fails_is_not_fine(nights: Nights) -> None:
-    nights.play({"nvrtc": GOOD})
-    state, _, told = nights.play({"nvrtc": GOOD, "cupy13": {**GOOD, "sm_80": "rejected"}})
-    assert state == "regression"
+def test_a_new_failure_beside_old_ones_and_in_a_new_environment(nights: Nights, work: Path) -> None:
+    nights.play({"nvrtc": {**GOOD, "sm_75": "rejected"}})
+    state, asked, told = nights.play({
+        "nvrtc": {**GOOD, "sm_75": "rejected", "sm_80": "rejected"}, "cupy13": {**GOOD, "sm_90": "rejected"},
+    })  # fmt: skip
+    assert (state, called(asked)) == ("regression", ["issue list", "issue edit", "issue comment"])
+    assert "### New: 1 cell not as expected in nvrtc (cpu), against its last night 2026-01-01" in told
     assert "### New: 1 cell not as expected in cupy13 (cpu), its first night" in told
+    assert "### As before: 1 cell not as expected in nvrtc (cpu)" in told
+    # Links lead to cells of the page.
+    links = re.findall(r"\]\((.*?)\)", told)
+    address = f"{ADDRESS}/index.html#cell=wmma/fragments;;cupy-nvrtc;13.6.0;12.4"
+    assert links == [f"{address};{target}" for target in ("sm_80", "sm_90", "sm_75")]
+    cells = json.loads((work / "site/matrix.json").read_text())["cells"]
+    assert {item["target"] for item in cells if item["mark"] != "built"} <= {"sm_75", "sm_80", "sm_90"}
+    # What compilers say is no markup.
+    for line in told.splitlines():
+        if "@everyone" in line:
+            assert line.startswith("- [`wmma/fragments ")
+            assert line.endswith(": ```` ``` @everyone # not a heading <img src=x> ````")
 
 
 def test_an_empty_night_keeps_what_is_known(nights: Nights) -> None:
@@ -203,21 +210,6 @@ def test_a_night_of_some_environments_forgets_no_other(nights: Nights) -> None:
     state, _, told = nights.play({"nvrtc": GOOD})
     assert state == "fine"
     assert "No longer part of the night: cupy13 (cpu)" in told
-
-
-def test_links_lead_to_cells_of_the_page(nights: Nights, work: Path) -> None:
-    _, _, told = nights.play({"cupy13": {**GOOD, "sm_80": "rejected"}})
-    (link,) = re.findall(r"\]\((.*?)\)", told)
-    assert link == f"{ADDRESS}/index.html#cell=wmma/fragments;;cupy-nvrtc;13.6.0;12.4;sm_80"
-    cells = json.loads((work / "site/matrix.json").read_text())["cells"]
-    assert [item["target"] for item in cells if item["mark"] != "built"] == ["sm_80"]
-
-
-def test_what_compilers_say_is_no_markup(nights: Nights) -> None:
-    _, _, told = nights.play({"cupy13": {**GOOD, "sm_80": "rejected"}})
-    (line,) = (line for line in told.splitlines() if "@everyone" in line)
-    assert line.endswith(": ```` ``` @everyone # not a heading <img src=x> ````")
-    assert line.startswith("- [`wmma/fragments ")
 
 
 @pytest.mark.parametrize(

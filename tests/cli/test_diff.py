@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, toolkit: Any) -> Path:
     ):
         (folder / "k.cu").write_text(source)
         axes = ["-b", "nvrtc", "-t", "12.9", "-a", targets, "--out", f"{name}.jsonl"]
-        subprocess.run([script, "try", "k.cu", *axes], cwd=folder, check=False, capture_output=True, timeout=120)
+        subprocess.run([script, "try", "k.cu", *axes], cwd=folder, check=False, capture_output=True, timeout=800)
     return folder
 
 

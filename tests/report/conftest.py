@@ -14,6 +14,7 @@ import pytest
 # The builders of records are shared with the tests of the records.
 sys.path[:0] = [str(Path(__file__).parents[1] / "records"), str(Path(__file__).parent)]
 
+from browsing import settled  # noqa: E402
 from site_builders import build_site  # noqa: E402
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -58,7 +59,7 @@ def visit(browser: Any, site: Path) -> Iterator[Callable[..., Any]]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(300_000)  # for what never happens; nothing is measured by it
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda said: problems.append(said.text) if told(said, may_say) else None)
         page.on("dialog", lambda dialog: (problems.append(f"dialog {dialog.message}"), dialog.dismiss()))
@@ -66,6 +67,7 @@ def visit(browser: Any, site: Path) -> Iterator[Callable[..., Any]]:
         page.goto(f"{folder.as_uri()}/{address}")
         if script and address.startswith("index.html"):
             page.wait_for_selector("html[data-ready]")
+            settled(page)
         return page
 
     yield open_page
