@@ -30,8 +30,10 @@ def browser() -> Iterator[Any]:
         pytest.skip("no Chromium on the PATH: apt-get install chromium")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        # In a container root has no sandbox to use.
-        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        # In a container root has no sandbox to use, and /dev/shm has 64 MB.
+        chromium = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=300_000
+        )
         yield chromium
         chromium.close()
 
