@@ -18,6 +18,9 @@ from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
 
+_FIRST = 3
+"""So many lines of a log in no known form stand for it."""
+
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
@@ -103,9 +106,9 @@ def settle(
         name = one_line(reason) or "the compiler crashed"
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(d.severity in ("error", "fatal") for d in diagnostics):
-        # A tool that says no without a message in a known form: its last words are better than nothing.
-        last = next((line for line in reversed(log.splitlines()) if line.strip()), reason)
-        diagnostics = (Diagnostic(severity="error", message=one_line(last), fingerprint="plain"), *diagnostics)
+        # A tool that says no without a message in a known form: its first words tell more than its last.
+        first = " | ".join([line for line in log.splitlines() if line.strip()][:_FIRST]) or reason
+        diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     return Outcome(
         status=status,
         stage=None if status in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR) else stage,
