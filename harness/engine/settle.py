@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.artifacts import read_cubin, read_ptx
 from harness.backends import BACKENDS
-from harness.diagnostics import clean, one_line, parse_log
+from harness.diagnostics import clean, one_line, parse_log, read_line
 from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
 
 LOG_LIMIT = 64 << 10
@@ -107,7 +107,8 @@ def settle(
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(d.severity in ("error", "fatal") for d in diagnostics):
         # A tool that says no without a message in a known form: its first words tell more than its last.
-        first = " | ".join([line for line in log.splitlines() if line.strip()][:_FIRST]) or reason
+        words = [line.strip() for line in log.splitlines() if line.strip() and not read_line(line)]
+        first = " | ".join(words[:_FIRST]) or reason
         diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     return Outcome(
         status=status,
