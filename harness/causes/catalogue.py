@@ -115,9 +115,14 @@ class Cause:
         return alone or self.near is None or bool(self.near.search(context.text))
 
     def _by(self, tool: str, speaker: str) -> bool:
-        if tool and tool != "edg":
+        if tool not in ("", "edg", "python"):
             return tool in self.said
-        return not speaker or speaker in self.said or (not tool and bool(_VOICES.get(speaker, frozenset()) & self.said))
+        return (
+            tool in self.said
+            or not speaker
+            or speaker in self.said
+            or (tool != "edg" and bool(_VOICES.get(speaker, frozenset()) & self.said))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ _TEXT = 200_000
 _RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
 
 # What build services put before a line: times, docker's steps, the margin of pytest.
-_STAMP = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{6,20}Z? |#\d+ \d+\.\d+ |E {3})")
+_STAMP = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{6,20}Z? |\d\d:\d\d:\d\d |#\d+ \d+\.\d+ |E {3})")
 # Lines that show the program, and the marks beneath them.
 _SHOWN = re.compile(r"^\s*(?:\d+\s)?\s*\|(?:\s|$)|^[\s^~]*\^[\s^~]*$")
 _CARET = re.compile(r"^\s+[\^~][\s^~]*$")

@@ -41,9 +41,11 @@ _LINK = re.compile(
 )
 # /bin/sh: 1: nvcc: not found      make: nvcc: No such file or directory
 _SHELL = re.compile(
-    r"^(?P<tool>\S{0,100}?(?:sh|make|env)(?:\[\d+\])?): (?:(?:line )?\d+: )?(?P<message>[^\s:]{1,300}: "
-    r"(?:command not found|not found|No such file or directory|Command not found|Permission denied))\s*$"
+    r"^\S{0,100}?(?:sh|make|env)(?:\[\d+\])?: (?:(?:line )?\d+: )?[^\s:]{1,300}: "
+    r"(?:command not found|not found|No such file or directory|Command not found|Permission denied)\s*$"
 )
+# CMake Error at CMakeLists.txt:3 (project):, and the message beneath it
+_CMAKE = re.compile(r"^CMake (?P<severity>Error|Warning)(?: at (?P<file>[^\n:]{1,400}):(?P<line>\d+) \(\w+\))?:?$")
 # Compilers' back ends say some things without a severity.
 _PLAIN = re.compile(
     r"^(?:LLVM ERROR: .+|Broken module found, compilation aborted!.*|terminate called after throwing .+)$"
@@ -119,8 +121,13 @@ def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | N
     if match := _LINK.match(text):
         message = match["message"]
         return Line(number=number, severity="error", message=message, head=message, tool="ld")
-    if match := _SHELL.match(text):
-        return Line(number=number, severity="error", message=match["message"], head=match["message"], tool="sh")
+    if _SHELL.match(text):
+        return Line(number=number, severity="error", message=text, head=text, tool="sh")
+    if match := _CMAKE.match(text):
+        message = " ".join(_following(line for line in islice(after, 12) if not line.strip() or line.startswith("  ")))
+        severity = match["severity"].lower()
+        return Line(number=number, severity=severity, message=message or text, head=message or text, tool="cmake",
+                    file=match["file"] or "", place=match["line"] or "")  # fmt: skip
     if _PLAIN.match(text):
         return Line(number=number, severity="error", message=text, head=text, tool="nvvm")
     if match := _PYTHON.match(text):

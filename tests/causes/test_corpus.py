@@ -52,6 +52,19 @@ def test_build_services_put_margins_before_the_same_words(excerpt: Excerpt) -> N
         assert (told or ["none"])[0] == excerpt.cause
 
 
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        ("ptxas warning : Stack size for entry function '_Z1kPi' cannot be statically determined\n", "recursion-stack"),
+        ("UserWarning: The detected CUDA version (12.2) has a minor version mismatch with the version that was used to compile PyTorch (12.1).\n", "torch-cuda-mismatch"),
+    ],
+)  # fmt: skip
+def test_where_there_are_only_warnings_theirs_is_told(log: str, cause: str) -> None:
+    explained = explain_log(log)
+    assert [(match.cause.name, match.of_warning) for match in explained.matches] == [(cause, True)]
+    assert explained.unexplained is None
+
+
 def test_nothing_of_the_corpus_is_named_that_is_not_in_the_catalogue() -> None:
     assert {item.cause for item in EXCERPTS} - {"none"} <= set(catalogue())
     assert len(EXCERPTS) > 400

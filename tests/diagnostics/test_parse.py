@@ -267,7 +267,9 @@ def test_the_linker_s_log_inside_an_exception_of_cuda_core() -> None:
         ("Broken module found, compilation aborted!\nptr @_ZTI6Square\n", "Broken module found, compilation aborted!"),
         ("cc1plus: fatal error: k.cu: No such file or directory\ncompilation terminated.\n", "k.cu: No such file or directory"),
         ("At end of source: error: expected a \"}\"\n", 'expected a "}"'),
-        ("/bin/sh: 1: nvcc: not found\n", "nvcc: not found"),
+        ("/bin/sh: 1: nvcc: not found\n", "/bin/sh: 1: nvcc: not found"),
+        ("CMake Error at CMakeLists.txt:3 (project):\n  CMAKE_CUDA_ARCHITECTURES must be\n  non-empty if set.\n\n\n-- Configuring incomplete\n",
+         "CMAKE_CUDA_ARCHITECTURES must be non-empty if set."),
     ],
 )  # fmt: skip
 def test_the_first_error_is_the_headline(log: str, headline: str) -> None:
@@ -286,4 +288,6 @@ def test_the_types_beneath_a_message_belong_to_it() -> None:
     first, second = parse_log(log)
     assert first.message.endswith('"atomicAdd" matches the argument list; argument types are: (double *, double)')
     assert second.message.endswith("; operand types are: __half * float")
-    assert first.fingerprint == fingerprint("error", 'no instance of overloaded function "atomicAdd" matches the argument list')
+    assert first.fingerprint == fingerprint(
+        "error", 'no instance of overloaded function "atomicAdd" matches the argument list'
+    )
