@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from harness.cases import load_case
-from harness.engine.lane import Lane, Workshop
+from harness.engine.lane import Lane
 from harness.engine.session import Request, cells_of, record_of, workshop_for
+from harness.engine.workshop import Workshop
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Cell, Status, Verdict
 from harness.records import Record, RecordWriter, make_plan, this_commit
@@ -121,6 +122,8 @@ class _Session:
     def close(self) -> None:
         if self._lane:
             self._lane.close()
+        if self._workshop:
+            self._workshop.close()
         if self._writer:
             self._writer.__exit__(None, None, None)
             self._writer = None

@@ -18,9 +18,9 @@ from harness.cli.marks import mark
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for
 from harness.diagnostics import clean
-from harness.engine.lane import Workshop
 from harness.engine.run import run_cells
 from harness.engine.session import record_of
+from harness.engine.workshop import Workshop
 from harness.errors import UsageError
 from harness.model import Cell, Outcome
 from harness.records import Record, RecordWriter, make_plan, this_commit
@@ -60,7 +60,12 @@ def perform(
                 run_cells(cells, workshop, jobs or os.cpu_count() or 1, finished)
             except KeyboardInterrupt:
                 interrupted = True
+    workshop.close()
     show_summary(console, records, planned=len(cells), table=table)
+    for why, count in workshop.unkept.most_common(3):
+        console.print(
+            clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
+        )
     if out:
         console.print(f"records: {out}", markup=False, soft_wrap=True)
     if interrupted:

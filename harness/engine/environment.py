@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -33,7 +32,7 @@ class Environment:
     version : str
         Its version.
     distributions : Mapping[str, dict]
-        By normalized name: ``version``, ``content`` (hash of the installed files) and ``requires``.
+        By normalized name: ``version``, ``requires``, and ``root`` for those that were asked after by name.
     broken : Mapping[str, str]
         By normalized name: why a version that was asked for is not what is there.
     """
@@ -54,18 +53,6 @@ class Environment:
         versions = {name: entry["version"] for name, entry in self.distributions.items() if entry["root"]}
         cupy = self.version_of("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy")
         return {**versions, "python": self.version, **({"cupy": cupy[1]} if cupy else {})}
-
-    def digest(self, *names: str) -> str:
-        """Hash over the content of these distributions and all that they require."""
-        hashed, waiting, seen = hashlib.sha256(self.version.encode()), sorted(names), set()
-        while waiting:
-            name = waiting.pop()
-            if name not in seen and name in self.distributions:
-                seen.add(name)
-                waiting.extend(self.distributions[name]["requires"])
-        for name in sorted(seen):
-            hashed.update(f"\0{name}\0{self.distributions[name]['content']}".encode())
-        return hashed.hexdigest()
 
 
 def look(python: str | None = None, *, name: str | None = None, require: Sequence[str] = ()) -> Environment:

@@ -11,8 +11,8 @@ from harness.cases import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
-from harness.engine.lane import Workshop
 from harness.engine.plan import choose_backends, plan
+from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, TargetError

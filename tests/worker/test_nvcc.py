@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cells import Place, make_case, run_all
 
-from harness.engine.lane import Workshop
+from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
 from harness.model import Outcome, Stage, Status
 from harness.toolkits import Installed, ToolkitStore
