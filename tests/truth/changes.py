@@ -85,7 +85,7 @@ def _made(content: Zip | Built) -> bytes:
                 archive.writestr("helper.py", content.helper)
             return file.getvalue()
     with tempfile.TemporaryDirectory() as folder:
-        argv = ["gcc", "-x", "c", "-", "-o", f"{folder}/built", *content.options]
+        argv = ["gcc", "-x", "c", "-", "-x", "none", "-o", f"{folder}/built", *content.options]
         subprocess.run(argv, input=content.text.encode(), check=True)
         return Path(folder, "built").read_bytes()
 

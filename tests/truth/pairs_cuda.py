@@ -65,6 +65,8 @@ HEADERS = (
     Pair(name="takes-the-place-of-the-toolkits", backends=("nvrtc", "nvcc", "cupy-nvrtc"), args=("--option=-I@here@/inc",),
          change=(write("inc/cuda_fp16.h", TWO),),
          files={"kernel.cu": "#include <cuda_fp16.h>\n#ifndef N\n#define N 1\n#endif\n" + KERNEL, "inc/other.h": ""}),
+    Pair(name="in-memory-disk", backends=("nvrtc", "nvcc", "cupy-nvrtc"), files={"kernel.cu": '#include "/dev/shm/@unique@.h"\n' + KERNEL, "/dev/shm/@unique@.h": ONE},
+         change=(write("/dev/shm/@unique@.h", TWO),)),
     Pair(name="a-file-that-nothing-reads", backends=CUDA, args=INC, change=(write("inc/other.h", "1"), write("x.txt", "")),
          files={"kernel.cu": SOURCE, "inc/n.h": ONE}, matters=False),
     Pair(name="only-another-time", backends=("nvrtc", "nvcc"), args=INC, change=(touch("inc/n.h"), touch("kernel.cu")),

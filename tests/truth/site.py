@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from environments import python_with
 from harness.cli.main import cumatrix
 from harness.toolkits import RELEASES, ToolkitStore
 
-from .changes import Change, Variable, put
+from .changes import Built, Change, Content, Variable, put
 from .own import Own, make_own
 from .pair import Pair
 
@@ -89,9 +90,14 @@ class Site:
             if isinstance(change, Change):
                 make_own_file(self.path(change.name))
         for name, content in self.pair.files.items():
-            put(self.path(name), self.filled(content) if isinstance(content, str) else content)
+            put(self.path(name), self._filled_content(content))
         for name, value in self.pair.variables.items():
             self.patch.setenv(name, self.filled(value))
+
+    def _filled_content(self, content: Content) -> Content:
+        if isinstance(content, Built):
+            return replace(content, options=tuple(map(self.filled, content.options)))
+        return self.filled(content) if isinstance(content, str) else content
 
     def change(self) -> None:
         """Make B of A."""
