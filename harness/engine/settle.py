@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import signal
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
 
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
+_ROOM = 64 << 10  # bytes
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
@@ -70,6 +74,13 @@ def settle(
         "peak_bytes": reply.get("peak_bytes"),
     }
     stage = stages[-1] if stages else Stage.COMPILE
+    if (not reply or reply["status"] != "built") and _full(scratch, log):
+        reason = (
+            f"the temporary folder {tempfile.gettempdir()} is full: make room there, or set TMPDIR to another folder"
+        )
+        return Outcome(
+            status=Status.HARNESS_ERROR, reason=reason, diagnostics=diagnostics, notes=tuple(notes), **common
+        )
     if ended["timed_out"]:
         notes.append(f"ended at the deadline, after {ended['wall']:.0f} s")
         return Outcome(status=Status.TIMED_OUT, stage=stage, diagnostics=diagnostics, notes=tuple(notes), **common)
@@ -116,6 +127,17 @@ def settle(
         notes=tuple(notes),
         **common,
     )
+
+
+def _full(scratch: Path, log: str) -> bool:
+    """Whether there was no room for what a cell writes: its end says nothing of the program then."""
+    if _NO_ROOM.search(log):
+        return True
+    try:
+        room = os.statvfs(scratch)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
 
 
 def leaked(libraries: Sequence[str], home: Path, tools: Path) -> list[str]:

@@ -35,7 +35,7 @@ class Workers:
                 "include": [str(folder) for folder in toolkit.include],
                 "tools": str(tools),
             }
-            self.running[key] = Zygote(python_with(requirement), backend, setup)
+            self.running[key] = Zygote(python_with(requirement), backend, setup, clean_environment(setup["home"]))
         return self.running[key]
 
     def close(self) -> None:
