@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -50,6 +51,7 @@ def _isolate(request: dict[str, Any], output: int) -> None:
     os.chdir(scratch)
     for name in ("TMPDIR", "HOME"):
         os.environ[name] = scratch
+    tempfile.tempdir = None  # the worker may have asked for its own
     if request.get("path"):
         os.environ["PATH"] = request["path"]
     if request.get("visible"):

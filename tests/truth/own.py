@@ -45,7 +45,7 @@ def make_own(kind: str, shared: str, folder: Path) -> Own:
         (there,) = Path(shared).parents[1].glob("lib/python3*/site-packages")
         from .site import copy_tree
 
-        copy_tree(there, site)
+        copy_tree(there, site, link_above=1 << 20)
     if kind == "editable":
         _sdist(source)
         _uv("pip", "uninstall", "--quiet", "--python", str(python), "numba-cuda")

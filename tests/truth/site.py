@@ -85,10 +85,7 @@ class Site:
         return self.here / self.filled(name)
 
     def before(self) -> None:
-        """Make state A. What is changed later on and shared with other tests becomes the pair's own."""
-        for change in self.pair.change:
-            if isinstance(change, Change):
-                make_own_file(self.path(change.name))
+        """Make state A."""
         for name, content in self.pair.files.items():
             put(self.path(name), self._filled_content(content))
         for name, value in self.pair.variables.items():
@@ -149,21 +146,16 @@ def short(record: Mapping[str, Any]) -> str:
     return f"{record['status']}{code and f' {code}'}{', cached' if record['cached'] else ''}{why}"
 
 
-def copy_tree(source: Path, target: Path) -> None:
-    """A copy that shares the files themselves where that can be: `make_own_file` before one is changed."""
+def copy_tree(source: Path, target: Path, *, link_above: int | None = None) -> None:
+    """A copy; without hard links, which would change the originals' signatures under the feet of other tests.
 
-    def link_or_copy(one: str, other: str) -> None:
-        try:
-            os.link(one, other)
-        except OSError:
+    Files of more than `link_above` bytes become symbolic links.
+    """
+
+    def copy(one: str, other: str) -> None:
+        if link_above is not None and os.path.getsize(one) > link_above:
+            os.symlink(one, other)
+        else:
             shutil.copy2(one, other)
 
-    shutil.copytree(source, target, symlinks=True, copy_function=link_or_copy, dirs_exist_ok=True)
-
-
-def make_own_file(path: Path) -> None:
-    """Give a file that is shared by hard links a place of its own, with its time of change."""
-    if path.is_file() and not path.is_symlink() and path.stat().st_nlink > 1:
-        beside = path.with_name(f"{path.name}.own")
-        shutil.copy2(path, beside)
-        os.replace(beside, path)
+    shutil.copytree(source, target, symlinks=True, copy_function=copy, dirs_exist_ok=True)

@@ -143,11 +143,12 @@ def while_compiling(site: Site, act: Callable[[int], None]) -> dict[str, Any]:
     """Run, and do something to the cell's process once it is there; returns the record."""
     command = Path(sys.executable).with_name("cumatrix")
     running = subprocess.Popen(
-        [command, *site.argv()], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, stdin=subprocess.DEVNULL
+        [command, *site.argv()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
     )
     try:
         act(cell_of(running))
-        out, _ = running.communicate(timeout=300)
+        out, errors = running.communicate(timeout=300)
+        assert out, errors
         (record,) = (json.loads(line) for line in out.splitlines())
         return record
     finally:
