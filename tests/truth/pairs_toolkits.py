@@ -13,7 +13,7 @@ PTXAS = '#!/bin/sh\nexec @store@/bin/ptxas "$@"\n'
 NOT_TODAY = 'case "$*" in *kernel*) echo "ptxas fatal   : not today"; exit 255;; esac\n'
 
 TOOLKITS = (
-    Pair(name="toolkit-header", backends=("nvrtc", "nvcc", "cupy-nvrtc"), files={"kernel.cu": FP16}, copy="local", change=(EDIT,)),
+    Pair(name="toolkit-header", backends=("nvrtc", "nvcc"), files={"kernel.cu": FP16}, copy="local", change=(EDIT,)),
     Pair(name="toolkit-header-older", backends=("nvrtc", "nvcc"), files={"kernel.cu": FP16}, copy="local", change=(older(EDIT),)),
     Pair(name="toolkit-header-size-and-time-as-before", backends=("nvrtc", "nvcc"), copy="local",
          files={"kernel.cu": "#include <own.h>\n" + KERNEL, "@toolkit@/include/own.h": "#define N 1\n"},
