@@ -11,7 +11,8 @@ import pytest
 
 from harness.toolkits.store import data_folder
 
-pytestmark = pytest.mark.compilers
+# Jitify reads large headers one by one, which takes minutes.
+pytestmark = [pytest.mark.compilers, pytest.mark.timeout(2700)]
 RunCell = Callable[..., dict[str, Any]]
 OLD, NEW = "cupy-cuda12x==12.3.0", "cupy-cuda12x==13.1.0"
 
