@@ -22,8 +22,9 @@ from harness import __version__
 from harness.backends import BACKENDS
 from harness.backends.nvrtc import macros
 from harness.engine.environment import Environment, look
-from harness.engine.lane import Lane, Workshop
+from harness.engine.lane import Lane
 from harness.engine.plan import plan
+from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits, clean_environment
 from harness.errors import CumatrixError, PartUnavailable
 from harness.model import Cell, Status

@@ -10,9 +10,10 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.engine.environment import Environment, look
-from harness.engine.lane import Lane, Workshop
+from harness.engine.lane import Lane
 from harness.engine.run import run_cells
 from harness.engine.session import record_of
+from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
 from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
 from harness.model.condition import Condition

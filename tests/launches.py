@@ -11,8 +11,8 @@ from cells import run_all, write_case
 from harness.cases import load_cases
 from harness.engine.devices import Devices
 from harness.engine.environment import look
-from harness.engine.lane import Workshop
 from harness.engine.plan import choose_backends, plan
+from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
 from harness.model import Target
 from harness.toolkits import ToolkitStore, parse_toolkits

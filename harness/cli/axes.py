@@ -11,7 +11,7 @@ import click
 from harness.backends import BACKENDS
 from harness.engine.session import Request
 from harness.engine.zygote import Limits
-from harness.worker.child import RLIMITS
+from harness.worker.limits import RLIMITS
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 

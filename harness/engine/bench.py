@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,15 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.backends import BACKENDS
+from harness.backends import BACKENDS, WHEELS
+from harness.backends.api import Ended
 from harness.engine.environment import Environment
 from harness.engine.key import Key
-from harness.engine.zygote import Zygote
+from harness.engine.zygote import Zygote, clean_environment, plain_path
 from harness.errors import PartUnavailable
 from harness.model import Cell, Outcome, Status, Toolchain
 from harness.toolkits import Installed, ToolkitStore
-
-_HOST_TOOLS = (("NVCC_CCBIN", "gcc"), ("CXX", "c++"))
+from harness.worker import native
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,8 @@ class Bench:
             if found is None:
                 return _problem(
                     Status.UNAVAILABLE,
-                    f"{info.name} needs {info.distributions[0]}, which is not installed in {self.environment.name}",
+                    f"{info.name} needs {info.distributions[0]}, which is not installed in {self.environment.name}: "
+                    f"`{self.environment.python} -m pip install {info.distributions[0]}`",
                 )
             replaced = self.environment.version_of(*info.excludes)
             if replaced:
@@ -118,15 +118,43 @@ class Bench:
             "headers": ref.headers,
             "include": [str(folder) for folder in self.include],
             "tools": str(self.tools),
-            "options": {"shelf": str(self.shelf)} if self.shelf else {},
+            "options": {
+                **({"shelf": str(self.shelf)} if self.shelf else {}),
+                **({"wheels": True} if self.toolchain.library.endswith(WHEELS) else {}),
+            },
             "device": self.toolchain.device,
         }
 
     def zygote(self) -> Zygote:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
-        variables = {**self._host, **self.variables}
-        return Zygote(self.environment.python, self.toolchain.backend, self.setup, variables)
+        return Zygote(self.environment.python, self.toolchain.backend, self.setup, self._variables, self._library[0])
+
+    @property
+    def unfollowed(self) -> str:
+        """Why it cannot be told what cells read; empty where it can."""
+        return self._library[1]
+
+    @cached_property
+    def _library(self) -> tuple[Path | None, str]:
+        """What follows reads, built for this machine; on a real device nothing is kept, so nothing needs to be followed."""
+        if self.toolchain.device:
+            return None, ""
+        try:
+            self.tools.mkdir(parents=True, exist_ok=True)
+            return native.build(self.tools, "cumatrix-reads.so", native.source("reads.c")), ""
+        except (Ended, OSError, subprocess.SubprocessError) as error:
+            return None, str(error)
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return {**clean_environment(str(self.setup["home"])), **self._host, **self.variables}
+
+    @property
+    def path(self) -> str:
+        """``PATH`` of the cells: the user's where a host compiler is looked for there."""
+        home = str(self.setup["home"])
+        return self._variables["PATH"] if BACKENDS[self.toolchain.backend].nvcc else plain_path(home)
 
     @property
     def _host(self) -> dict[str, str]:
@@ -136,16 +164,18 @@ class Bench:
 
     @cached_property
     def key(self) -> str:
-        """Content key of everything that all cells of the bench share."""
+        """First key of everything that all cells of the bench share: what was asked for, but not yet what it reads."""
         assert self.toolkit is not None and self.headers is not None
         info = BACKENDS[self.toolchain.backend]
-        key = Key("bench").add("backend", info.name).add("python", self.environment.version)
-        key.add("libraries", self.environment.digest(*info.distributions) if info.distributions else "")
+        key = Key("bench").add("backend", info.name)
+        key.add("python", [self.environment.python, self.environment.version])
+        versions = {name: entry["version"] for name, entry in self.environment.distributions.items()}
+        key.add("libraries", versions if info.distributions else {})
+        key.add("library", self.toolchain.library)  # with where it takes CUDA from
         key.add("device", self.toolchain.device)
         key.add("toolkit", self.toolkit.fingerprint)
         key.add("headers", self.headers.fingerprint)
-        if info.nvcc:
-            key.add("host", [self._host, *(_identity(self._host.get(name, tool)) for name, tool in _HOST_TOOLS)])
+        key.add("variables", {**self._variables, "PATH": self.path})
         return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()
 
     def unknown_target(self, cell: Cell, hello: dict[str, Any]) -> str | None:
@@ -156,18 +186,6 @@ class Bench:
         if "architectures_of" in hello and target.cc not in hello["architectures"]:
             return f"{hello['architectures_of']} knows no compute capability {target.capability}"
         return None
-
-
-def _identity(tool: str) -> list[str]:
-    """Where a host compiler lies, and what it says of its version."""
-    path = shutil.which(tool)
-    if path is None:
-        return [tool]
-    try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=60).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        said = str(error)
-    return [tool, path, said]
 
 
 def _problem(status: Status, reason: str) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,29 @@ import platformdirs
 from harness.errors import UsageError
 from harness.model import Outcome, Status
 
+UNREAD = ("plain", "crash")
+"""Fingerprints of diagnostics that are not a compiler's: see `harness.engine.settle`."""
+
 _SIZE = 2 << 30
-# What a busy machine or a broken setup may have caused is asked again.
-_FLEETING = (Status.TIMED_OUT, Status.UNAVAILABLE, Status.HARNESS_ERROR)
+# A tool that was kept from doing its work by the machine, in the words of the C library, of compilers and of Python.
+_MACHINE = re.compile(
+    r"No space left on device|Disk quota exceeded|Cannot allocate memory|Too many open files|File too large|Input/output error"
+    r"|Resource temporarily unavailable|Read-only file system|Permission denied|cannot create temp|out of memory|MemoryError"
+    r"|virtual memory exhausted|(?:can't|cannot|couldn't|unable to) (?:create|open|write)[^\n]{0,40}(?:temporary|output)|Killed\b",
+    re.IGNORECASE,
+)
+
+
+def lasting(outcome: Outcome) -> bool:
+    """Whether an outcome would be the same again: what was built, what makes no sense, and what a compiler refused.
+
+    A refusal counts where an error was read in the compiler's own words, and nothing says that the machine stood in its way. How
+    a process died, or that it took too long, may have been the moment's fault.
+    """
+    if outcome.status in (Status.BUILT, Status.UNSUPPORTED):
+        return True
+    told = any(d.severity in ("error", "fatal") and d.fingerprint not in UNREAD for d in outcome.diagnostics)
+    return outcome.status is Status.REJECTED and told and not _MACHINE.search(outcome.log)
 
 
 class ResultCache:
@@ -56,9 +76,8 @@ class ResultCache:
             return None
 
     def keep_outcome(self, key: str, outcome: Outcome) -> None:
-        """Keep an outcome, unless another try might give another one."""
-        if outcome.status not in _FLEETING and outcome.signal != signal.SIGKILL:
-            self.keep_fact(key, outcome.to_json())
+        """Keep an outcome; see `lasting`."""
+        self.keep_fact(key, outcome.to_json())
 
     def fact(self, key: str) -> dict[str, Any] | None:
         """A JSON object kept under a key."""

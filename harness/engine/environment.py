@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -17,7 +16,10 @@ from packaging.utils import canonicalize_name
 import harness
 from harness.errors import PartUnavailable, UsageError
 
-_ROOTS = ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy", "numba", "numba-cuda", "numpy", "torch")
+_ROOTS = (
+    *("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy", "numba", "numba-cuda", "numpy", "torch"),
+    *("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime"),  # CuPy may take CUDA's headers from them
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +35,7 @@ class Environment:
     version : str
         Its version.
     distributions : Mapping[str, dict]
-        By normalized name: ``version``, ``content`` (hash of the installed files) and ``requires``.
+        By normalized name: ``version``, ``requires``, and ``root`` for those that were asked after by name.
     broken : Mapping[str, str]
         By normalized name: why a version that was asked for is not what is there.
     """
@@ -54,18 +56,6 @@ class Environment:
         versions = {name: entry["version"] for name, entry in self.distributions.items() if entry["root"]}
         cupy = self.version_of("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy")
         return {**versions, "python": self.version, **({"cupy": cupy[1]} if cupy else {})}
-
-    def digest(self, *names: str) -> str:
-        """Hash over the content of these distributions and all that they require."""
-        hashed, waiting, seen = hashlib.sha256(self.version.encode()), sorted(names), set()
-        while waiting:
-            name = waiting.pop()
-            if name not in seen and name in self.distributions:
-                seen.add(name)
-                waiting.extend(self.distributions[name]["requires"])
-        for name in sorted(seen):
-            hashed.update(f"\0{name}\0{self.distributions[name]['content']}".encode())
-        return hashed.hexdigest()
 
 
 def look(python: str | None = None, *, name: str | None = None, require: Sequence[str] = ()) -> Environment:
@@ -89,7 +79,8 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         When the interpreter cannot be run.
     """
     probe = Path(harness.__file__).parent / "worker" / "probe.py"
-    executable = python or sys.executable
+    # Workers start in folders of their own; a bare name is looked up on the path.
+    executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
     try:
         done = subprocess.run(
             [executable, "-s", str(probe), *_ROOTS],

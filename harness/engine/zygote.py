@@ -19,9 +19,9 @@ from typing import Any
 
 import harness
 from harness.diagnostics import one_line
+from harness.worker.reads import VARIABLE
 
 _PACKAGE = Path(harness.__file__).parent
-_KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Limits:
     output : int
         How much of what the cell's processes print is kept, in bytes: half from the start, half from the end.
     rlimits : Mapping[str, int]
-        Further limits of each process, by the names of ``ulimit`` (`harness.worker.child.RLIMITS`); bytes or numbers.
+        Further limits of each process, by the names of ``ulimit`` (`harness.worker.limits.RLIMITS`); bytes or numbers.
     """
 
     seconds: float = 300.0
@@ -61,8 +61,10 @@ class Zygote:
         Name of the backend.
     setup : Mapping
         Fields of `harness.backends.api.Setup`.
-    extra_env : Mapping
-        Variables that the backend needs before the process starts.
+    env : Mapping
+        Variables of the process, but for its folders: see `clean_environment`.
+    follow : Path or None
+        The library that follows what is read (``worker/native/reads.c``).
     startup : float
         Seconds that loading may take.
 
@@ -70,6 +72,8 @@ class Zygote:
     ----------
     hello : dict
         What the backend said of itself: see `harness.backends.api.Backend.prepare`.
+    reads : list of str or None
+        Records of what was read until then; None where that was not followed.
     """
 
     def __init__(
@@ -77,7 +81,8 @@ class Zygote:
         python: str,
         backend: str,
         setup: Mapping[str, Any],
-        extra_env: Mapping[str, str] | None = None,
+        env: Mapping[str, str],
+        follow: Path | None = None,
         startup: float = 300.0,
     ) -> None:
         self.backend = backend
@@ -88,6 +93,10 @@ class Zygote:
         self._log = open(self.folder / "zygote.log", "w+b")  # noqa: SIM115 - closed with the zygote
         home = self.folder / "home"
         home.mkdir()
+        # The library adds to this file and never makes it. The worker is the first program that is run.
+        records = self.folder / "reads"
+        records.write_text(f"X 0 0 0 0 0 {python}\0")
+        followed = {"LD_PRELOAD": str(follow), VARIABLE: str(records)} if follow else {}
         self.process = subprocess.Popen(
             [python, "-s", str(_PACKAGE / "worker" / "boot.py"), str(_PACKAGE), backend, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
@@ -95,7 +104,7 @@ class Zygote:
             stderr=self._log,
             pass_fds=[theirs.fileno()],
             cwd=home,
-            env={**clean_environment(str(setup["home"])), "HOME": str(home), "TMPDIR": str(home), **(extra_env or {})},
+            env={**env, "HOME": str(home), "TMPDIR": str(home), **followed},
             start_new_session=True,
         )
         theirs.close()
@@ -104,6 +113,7 @@ class Zygote:
             self.hello: dict[str, Any] = self._receive(startup)
         except ZygoteDied as error:
             self.hello = {"status": "unavailable", "reason": f"{backend} cannot be loaded: {error}"}
+        self.reads: list[str] | None = self.hello.pop("reads", None)
 
     @property
     def ready(self) -> bool:
@@ -120,7 +130,8 @@ class Zygote:
         limits : Limits
             What it may use.
         **more
-            ``visible``: the value of ``CUDA_VISIBLE_DEVICES``; ``sanitizer``: path of compute-sanitizer.
+            ``path``: the value of ``PATH``, where it is another than the worker's; ``visible``: that of
+            ``CUDA_VISIBLE_DEVICES``; ``sanitizer``: path of compute-sanitizer.
 
         Raises
         ------
@@ -184,13 +195,17 @@ class Zygote:
 
 
 def clean_environment(cuda_home: str) -> dict[str, str]:
-    """Variables of a worker: nothing of the user's that could change an outcome, and no CUDA but the toolkit's."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    folders = [folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if folder and not _has_cuda(folder)]
+    """Variables of a worker: nothing of the user's that could change an outcome but the path, and no CUDA but the toolkit's."""
+    folders = [
+        folder
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if os.path.isabs(folder) and not _has_cuda(folder)
+    ]
     return {
-        **kept,
         "PATH": os.pathsep.join([f"{cuda_home}/bin", *folders]),
         "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
         "CUDA_HOME": cuda_home,
         "CUDA_PATH": cuda_home,
         "PYTHONHASHSEED": "0",
@@ -203,6 +218,11 @@ def clean_environment(cuda_home: str) -> dict[str, str]:
         # Huge pages for the heap (glibc 2.35 and later): a forked child faults in a quarter of the pages.
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     }
+
+
+def plain_path(cuda_home: str) -> str:
+    """``PATH`` of cells that compile inside their own process: the toolkit's tools and the system's."""
+    return os.pathsep.join([f"{cuda_home}/bin", "/usr/local/bin", "/usr/bin", "/bin"])
 
 
 def _has_cuda(folder: str) -> bool:

@@ -14,18 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.api import Backend, Crashed, Ended, Job, Setup
-
-_MAX_FILE = 4 << 30
-
-RLIMITS = {
-    "cpu": resource.RLIMIT_CPU,
-    "data": resource.RLIMIT_DATA,
-    "fsize": resource.RLIMIT_FSIZE,
-    "nofile": resource.RLIMIT_NOFILE,
-    "nproc": resource.RLIMIT_NPROC,
-    "stack": resource.RLIMIT_STACK,
-}
-"""Limits that users may set, by the names of ``ulimit`` and getrlimit(2)."""
+from harness.worker import reads
+from harness.worker.limits import EVERY_LIMIT, limits_of_cell, lower
 
 
 def run_child(backend: Backend, setup: Setup, request: dict[str, Any], output: int) -> None:
@@ -60,30 +50,25 @@ def _isolate(request: dict[str, Any], output: int) -> None:
     os.chdir(scratch)
     for name in ("TMPDIR", "HOME"):
         os.environ[name] = scratch
+    if request.get("path"):
+        os.environ["PATH"] = request["path"]
     if request.get("visible"):
         os.environ["CUDA_VISIBLE_DEVICES"] = request["visible"]  # before anything loads the driver
     limits = request["limits"]
+    effective = limits_of_cell(limits["memory"], limits["rlimits"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _lower(resource.RLIMIT_FSIZE, _MAX_FILE)
-    if limits["memory"]:
-        _lower(resource.RLIMIT_AS, limits["memory"])
-    # A hard limit on processor time ends even a child that holds off every signal of ours.
-    _lower(resource.RLIMIT_CPU, int(limits["seconds"]) * 4 + 60)
-    for name, value in limits["rlimits"].items():
-        _lower(RLIMITS[name], value)
+    for name, (soft, hard) in effective.items():
+        resource.setrlimit(EVERY_LIMIT[name], (soft, hard))
+    if "cpu" not in limits["rlimits"]:
+        # A hard limit on processor time ends even a child that holds off every signal of ours.
+        cpu = lower(int(limits["seconds"]) * 4 + 60, effective["cpu"][1])
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
 
 
 def _peak() -> int:
     """Resident memory of the largest process of the cell, in bytes."""
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return max(resource.getrusage(one).ru_maxrss for one in who) << 10
-
-
-def _lower(which: int, value: int) -> None:
-    """Lower a limit; one that the user has set lower stays."""
-    hard = resource.getrlimit(which)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(which, (value, value))
 
 
 def _compile(backend: Backend, setup: Setup, request: dict[str, Any]) -> dict[str, Any]:
@@ -106,6 +91,7 @@ def _compile(backend: Backend, setup: Setup, request: dict[str, Any]) -> dict[st
     from harness.worker.zygote import cuda_libraries
 
     seconds = time.perf_counter() - started
+    reads.note_mapped()
     if setup.device:
         _look_at_device(setup, request, job)
     reply.update(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.api import Job, Setup
+from harness.worker import reads
 from harness.worker.tools import Step, after, check, run, start
 
 # The device code in what `fatbinary` writes, for the assembler.
@@ -94,14 +95,27 @@ class Shelf:
             # Whoever dies while it holds the lock lets go of it, and has left nothing on the shelf.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not place.is_dir():
-                done = start(step)
+                records = self.job.scratch / "shelf.reads"
+                records.touch()
+                # What this step reads counts for every cell that takes it from here.
+                done = start(Step(step.line, {**step.env, reads.VARIABLE: str(records)}) if reads.followed() else step)
+                # The files of this worker's cells are nothing to others.
+                read = reads.without(records.read_bytes(), self.job.scratch.parent)
+                reads.replay(read)
                 if done.returncode >= 0:
-                    _put(place, outputs, {"code": done.returncode, "said": done.stdout, **mine})
+                    told: dict[str, Any] = {
+                        "code": done.returncode,
+                        "said": done.stdout,
+                        "reads": read.decode("latin-1"),
+                        **mine,
+                    }
+                    _put(place, outputs, told)
                 self.job.say(done.stdout)
                 check(step, done.returncode, done.stdout)
                 return
         self.job.notes.append(f"{step.program} had the same input for another cell: what came out is taken from there")
         told = _take(place, outputs, mine)
+        reads.replay(told["reads"].encode("latin-1"))
         self.job.say(told["said"])
         check(step, told["code"], told["said"])
 

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.api import Backend, Ended, Setup
-from harness.worker import headers, ptxas
+from harness.worker import headers, ptxas, reads
 from harness.worker.child import run_child
 
+_BETWEEN_DRAINS = 0.05
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,11 +44,13 @@ def serve(name: str, control: int) -> None:
     fields = json.loads(line)
     setup = Setup(**{**fields, "home": Path(fields["home"]), "tools": Path(fields["tools"])})
     backend, hello = _prepare(name, setup)
+    hello["reads"] = reads.own_records(Path(os.environ.get(reads.VARIABLE, "")))
     _send(channel, hello)
     if backend is None:
         return
+    follower = reads.Follower()
     for line in lines:
-        _send(channel, _run(backend, setup, json.loads(line), channel))
+        _send(channel, _run(backend, setup, json.loads(line), channel, follower))
 
 
 def _leave(number: int, frame: object) -> None:
@@ -82,7 +85,9 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, dict[str, Any]]:
     return backend, hello
 
 
-def _run(backend: Backend, setup: Setup, request: dict[str, Any], channel: socket.socket) -> dict[str, Any]:
+def _run(
+    backend: Backend, setup: Setup, request: dict[str, Any], channel: socket.socket, follower: reads.Follower
+) -> dict[str, Any]:
     limits = request["limits"]
     reader, writer = os.pipe()
     started = time.monotonic()
@@ -90,9 +95,11 @@ def _run(backend: Backend, setup: Setup, request: dict[str, Any], channel: socke
     if child == 0:
         os.close(reader)
         channel.close()
+        follower.begin_child()
         run_child(backend, setup, request, writer)
     os.close(writer)
-    output, total, timed_out = _watch(child, reader, channel, started + limits["seconds"], limits["output"])
+    deadline = started + limits["seconds"]
+    output, total, timed_out = _watch(child, reader, channel, deadline, limits["output"], follower)
     if timed_out:
         _kill_group(child)
     _, status = os.waitpid(child, 0)
@@ -107,10 +114,13 @@ def _run(backend: Backend, setup: Setup, request: dict[str, Any], channel: socke
         "leftovers": leftovers,
         "output": output.decode("utf-8", "replace"),
         "output_total": total,
+        "reads": follower.taken(),
     }
 
 
-def _watch(child: int, reader: int, channel: socket.socket, deadline: float, keep: int) -> tuple[bytes, int, bool]:
+def _watch(
+    child: int, reader: int, channel: socket.socket, deadline: float, keep: int, follower: reads.Follower
+) -> tuple[bytes, int, bool]:
     """Drain the child's output until it ends, the deadline passes, or nobody wants the result any more."""
     head, tail, total = bytearray(), bytearray(), 0
     ended = os.pidfd_open(child)
@@ -126,7 +136,9 @@ def _watch(child: int, reader: int, channel: socket.socket, deadline: float, kee
             if left <= 0:
                 timed_out = True
                 break
-            for fd, event in poll.poll(left * 1000):
+            # Records of reads do not wake this process, they come too often: their pipe holds what comes in between.
+            follower.drain()
+            for fd, event in poll.poll(min(left, _BETWEEN_DRAINS) * 1000):
                 if fd == channel.fileno():
                     # The scheduler is gone: nobody will ask for this cell again.
                     _leave(signal.SIGTERM, None)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
 
-from harness.engine.cache import ResultCache
+from harness.engine.cache import ResultCache, lasting
 from harness.errors import UsageError
 from harness.model import Artifact, Diagnostic, KernelResources, Outcome, Stage, Status
 
@@ -24,20 +23,37 @@ def test_an_outcome_comes_back_as_it_was(tmp_path: Path) -> None:
     assert ResultCache(tmp_path).outcome("other") is None
 
 
-@pytest.mark.parametrize("status", Status)
-def test_what_another_try_could_change_is_not_kept(tmp_path: Path, status: Status) -> None:
-    cache = ResultCache(tmp_path)
-    cache.keep_outcome("key", Outcome(status=status))
-    kept = status in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.UNSUPPORTED)
-    assert (cache.outcome("key") is not None) is kept
+def refused(log: str = "kernel.cu(1): error: no", fingerprint: str = "e20") -> Outcome:
+    """A compiler's refusal."""
+    said = Diagnostic(severity="error", message="no", fingerprint=fingerprint)
+    return Outcome(status=Status.REJECTED, diagnostics=(said,), log=log)
 
 
-def test_a_kill_may_have_been_the_machines(tmp_path: Path) -> None:
-    cache = ResultCache(tmp_path)
-    cache.keep_outcome("killed", Outcome(status=Status.CRASHED, signal=signal.SIGKILL))
-    cache.keep_outcome("crashed", Outcome(status=Status.CRASHED, signal=signal.SIGSEGV))
-    assert cache.outcome("killed") is None
-    assert cache.outcome("crashed") is not None
+@pytest.mark.parametrize("status", set(Status) - {Status.REJECTED})
+def test_what_another_try_could_change_is_not_kept(status: Status) -> None:
+    assert lasting(Outcome(status=status)) is (status in (Status.BUILT, Status.UNSUPPORTED))
+
+
+def test_a_refusal_is_kept_where_the_compiler_says_why() -> None:
+    assert lasting(refused())
+    assert not lasting(Outcome(status=Status.REJECTED))
+    assert not lasting(refused(fingerprint="plain"))  # its last words, which nobody could read
+    assert not lasting(refused(fingerprint="crash"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "k.cu(1): error: x\ncc1plus: fatal error: error writing to /tmp/x.s: No space left on device",
+        "OSError: [Errno 24] Too many open files",
+        "cc1plus: out of memory allocating 65536 bytes",
+        "fatal error: cannot create temporary file",
+        "vfork: Resource temporarily unavailable",
+        "collect2: fatal error: ld terminated with signal 9 [Killed]",
+    ],
+)
+def test_a_refusal_in_which_the_machine_had_a_say_is_not_kept(words: str) -> None:
+    assert not lasting(refused(words))
 
 
 @pytest.mark.parametrize(

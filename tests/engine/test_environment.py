@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.engine.environment import look
-from harness.engine.zygote import clean_environment
+from harness.engine.zygote import clean_environment, plain_path
 from harness.errors import PartUnavailable, UsageError
 
 
@@ -37,8 +37,6 @@ def test_another_interpreter(venv: Callable[..., str], monkeypatch: pytest.Monke
     assert there.packages["numba"] == "0.59.1"
     assert there.packages["numpy"] == "1.26.4"
     assert there.distributions["numba"]["requires"]
-    assert there.digest("numba") == look(venv("numba==0.59.1")).digest("numba")
-    assert there.digest("numba") != there.digest("numpy") != there.digest()
 
 
 @pytest.mark.compilers
@@ -82,8 +80,9 @@ def test_nothing_of_the_users_reaches_a_worker(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setenv(name, "/users/own")
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "nvcc").touch()
-    monkeypatch.setenv("PATH", f"{tmp_path}/tools:/usr/local/cuda/bin:/usr/bin")
+    monkeypatch.setenv("PATH", f"{tmp_path}/tools:/usr/local/cuda/bin::relative:/usr/bin")
     found = clean_environment("/the/toolkit")
     assert "/users/own" not in found.values()
     assert found["PATH"] == "/the/toolkit/bin:/usr/bin"
+    assert plain_path("/the/toolkit") == "/the/toolkit/bin:/usr/local/bin:/usr/bin:/bin"
     assert found["CUDA_HOME"] == found["CUDA_PATH"] == "/the/toolkit"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 
 from harness.engine.bench import Bench
 from harness.engine.environment import Environment
-from harness.engine.key import Key, source_digest
-from harness.engine.lane import Workshop
+from harness.engine.key import Key
+from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
 from harness.model import Case
 from harness.toolkits import ToolkitStore
@@ -39,69 +40,6 @@ def test_the_order_of_a_table_does_not_count(table: dict[str, int]) -> None:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    folder = tmp_path / "case"
-    folder.mkdir()
-    (folder / "kernel.cu").write_text('#include "one.h"\n#include <cstdint>\n__global__ void k() {}')
-    (folder / "one.h").write_text('#include "deep/two.h"\n')
-    (folder / "deep").mkdir()
-    (folder / "deep" / "two.h").write_text('#include "../one.h"\n#  include "deep/three.h"\n')  # in a circle
-    (folder / "deep" / "three.h").write_text("int three;")
-    (folder / "other.h").write_text("int other;")
-    return folder / "kernel.cu"
-
-
-@pytest.mark.parametrize("name", ["kernel.cu", "one.h", "deep/two.h", "deep/three.h"])
-def test_what_is_included_counts_at_any_depth(source: Path, name: str) -> None:
-    before = source_digest(source, ())
-    with open(source.parent / name, "a") as file:
-        file.write("// changed")
-    assert source_digest(source, ()) != before
-
-
-def test_what_is_not_included_does_not_count(source: Path) -> None:
-    before = source_digest(source, ())
-    (source.parent / "other.h").write_text("changed")
-    os.utime(source)
-    assert source_digest(source, ()) == before
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "#include HEADER",
-        "# include_next <other.h>",
-        '#if __has_include("other.h")',
-        '#embed "other.h"',
-        "#  include\t<other.h>",
-    ],
-)
-def test_other_ways_to_include(source: Path, line: str) -> None:
-    source.write_text(f"#define HEADER <other.h>\n{line}\n")
-    before = source_digest(source, (source.parent,))
-    (source.parent / "other.h").write_text("changed")
-    assert source_digest(source, (source.parent,)) != before
-
-
-def test_a_missing_header_that_appears_counts(source: Path, tmp_path: Path) -> None:
-    source.write_text("#if __has_include(<late.h>)\n#include <late.h>\n#endif\n")
-    before = source_digest(source, (tmp_path,))
-    (tmp_path / "late.h").touch()
-    assert source_digest(source, (tmp_path,)) != before
-
-
-def test_a_header_that_shadows_another_counts(source: Path, tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    for folder in (first, second):
-        folder.mkdir()
-    (second / "which.h").write_text("int second;")
-    source.write_text("#include <which.h>")
-    before = source_digest(source, (first, second))
-    (first / "which.h").write_text("int first;")
-    assert source_digest(source, (first, second)) != before
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> ToolkitStore:
     """Two toolkits with one file each."""
     root = tmp_path / "toolkits"
@@ -120,13 +58,13 @@ def store(tmp_path: Path) -> ToolkitStore:
     return ToolkitStore(root)
 
 
-def distribution(version: str, content: str, *requires: str) -> dict[str, Any]:
-    return {"version": version, "content": content, "requires": list(requires), "root": True}
+def distribution(version: str, *requires: str) -> dict[str, Any]:
+    return {"version": version, "requires": list(requires), "root": True}
 
 
 ENVIRONMENT = Environment(
     name="e", python="/usr/bin/python3", version="3.11.7",
-    distributions={"numba": distribution("0.59.1", "n1", "llvmlite"), "llvmlite": distribution("0.42.0", "l1"), "rich": distribution("1", "r1")},
+    distributions={"numba": distribution("0.59.1", "llvmlite"), "llvmlite": distribution("0.42.0"), "rich": distribution("1")},
 )  # fmt: skip
 LIMITS = Limits()
 SOURCES = {"cu": "__global__ void k() {}", "py": "from numba import cuda"}
@@ -145,27 +83,26 @@ def key(store: ToolkitStore, tmp_path: Path) -> Callable[..., str]:
         made: Case = make_case(source, case, **fields)
         workshop = Workshop(environment, store, None, limits, include)
         cell = make_cell(made, backend, release, target, environment=environment, headers=headers)
-        return workshop.key(cell, Bench.of(cell.toolchain, environment, store, tmp_path))
+        bench = Bench.of(cell.toolchain, environment, store, tmp_path)
+        return workshop.key(cell, bench, bench.key)
 
     return key
 
 
-def with_changed(name: str, version: str, content: str) -> Environment:
+def with_version(name: str, version: str) -> Environment:
     distributions = dict(ENVIRONMENT.distributions)
-    return replace(
-        ENVIRONMENT,
-        distributions={**distributions, name: {**distributions[name], "version": version, "content": content}},
-    )
+    return replace(ENVIRONMENT, distributions={**distributions, name: {**distributions[name], "version": version}})
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"release": "13.0"}, {"headers": "13.0"}, {"target": "sm_90"}, {"target": "compute_80"}, {"target": "sm_80", "text": "// another"},
+        {"release": "13.0"}, {"headers": "13.0"}, {"target": "sm_90"}, {"target": "compute_80"},
         {"name": "renamed"}, {"options": {"std": "c++17"}}, {"options": {"flags": ["-G"]}}, {"options": {"flags": ["-a", "-b"]}},
         {"options": {"flags": ["-b", "-a"]}}, {"definitions": {"N": 1}}, {"definitions": {"N": 2}}, {"definitions": {"N": "1"}},
         {"entries": {"k": ""}}, {"limits": Limits(memory=1 << 30)}, {"include": (Path("/usr"),)},
-        {"environment": replace(ENVIRONMENT, version="3.12.0")},
+        {"environment": replace(ENVIRONMENT, version="3.12.0")}, {"environment": replace(ENVIRONMENT, python="/usr/bin/python")},
+        {"limits": Limits(rlimits={"stack": 1 << 20})},
     ],
     ids=str,
 )  # fmt: skip
@@ -177,13 +114,32 @@ def test_what_cannot_change_the_outcome_does_not_change_the_key(key: Callable[..
     assert key(case="c/d") == key()
     assert key(limits=Limits(seconds=7)) == key()  # a time-out is never kept
     assert key(environment=replace(ENVIRONMENT, name="renamed")) == key()
-    assert key(environment=with_changed("numba", "0.60.0", "n2")) == key()  # NVRTC has nothing to do with it
+    assert key(environment=with_version("numba", "0.60.0")) == key()  # NVRTC has nothing to do with it
+    assert key(text="// another") == key()  # what is read comes in with the second key
 
 
-@pytest.mark.parametrize(("name", "counts"), [("numba", True), ("llvmlite", True), ("rich", False)])
-def test_a_library_counts_with_all_that_it_requires(key: Callable[..., str], name: str, counts: bool) -> None:
-    version = ENVIRONMENT.distributions[name]["version"]
-    assert (key("numba", environment=with_changed(name, version, "changed")) != key("numba")) is counts
+def test_a_librarys_version_counts(key: Callable[..., str]) -> None:
+    assert key("numba", environment=with_version("numba", "0.60.0")) != key("numba")
+
+
+def test_without_knowing_what_the_worker_read_there_is_no_key(store: ToolkitStore, tmp_path: Path) -> None:
+    workshop = Workshop(ENVIRONMENT, store, None, LIMITS)
+    source = tmp_path / "kernel.cu"
+    source.touch()
+    cell = make_cell(make_case(source, "a/b"), "nvrtc", "12.4", "sm_80", environment=ENVIRONMENT)
+    assert workshop.key(cell, Bench.of(cell.toolchain, ENVIRONMENT, store, tmp_path), "") == ""
+
+
+def test_a_soft_limit_of_the_shell_does_not_count_and_a_hard_one_does(key: Callable[..., str], tmp_path: Path) -> None:
+    script = tmp_path / "limits.py"
+    script.write_text("from harness.worker.limits import limits_of_cell; print(limits_of_cell(1 << 30, {}))")
+    plain, soft, hard = (
+        subprocess.run(["bash", "-c", f"{prefix} {sys.executable} {script}"], capture_output=True, text=True).stdout
+        for prefix in ("", "ulimit -Ss 512;", "ulimit -s 512;")
+    )
+    assert plain == soft != hard
+    assert "'stack': (8388608," in plain
+    assert "'stack': (524288, 524288)" in hard
 
 
 def test_a_changed_file_of_the_toolkit_counts(key: Callable[..., str], store: ToolkitStore) -> None:

@@ -19,10 +19,7 @@ NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "t
 
 
 def environment(**versions: str) -> Environment:
-    found = {
-        name.replace("_", "-"): {"version": v, "content": "", "requires": [], "root": True}
-        for name, v in versions.items()
-    }
+    found = {name.replace("_", "-"): {"version": v, "requires": [], "root": True} for name, v in versions.items()}
     return Environment(name="e", python="python", version="3.11.7", distributions=found)
 
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from cells import Place, make_case, run_all
 
-from harness.engine.lane import Workshop
+from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
 from harness.model import Outcome, Stage, Status
 from harness.toolkits import Installed, ToolkitStore

@@ -1,0 +1,133 @@
+"""Answers of earlier runs, under keys that follow from what was really read.
+
+As ccache's direct mode has it (https://ccache.dev/manual/latest.html#_the_direct_mode): under a first key, made of
+everything that was asked, stand the sets of files that were read when the same was asked before. The answer stands under
+a second key, made of the first and of the present state of such a set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.engine.cache import ResultCache
+from harness.engine.files import Files
+from harness.engine.key import Key
+from harness.engine.reads import Reads
+
+# Sets of files that one question may have; programs that look for files by chance have more, and are asked again.
+_SETS = 12
+
+Set = tuple[tuple[str, bool], ...]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What reads come to.
+
+    Parameters
+    ----------
+    key : str
+        The second key; empty where `problem` says why there is none.
+    problem : str
+        Why an answer cannot be kept.
+    """
+
+    key: str
+    problem: str = ""
+
+
+class Answers:
+    """The cache, asked by what was read.
+
+    Parameters
+    ----------
+    cache : ResultCache or None
+        None keeps nothing and finds nothing, but makes keys all the same.
+    """
+
+    def __init__(self, cache: ResultCache | None) -> None:
+        self.cache = cache
+        self.files = Files()
+        self._sets: dict[str, Set | None] = {}
+        self._known: dict[str, list[str]] = {}
+
+    def keys(self, first: str) -> Iterator[str]:
+        """The second keys under which an answer may stand now, the likeliest first."""
+        for name in self._names(first):
+            paths = self._set(name)
+            if paths is not None:
+                yield self._second(first, name, [self.files.state(path, listed) for path, listed in paths])
+
+    def settle(self, first: str, reads: Reads) -> Settled:
+        """The second key of an answer that has just come about; the set of files is remembered.
+
+        Nothing that was read may have changed since: each file must still have the signature that it was read with.
+        """
+        if reads.unknown:
+            return Settled("", reads.unknown)
+        paths: Set = tuple(sorted((path, path in reads.listed) for path in reads.seen))
+        states = []
+        for path, listed in paths:
+            state, signature = self.files.state_now(path, listed)
+            if reads.seen[path] not in (signature, ()):
+                return Settled("", f"{path} changed while it was read")
+            states.append(state)
+        name = hashlib.sha256(json.dumps(paths).encode()).hexdigest()
+        self._remember(first, name, paths)
+        return Settled(self._second(first, name, states))
+
+    def _second(self, first: str, name: str, states: list[str]) -> str:
+        return Key("answer").add("first", first).add("set", name).add("state", self.files.hash_of(states)).hex()
+
+    def _names(self, first: str) -> list[str]:
+        if first not in self._known:
+            kept = self.cache.fact(first) if self.cache else None
+            self._known[first] = [str(name) for name in kept.get("sets", [])] if kept else []
+        return self._known[first]
+
+    def _set(self, name: str) -> Set | None:
+        if name not in self._sets:
+            kept = self.cache.fact(f"set:{name}") if self.cache else None
+            self._sets[name] = self._read(kept) if kept else None
+        return self._sets[name]
+
+    def _read(self, kept: Mapping[str, Any]) -> Set | None:
+        try:
+            for *numbers, digest in kept["hashes"]:
+                self.files.hashes.setdefault(tuple(map(int, numbers)), str(digest))
+            return tuple((str(path), bool(listed)) for path, listed in kept["paths"])
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def _remember(self, first: str, name: str, paths: Set) -> None:
+        names = self._names(first)
+        if self.cache and self._set(name) is None:
+            self.cache.keep_fact(f"set:{name}", {"paths": paths, "hashes": self._hashes(paths)})
+            self._sets[name] = paths
+            self.files.fresh.difference_update(path for path, _ in paths)
+        if name not in names:
+            names.insert(0, name)
+            del names[_SETS:]
+            if self.cache:
+                self.cache.keep_fact(first, {"sets": names})
+
+    def close(self) -> None:
+        """Keep the hashes of files that had changed since their sets were remembered."""
+        if self.cache and self.files.fresh:
+            for name, paths in self._sets.items():
+                if paths and any(path in self.files.fresh for path, _ in paths):
+                    self.cache.keep_fact(f"set:{name}", {"paths": paths, "hashes": self._hashes(paths)})
+            self.files.fresh.clear()
+
+    def _hashes(self, paths: Set) -> list[list[Any]]:
+        """Hashes by signature, so that the next run need not read what has not changed."""
+        found = []
+        for path, listed in paths:
+            _, signature = self.files.state_now(path, listed)
+            if signature in self.files.hashes:
+                found.append([*signature, self.files.hashes[signature]])
+        return found

@@ -1,0 +1,102 @@
+"""States of files: what is at a path, told by content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+import zlib
+from collections.abc import Iterable
+
+from harness.engine.reads import DIRECTORY, Signature
+
+# Above this, a file's signature stands for its content: libraries of PyTorch have gigabytes.
+_HASHED = 128 << 20
+# A state that was looked at so shortly ago is not looked at again (s).
+_MEMORY = 2.0
+# A file that changed so shortly ago may change again under the same signature (ns).
+_FRESH = 20_000_000
+
+
+class Files:
+    """Looks at files; remembers hashes by signature, and for a moment also what it saw.
+
+    Attributes
+    ----------
+    hashes : dict
+        Hashes of content by signature.
+    fresh : set of str
+        Paths whose hash was made here.
+    """
+
+    def __init__(self) -> None:
+        self.hashes: dict[Signature, str] = {}
+        self.fresh: set[str] = set()
+        self._states: dict[tuple[str, bool], tuple[float, str]] = {}
+
+    def state(self, path: str, listed: bool = False) -> str:
+        """What is at a path, or was within the last two seconds.
+
+        Returns
+        -------
+        str
+            ``f:`` and the hash of a file's content, ``d`` for a directory (with a hash of its names if `listed`),
+            ``-`` for nothing, ``o`` for anything else.
+        """
+        known = self._states.get((path, listed))
+        now = time.monotonic()
+        if known and now - known[0] < _MEMORY:
+            return known[1]
+        state = self.state_now(path, listed)[0]
+        self._states[path, listed] = (now, state)
+        return state
+
+    def state_now(self, path: str, listed: bool = False) -> tuple[str, Signature | None]:
+        """State and signature at this moment; None as the signature of nothing."""
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return "-", None
+        except (OSError, ValueError) as error:
+            return f"e:{getattr(error, 'errno', 0)}", ()
+        signature = signature_of(found)
+        if stat.S_ISDIR(found.st_mode):
+            return _listing(path, signature) if listed else ("d", DIRECTORY)
+        if not stat.S_ISREG(found.st_mode):
+            return "o", None
+        return self._content(path, signature), signature
+
+    def _content(self, path: str, signature: Signature) -> str:
+        if signature[2] > _HASHED:
+            return f"s:{signature}"
+        if signature not in self.hashes:
+            try:
+                with open(path, "rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                return f"e:{error.errno}"
+            if time.time_ns() - signature[4] < _FRESH:
+                return f"f:{digest}"
+            self.hashes[signature] = digest
+            self.fresh.add(path)
+        return f"f:{self.hashes[signature]}"
+
+    def hash_of(self, states: Iterable[str]) -> str:
+        """One hash over states in their order."""
+        return hashlib.sha256("\0".join(states).encode()).hexdigest()
+
+
+def signature_of(found: os.stat_result) -> Signature:
+    """What tells one state of a file from the next without reading it."""
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _listing(path: str, signature: Signature) -> tuple[str, Signature]:
+    """State and signature by the names in a directory; Python's compiled modules come and go beside their sources."""
+    try:
+        names = sorted(os.fsencode(name) for name in os.listdir(path) if name != "__pycache__")
+    except OSError as error:
+        return f"e:{error.errno}", ()
+    total = sum(zlib.crc32(name) | zlib.adler32(name) << 32 for name in names) % (1 << 64) % (1 << 62)
+    return f"d:{hashlib.sha256(bytes(1).join(names)).hexdigest()}", (*signature[:2], 0, total, 0)

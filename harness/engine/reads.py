@@ -1,0 +1,88 @@
+"""What a process read, from the records of the library that followed it (``worker/native/reads.c``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Signature = tuple[int, ...]
+"""Device, inode, size, time of modification and of change (ns): a file that changes gets another one.
+
+A directory whose names were listed has a sum over these in the place of its time of modification. The time of change is the kernel's own and cannot be set (https://man7.org/linux/man-pages/man7/inode.7.html, ctime).
+"""
+
+DIRECTORY: Signature = (0,)
+"""Stands for a directory whose names were not listed."""
+
+# The kernel's own files, and compiled modules: Python holds those against their source, which it looks at as well.
+_SYSTEM = ("/proc/", "/sys/", "/dev/")
+_COMPILED = "/__pycache__"
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What was opened or looked for.
+
+    Parameters
+    ----------
+    seen : Mapping[str, Signature or None]
+        Absolute paths with the signature of what was there: None where nothing was, empty where it could not be looked at.
+    listed : frozenset of str
+        Those of `seen` that are directories whose names were listed.
+    unknown : str
+        Why this may not be all; empty where it is.
+    """
+
+    seen: Mapping[str, Signature | None] = field(default_factory=dict)
+    listed: frozenset[str] = frozenset()
+    unknown: str = ""
+
+
+def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
+    """Make sense of records.
+
+    Parameters
+    ----------
+    records : sequence of str or None
+        As `harness.worker.reads` hands them over; None where nothing was followed.
+    own : iterable of str
+        Folders that belong to the worker and to cumatrix itself, links resolved: what lies there is a product, not an
+        input. A link from there to elsewhere counts as what it leads to.
+    """
+    if records is None:
+        return Reads(unknown="the files that are read could not be followed")
+    apart = tuple(folder.rstrip("/") + "/" for folder in own)
+    seen: dict[str, Signature | None] = {}
+    listed, written = set(), set()
+    begun, problem = 0, ""
+    for record in records:
+        kind, *numbers, path = record.split(" ", 6)
+        if kind in "XYB":
+            begun += {"X": -1, "Y": 1, "B": 1}[kind]
+            continue
+        if f"{path}/".startswith(apart):
+            path = os.path.realpath(path)
+        if f"{path}/".startswith((*apart, *_SYSTEM)) or _COMPILED in path or path in written:
+            continue
+        if kind == "W":
+            written.add(path)
+            continue
+        if kind == "r":
+            problem = f"{path} was changed at the moment when it was read"
+        now = _signature(kind, numbers)
+        before = seen.get(path, now)
+        if kind == "L":
+            listed.add(path)
+        if before == DIRECTORY and kind == "L":
+            before = now
+        elif before not in (now, ()) and now not in ((), DIRECTORY):
+            problem = f"{path} changed while it was read"
+        seen[path] = before
+    if begun < 0:
+        problem = "a program was started that cannot be followed: it is linked statically, or drops its environment"
+    return Reads(seen, frozenset(listed), problem)
+
+
+def _signature(kind: str, numbers: Sequence[str]) -> Signature | None:
+    return {"M": None, "E": (), "D": DIRECTORY}[kind] if kind in "MED" else tuple(map(int, numbers))

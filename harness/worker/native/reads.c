@@ -1,0 +1,670 @@
+/* Preloaded into a worker and into all that it starts, this writes down which files are opened or looked for.
+ *
+ * Records go to the file or FIFO that CUMATRIX_READS names. A record is "KIND DEV INODE SIZE MTIME CTIME PATH\0", times in
+ * nanoseconds, the path absolute. Kinds:
+ *   R  opened for reading, looked at or mapped: there, with this signature
+ *   r  the same, but changed so shortly before that the signature cannot tell one content from the next
+ *   D  a directory
+ *   L  a directory whose names were listed; in the place of MTIME stands a sum over the names, and SIZE and CTIME are 0
+ *   M  looked for and missing
+ *   E  there, or not: it could not be looked at
+ *   W  opened for writing
+ *   X  about to run this program;  Y  that failed;  B  a program began, with this file loaded into it
+ * A program that X names and that never says B is linked statically, or has dropped its environment.
+ *
+ * Symbols of glibc are wrapped by name, so calls from inside glibc are not seen: what opens files for others there
+ * (fopen, opendir, execvp, posix_spawnp) is wrapped as well. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define FRESH 20000000LL /* a clock of the file system may stand still for 10 ms */
+#define SLOTS 16384
+#define LINE 4000 /* less than PIPE_BUF: a record is written in one piece */
+
+typedef struct stat Stat;
+extern char **environ;
+
+static char where[PATH_MAX], preload[PATH_MAX];
+static int channel = -1, lost;
+static dev_t channel_dev;
+static ino_t channel_ino;
+static pid_t born;
+static uint64_t seen[SLOTS];
+
+#define REAL(type, name, ...)                                       \
+    static type (*real)(__VA_ARGS__);                               \
+    if (!real)                                                      \
+        real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+
+static int look(int folder, const char *path, Stat *found, int flags)
+{
+    return (int)syscall(SYS_newfstatat, folder, path, found, flags);
+}
+
+/* The channel's number may have been closed, and given to another file, by a program that closes all it inherited. */
+static int ready(void)
+{
+    Stat found;
+    if (channel >= 0 && !look(channel, "", &found, AT_EMPTY_PATH) && found.st_dev == channel_dev && found.st_ino == channel_ino)
+        return 1;
+    channel = -1;
+    if (!where[0])
+        return 0;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, where, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return 0;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    if (high >= 0) {
+        syscall(SYS_close, fd);
+        fd = high;
+    }
+    fcntl(fd, F_SETFL, O_APPEND); /* a full pipe is waited for */
+    if (look(fd, "", &found, AT_EMPTY_PATH))
+        return 0;
+    channel_dev = found.st_dev, channel_ino = found.st_ino;
+    channel = fd;
+    return 1;
+}
+
+static int known(const char *text, size_t length)
+{
+    uint64_t hash = 1469598103934665603ULL;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 1099511628211ULL;
+    hash |= 1;
+    for (unsigned step = 0; step < 8; step++) {
+        uint64_t *slot = &seen[(hash / 2 + step) % SLOTS];
+        uint64_t there = __atomic_load_n(slot, __ATOMIC_RELAXED);
+        if (there == hash)
+            return 1;
+        if (!there) {
+            __atomic_store_n(slot, hash, __ATOMIC_RELAXED);
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static void put(char kind, const Stat *found, int folder, const char *path, int once)
+{
+    char line[LINE], base[PATH_MAX] = "";
+    if (path[0] != '/') {
+        if (folder == AT_FDCWD) {
+            if (syscall(SYS_getcwd, base, sizeof base) < 0)
+                base[0] = 0;
+        } else {
+            char link[64];
+            snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+            ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, base, sizeof base - 1);
+            base[length > 0 ? length : 0] = 0;
+        }
+    }
+    static const Stat nothing;
+    const Stat *f = found ? found : &nothing;
+    int length = snprintf(
+        line, sizeof line, "%c %llu %llu %lld %lld %lld %s%s%s", kind, (unsigned long long)f->st_dev,
+        (unsigned long long)f->st_ino, (long long)f->st_size, f->st_mtim.tv_sec * 1000000000LL + f->st_mtim.tv_nsec,
+        f->st_ctim.tv_sec * 1000000000LL + f->st_ctim.tv_nsec, base, base[0] && path[0] ? "/" : "", path);
+    if (length < 0 || length >= (int)sizeof line) {
+        lost++;
+        return;
+    }
+    if (once && known(line, (size_t)length))
+        return;
+    if (!ready() || syscall(SYS_write, channel, line, length + 1) != length + 1)
+        lost++;
+}
+
+/* What a call found at a path, or what became of it; errno stays as it is. */
+static void note(int folder, const char *path, const Stat *found, int error)
+{
+    int before = errno;
+    if (!found) {
+        put(error == ENOENT || error == ENOTDIR ? 'M' : 'E', NULL, folder, path, 1);
+    } else {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        long long age = (now.tv_sec - found->st_ctim.tv_sec) * 1000000000LL + now.tv_nsec - found->st_ctim.tv_nsec;
+        if (S_ISDIR(found->st_mode))
+            put('D', NULL, folder, path, 1);
+        else
+            put(age < FRESH ? 'r' : 'R', found, folder, path, 1);
+    }
+    errno = before;
+}
+
+/* The same sum as zlib's crc32 and adler32 make of a name: `harness.engine.files.sum_of_names`. */
+static uint64_t sum_of(const char *name)
+{
+    uint32_t crc = ~0u, low = 1, high = 0;
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
+        crc ^= *c;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
+        low = (low + *c) % 65521;
+        high = (high + low) % 65521;
+    }
+    return (uint64_t)~crc | (uint64_t)(high << 16 | low) << 32;
+}
+
+/* The names in a directory, as its time of change would not do: Python adds its __pycache__ to what it imports from. */
+static void note_names(int folder, const char *path, int fd)
+{
+    struct entry {
+        uint64_t inode;
+        int64_t offset;
+        unsigned short length;
+        unsigned char type;
+        char name[];
+    };
+    Stat found;
+    char data[4096] __attribute__((aligned(8)));
+    int before = errno;
+    uint64_t sum = 0;
+    long got;
+    int own = fd < 0 ? -1 : (int)syscall(SYS_openat, fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        note(folder, path, NULL, before);
+    } else if (own >= 0 && !look(own, "", &found, AT_EMPTY_PATH)) {
+        while ((got = syscall(SYS_getdents64, own, data, sizeof data)) > 0)
+            for (long at = 0; at < got; at += ((struct entry *)(data + at))->length) {
+                const char *name = ((struct entry *)(data + at))->name;
+                if (strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "__pycache__"))
+                    sum += sum_of(name);
+            }
+        Stat told = {.st_dev = found.st_dev, .st_ino = found.st_ino};
+        told.st_mtim.tv_sec = (time_t)(sum % (1ULL << 62) / 1000000000);
+        told.st_mtim.tv_nsec = (long)(sum % (1ULL << 62) % 1000000000);
+        put('L', &told, folder, path, 1);
+    } else {
+        put('E', NULL, folder, path, 1);
+    }
+    if (own >= 0)
+        syscall(SYS_close, own);
+    errno = before;
+}
+
+static void note_path(int folder, const char *path)
+{
+    Stat found;
+    int before = errno;
+    int bad = look(folder, path, &found, 0);
+    note(folder, path, bad ? NULL : &found, errno);
+    errno = before;
+}
+
+static void note_fd(int folder, const char *path, int fd)
+{
+    Stat found;
+    int before = errno;
+    if (fd < 0)
+        note(folder, path, NULL, before);
+    else if (!look(fd, "", &found, AT_EMPTY_PATH))
+        note(folder, path, &found, 0);
+    errno = before;
+}
+
+static void note_write(int folder, const char *path)
+{
+    int before = errno;
+    put('W', NULL, folder, path, 1);
+    errno = before;
+}
+
+static void note_open(int folder, const char *path, int flags, int fd)
+{
+    if (!path)
+        return;
+    if ((flags & O_ACCMODE) != O_WRONLY && !(fd >= 0 && flags & O_TRUNC) && !((flags & O_TMPFILE) == O_TMPFILE))
+        note_fd(folder, path, fd);
+    if (fd >= 0 && ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC)))
+        note_write(folder, path);
+}
+
+#define OPEN(name, real_name)                                                     \
+    EXPORT int name(const char *path, int flags, ...)                             \
+    {                                                                             \
+        va_list rest;                                                             \
+        va_start(rest, flags);                                                    \
+        mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;   \
+        va_end(rest);                                                             \
+        REAL(int, real_name, const char *, int, ...);                             \
+        int fd = real(path, flags, mode);                                         \
+        note_open(AT_FDCWD, path, flags, fd);                                     \
+        return fd;                                                                \
+    }
+OPEN(open, "open")
+OPEN(open64, "open64")
+
+#define OPENAT(name, real_name)                                                   \
+    EXPORT int name(int folder, const char *path, int flags, ...)                 \
+    {                                                                             \
+        va_list rest;                                                             \
+        va_start(rest, flags);                                                    \
+        mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;   \
+        va_end(rest);                                                             \
+        REAL(int, real_name, int, const char *, int, ...);                        \
+        int fd = real(folder, path, flags, mode);                                 \
+        note_open(folder, path, flags, fd);                                       \
+        return fd;                                                                \
+    }
+OPENAT(openat, "openat")
+OPENAT(openat64, "openat64")
+
+#define OPEN2(name)                                                               \
+    EXPORT int name(const char *path, int flags)                                  \
+    {                                                                             \
+        REAL(int, #name, const char *, int);                                      \
+        int fd = real(path, flags);                                               \
+        note_open(AT_FDCWD, path, flags, fd);                                     \
+        return fd;                                                                \
+    }
+OPEN2(__open_2)
+OPEN2(__open64_2)
+
+#define OPENAT2(name)                                                             \
+    EXPORT int name(int folder, const char *path, int flags)                      \
+    {                                                                             \
+        REAL(int, #name, int, const char *, int);                                 \
+        int fd = real(folder, path, flags);                                       \
+        note_open(folder, path, flags, fd);                                       \
+        return fd;                                                                \
+    }
+OPENAT2(__openat_2)
+OPENAT2(__openat64_2)
+
+static int flags_of(const char *mode)
+{
+    int both = strchr(mode, '+') != NULL;
+    return mode[0] == 'r' ? (both ? O_RDWR : O_RDONLY) : (both ? O_RDWR : O_WRONLY) | O_CREAT | (mode[0] == 'w' ? O_TRUNC : 0);
+}
+
+#define FOPEN(name)                                                               \
+    EXPORT FILE *name(const char *path, const char *mode)                         \
+    {                                                                             \
+        REAL(FILE *, #name, const char *, const char *);                          \
+        FILE *file = real(path, mode);                                            \
+        note_open(AT_FDCWD, path, flags_of(mode), file ? fileno(file) : -1);      \
+        return file;                                                              \
+    }
+FOPEN(fopen)
+FOPEN(fopen64)
+
+#define FREOPEN(name)                                                             \
+    EXPORT FILE *name(const char *path, const char *mode, FILE *stream)           \
+    {                                                                             \
+        REAL(FILE *, #name, const char *, const char *, FILE *);                  \
+        FILE *file = real(path, mode, stream);                                    \
+        note_open(AT_FDCWD, path, flags_of(mode), file ? fileno(file) : -1);      \
+        return file;                                                              \
+    }
+FREOPEN(freopen)
+FREOPEN(freopen64)
+
+EXPORT DIR *opendir(const char *path)
+{
+    REAL(DIR *, "opendir", const char *);
+    DIR *folder = real(path);
+    note_names(AT_FDCWD, path, folder ? dirfd(folder) : -1);
+    return folder;
+}
+
+EXPORT DIR *fdopendir(int fd)
+{
+    REAL(DIR *, "fdopendir", int);
+    note_names(fd, "", fd);
+    return real(fd);
+}
+
+#define SCANDIR(name, entry)                                                                                      \
+    EXPORT int name(const char *path, struct entry ***list, int (*filter)(const struct entry *),                  \
+                    int (*order)(const struct entry **, const struct entry **))                                   \
+    {                                                                                                             \
+        REAL(int, #name, const char *, struct entry ***, int (*)(const struct entry *),                           \
+             int (*)(const struct entry **, const struct entry **));                                              \
+        DIR *folder = opendir(path); /* for the record of it */                                                   \
+        if (folder)                                                                                               \
+            closedir(folder);                                                                                     \
+        return real(path, list, filter, order);                                                                   \
+    }
+SCANDIR(scandir, dirent)
+SCANDIR(scandir64, dirent64)
+
+/* What only looks: the kernel's answer is the library's, whatever the release of glibc. */
+#define STAT(name, flags)                                                         \
+    EXPORT int name(const char *path, Stat *found)                                \
+    {                                                                             \
+        int result = look(AT_FDCWD, path, found, flags);                          \
+        note_path(AT_FDCWD, path);                                                \
+        return result;                                                            \
+    }                                                                             \
+    EXPORT int our_##name##64(const char *path, Stat *found) __asm__(#name "64");   \
+    EXPORT int our_##name##64(const char *path, Stat *found) { return name(path, found); }
+STAT(stat, 0)
+STAT(lstat, AT_SYMLINK_NOFOLLOW)
+
+#define XSTAT(name, flags)                                                        \
+    EXPORT int name(int version, const char *path, Stat *found)                   \
+    {                                                                             \
+        (void)version;                                                            \
+        int result = look(AT_FDCWD, path, found, flags);                          \
+        note_path(AT_FDCWD, path);                                                \
+        return result;                                                            \
+    }                                                                             \
+    EXPORT int name##64(int version, const char *path, Stat *found) __attribute__((alias(#name)));
+XSTAT(__xstat, 0)
+XSTAT(__lxstat, AT_SYMLINK_NOFOLLOW)
+
+EXPORT int fstatat(int folder, const char *path, Stat *found, int flags)
+{
+    int result = look(folder, path, found, flags);
+    if (path && path[0])
+        note_path(folder, path);
+    return result;
+}
+EXPORT int our_fstatat64(int folder, const char *path, Stat *found, int flags) __asm__("fstatat64");
+EXPORT int our_fstatat64(int folder, const char *path, Stat *found, int flags) { return fstatat(folder, path, found, flags); }
+
+EXPORT int __fxstatat(int version, int folder, const char *path, Stat *found, int flags)
+{
+    (void)version;
+    return fstatat(folder, path, found, flags);
+}
+EXPORT int __fxstatat64(int version, int folder, const char *path, Stat *found, int flags) __attribute__((alias("__fxstatat")));
+
+EXPORT int statx(int folder, const char *restrict path, int flags, unsigned mask, struct statx *restrict found)
+{
+    int result = (int)syscall(SYS_statx, folder, path, flags, mask, found);
+    if (path && path[0])
+        note_path(folder, path);
+    return result;
+}
+
+EXPORT int access(const char *path, int mode)
+{
+    int result = (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
+    note_path(AT_FDCWD, path);
+    return result;
+}
+
+EXPORT int faccessat(int folder, const char *path, int mode, int flags)
+{
+    REAL(int, "faccessat", int, const char *, int, int);
+    int result = real(folder, path, mode, flags);
+    note_path(folder, path);
+    return result;
+}
+
+EXPORT int euidaccess(const char *path, int mode)
+{
+    REAL(int, "euidaccess", const char *, int);
+    int result = real(path, mode);
+    note_path(AT_FDCWD, path);
+    return result;
+}
+EXPORT int eaccess(const char *path, int mode) __attribute__((alias("euidaccess")));
+
+EXPORT char *realpath(const char *restrict path, char *restrict out)
+{
+    REAL(char *, "realpath", const char *, char *);
+    char *result = real(path, out);
+    if (path)
+        note_path(AT_FDCWD, path);
+    return result;
+}
+
+/* Programs that are run. */
+
+static int library(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    if (info->dlpi_name && info->dlpi_name[0] == '/')
+        note_path(AT_FDCWD, info->dlpi_name);
+    return 0;
+}
+
+static char **with_ours(char *const env[], char **into, char *reads, char *load)
+{
+    size_t count = 0;
+    snprintf(reads, 2 * PATH_MAX, "CUMATRIX_READS=%s", where);
+    for (char *const *one = env; one && *one; one++) {
+        if (!strncmp(*one, "CUMATRIX_READS=", 15)) { /* whoever names another place means it */
+            snprintf(reads, 2 * PATH_MAX, "%s", *one);
+            continue;
+        }
+        if (!strncmp(*one, "LD_PRELOAD=", 11)) {
+            if (!strstr(*one, preload))
+                snprintf(load, 2 * PATH_MAX, "LD_PRELOAD=%s:%s", preload, *one + 11);
+            else
+                snprintf(load, 2 * PATH_MAX, "%s", *one);
+            continue;
+        }
+        into[count++] = *one;
+    }
+    into[count++] = reads;
+    into[count++] = load;
+    into[count] = NULL;
+    return into;
+}
+
+static size_t length_of(char *const list[])
+{
+    size_t count = 0;
+    while (list && list[count])
+        count++;
+    return count;
+}
+
+/* On the stack: a child of vfork must not allocate. */
+#define WITH_OURS(env)                                                            \
+    char *into[length_of(env) + 3], reads[2 * PATH_MAX], load[2 * PATH_MAX];      \
+    snprintf(load, sizeof load, "LD_PRELOAD=%s", preload);                        \
+    char **with = where[0] ? with_ours(env, into, reads, load) : (char **)env
+
+EXPORT int execve(const char *path, char *const argv[], char *const env[])
+{
+    WITH_OURS(env);
+    note_path(AT_FDCWD, path);
+    put('X', NULL, AT_FDCWD, path, 0);
+    int result = (int)syscall(SYS_execve, path, argv, with);
+    int error = errno;
+    put('Y', NULL, AT_FDCWD, path, 0);
+    errno = error;
+    return result;
+}
+
+EXPORT int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
+
+EXPORT int fexecve(int fd, char *const argv[], char *const env[])
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return execve(path, argv, env);
+}
+
+/* The next candidate for a program on the path; 0 when there is none left. */
+static int candidate(const char **path, const char *name, char *out, size_t size)
+{
+    if (!*path)
+        return 0;
+    const char *end = strchrnul(*path, ':');
+    snprintf(out, size, "%.*s%s%s", (int)(end - *path), *path, end == *path ? "" : "/", name);
+    *path = *end ? end + 1 : NULL;
+    return 1;
+}
+
+EXPORT int execvpe(const char *name, char *const argv[], char *const env[])
+{
+    char full[PATH_MAX];
+    const char *path = getenv("PATH");
+    int error = ENOENT;
+    path = path ? path : "/bin:/usr/bin";
+    if (strchr(name, '/')) {
+        execve(name, argv, env);
+        error = errno;
+        snprintf(full, sizeof full, "%s", name);
+    } else {
+        while (error != ENOEXEC && candidate(&path, name, full, sizeof full)) {
+            execve(full, argv, env);
+            error = errno == ENOENT || errno == ENOTDIR ? error : errno;
+        }
+    }
+    if (error == ENOEXEC) { /* a script without a first line that says what runs it */
+        size_t count = length_of(argv);
+        char *words[count + 3];
+        words[0] = "/bin/sh", words[1] = full;
+        memcpy(words + 2, argv + (count ? 1 : 0), (count ? count : 1) * sizeof *words);
+        execve(words[0], words, env);
+        error = errno;
+    }
+    errno = error;
+    return -1;
+}
+
+EXPORT int execvp(const char *name, char *const argv[]) { return execvpe(name, argv, environ); }
+
+#define WORDS(first)                                                              \
+    va_list rest;                                                                 \
+    size_t count = 1;                                                             \
+    va_start(rest, first);                                                        \
+    while (first && va_arg(rest, char *))                                         \
+        count++;                                                                  \
+    va_end(rest);                                                                 \
+    char *words[count + 2];                                                       \
+    words[0] = (char *)first;                                                     \
+    va_start(rest, first);                                                        \
+    for (size_t i = 1; i <= count; i++)                                           \
+        words[i] = first ? va_arg(rest, char *) : NULL;
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+    WORDS(first)
+    va_end(rest);
+    return execve(path, words, environ);
+}
+
+EXPORT int execlp(const char *name, const char *first, ...)
+{
+    WORDS(first)
+    va_end(rest);
+    return execvpe(name, words, environ);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+    WORDS(first)
+    char **env = va_arg(rest, char **);
+    va_end(rest);
+    return execve(path, words, env);
+}
+
+EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
+                       char *const argv[], char *const env[])
+{
+    REAL(int, "posix_spawn", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+         char *const[], char *const[]);
+    WITH_OURS(env);
+    note_path(AT_FDCWD, path);
+    put('X', NULL, AT_FDCWD, path, 0);
+    int result = real(pid, path, actions, how, argv, with);
+    if (result)
+        put('Y', NULL, AT_FDCWD, path, 0);
+    return result;
+}
+
+EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
+                        char *const argv[], char *const env[])
+{
+    char full[PATH_MAX];
+    const char *path = getenv("PATH");
+    path = path ? path : "/bin:/usr/bin";
+    if (strchr(name, '/'))
+        return posix_spawn(pid, name, actions, how, argv, env);
+    while (candidate(&path, name, full, sizeof full)) {
+        note_path(AT_FDCWD, full);
+        if (!syscall(SYS_faccessat, AT_FDCWD, full, X_OK))
+            return posix_spawn(pid, full, actions, how, argv, env);
+    }
+    return ENOENT;
+}
+
+/* These start a shell from inside glibc, with the environment of this process. */
+EXPORT int system(const char *command)
+{
+    REAL(int, "system", const char *);
+    if (command)
+        put('X', NULL, AT_FDCWD, "/bin/sh", 0);
+    return real(command);
+}
+
+EXPORT FILE *popen(const char *command, const char *mode)
+{
+    REAL(FILE *, "popen", const char *, const char *);
+    put('X', NULL, AT_FDCWD, "/bin/sh", 0);
+    return real(command, mode);
+}
+
+static void libraries(void)
+{
+    /* Not in a child that was forked and never ran a program: another thread of its parent may have held the list. */
+    if (where[0] && getpid() == born)
+        dl_iterate_phdr(library, NULL);
+}
+
+EXPORT void _exit(int code)
+{
+    REAL(void, "_exit", int);
+    libraries();
+    real(code);
+    __builtin_unreachable();
+}
+EXPORT void _Exit(int code) { _exit(code); }
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *name = getenv("CUMATRIX_READS"), *load = getenv("LD_PRELOAD");
+    Dl_info self;
+    if (!name || !load || !dladdr((void *)begin, &self))
+        return;
+    snprintf(where, sizeof where, "%s", name);
+    snprintf(preload, sizeof preload, "%s", self.dli_fname);
+    born = getpid();
+    char exe[PATH_MAX];
+    ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
+    exe[length > 0 ? length : 0] = 0;
+    put('B', NULL, AT_FDCWD, exe, 0);
+    note_path(AT_FDCWD, exe);
+    libraries();
+}
+
+__attribute__((destructor)) static void end(void) { libraries(); }
+
+/* For the worker: a forked child's records go elsewhere, and begin anew. */
+EXPORT void cumatrix_reads_to(const char *path)
+{
+    if (channel >= 0 && ready())
+        syscall(SYS_close, channel);
+    channel = -1;
+    lost = 0;
+    memset(seen, 0, sizeof seen);
+    snprintf(where, sizeof where, "%s", path);
+}
+
+/* For the worker: how many records of this process could not be written. */
+EXPORT int cumatrix_reads_lost(void) { return lost; }

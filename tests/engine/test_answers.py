@@ -1,0 +1,163 @@
+"""Answers of earlier runs: under which states of the files that were read they stand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from harness.engine.answers import Answers
+from harness.engine.cache import ResultCache
+from harness.engine.files import Files
+from harness.engine.reads import Reads
+
+FIRST = "the first key"
+
+
+def read(present: Iterable[Path], missing: Iterable[Path] = (), listed: Iterable[Path] = ()) -> Reads:
+    """Reads of files as they are now."""
+    files = Files()
+    seen = {str(path): files.state_now(str(path), path in listed)[1] for path in (*present, *listed)}
+    return Reads({**seen, **{str(path): None for path in missing}}, frozenset(map(str, listed)))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "program"
+    folder.mkdir()
+    path = folder / "kernel.cu"
+    path.write_text("one")
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> ResultCache:
+    return ResultCache(tmp_path / "cache")
+
+
+def found(cache: ResultCache) -> list[str]:
+    """Keys that another run would ask the cache for."""
+    return list(Answers(cache).keys(FIRST))
+
+
+def test_the_same_files_come_to_the_same_key_in_another_run(cache: ResultCache, source: Path) -> None:
+    key = Answers(cache).settle(FIRST, read([source])).key
+    assert key
+    assert found(cache) == [key]
+    assert list(Answers(cache).keys("another")) == []
+    source.write_text("two")
+    assert found(cache) != [key]
+    source.write_text("one")
+    assert found(cache) == [key]
+
+
+def test_an_edit_that_keeps_size_and_time_counts(cache: ResultCache, source: Path) -> None:
+    before = source.stat()
+    key = Answers(cache).settle(FIRST, read([source])).key
+    source.write_text("two")
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert found(cache) != [key]
+
+
+def test_a_file_that_appears_counts(cache: ResultCache, source: Path) -> None:
+    late = source.with_name("late.h")
+    key = Answers(cache).settle(FIRST, read([source], missing=[late])).key
+    assert found(cache) == [key]
+    late.touch()
+    assert found(cache) != [key]
+
+
+def test_a_file_that_goes_counts(cache: ResultCache, source: Path) -> None:
+    key = Answers(cache).settle(FIRST, read([source])).key
+    source.unlink()
+    assert found(cache) != [key]
+
+
+def test_names_count_where_they_were_listed(cache: ResultCache, source: Path) -> None:
+    here = source.parent
+    listed = Answers(cache).settle(FIRST, read([source], listed=[here])).key
+    unlisted = Answers(cache).settle("another", read([source, here])).key
+    (here / "__pycache__").mkdir()
+    assert found(cache) == [listed]
+    (here / "more.py").touch()
+    assert found(cache) != [listed]
+    assert list(Answers(cache).keys("another")) == [unlisted]
+
+
+def test_a_link_counts_as_what_it_leads_to(cache: ResultCache, source: Path) -> None:
+    link, other = source.with_name("link"), source.with_name("other")
+    link.symlink_to(source)
+    other.write_text("two")
+    key = Answers(cache).settle(FIRST, read([link])).key
+    link.unlink()
+    link.symlink_to(other)
+    assert found(cache) != [key]
+
+
+def test_several_sets_of_files_may_belong_to_one_question(cache: ResultCache, source: Path) -> None:
+    header = source.with_name("a.h")
+    header.write_text("a")
+    keys = {Answers(cache).settle(FIRST, reads).key for reads in (read([source]), read([source, header]))}
+    assert len(keys) == 2
+    assert set(found(cache)) == keys
+
+
+def test_what_changed_since_it_was_read_is_not_kept(cache: ResultCache, source: Path) -> None:
+    reads = read([source])
+    source.write_text("two")
+    settled = Answers(cache).settle(FIRST, reads)
+    assert settled.key == ""
+    assert settled.problem == f"{source} changed while it was read"
+    assert found(cache) == []
+
+
+def test_what_appeared_since_it_was_looked_for_is_not_kept(cache: ResultCache, source: Path) -> None:
+    for make in (Path.touch, Path.mkdir):
+        late = source.with_name(f"late-{make.__name__}")
+        reads = read([source], missing=[late])
+        make(late)
+        assert Answers(cache).settle(FIRST, reads).key == ""
+
+
+def test_what_is_not_known_is_not_kept(cache: ResultCache, source: Path) -> None:
+    settled = Answers(cache).settle(FIRST, Reads(unknown="why"))
+    assert (settled.key, settled.problem) == ("", "why")
+
+
+def test_without_a_cache_there_are_keys_all_the_same(cache: ResultCache, source: Path) -> None:
+    reads = read([source])
+    assert Answers(None).settle(FIRST, reads).key == Answers(cache).settle(FIRST, reads).key != ""
+    assert list(Answers(None).keys(FIRST)) == []
+
+
+def test_hashes_are_kept_so_that_files_are_not_read_again(
+    cache: ResultCache, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = source.stat().st_ctime_ns
+    while os.stat(source).st_ctime_ns + 30_000_000 > _now(source):
+        pass  # until a later change would show in the time of change
+    assert source.stat().st_ctime_ns == before
+    Answers(cache).settle(FIRST, read([source]))
+    again = Answers(cache)
+    list(again.keys(FIRST))
+    assert not again.files.fresh
+    source.write_text("two")
+    list(again.keys(FIRST))
+
+
+def _now(near: Path) -> int:
+    """The clock of the file system."""
+    probe = near.with_name("probe")
+    probe.touch()
+    return probe.stat().st_ctime_ns
+
+
+@pytest.mark.parametrize(
+    "entry", [{}, {"paths": 3}, {"paths": [["a"]], "hashes": []}, {"paths": [], "hashes": [["x", "y"]]}]
+)
+def test_an_entry_that_cannot_be_read_counts_as_missing(cache: ResultCache, entry: dict) -> None:
+    cache.keep_fact(FIRST, {"sets": ["s"]})
+    cache.keep_fact("set:s", entry)
+    assert found(cache) == []
