@@ -16,6 +16,7 @@ from rich.text import Text
 
 from harness.artifacts.usage import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
+from harness.cli.command import Command
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.errors import UsageError
@@ -34,7 +35,7 @@ _WHO = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("what", metavar="CELL|LOGFILE")
 @click.option(
     "--results",

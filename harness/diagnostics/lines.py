@@ -133,7 +133,11 @@ def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | N
     if match := _PYTHON.match(text):
         name = match["name"].rpartition(".")[2]
         # Numba puts the telling words on the lines after the class; they end at the first empty line or caret.
-        message = f"{name}: {' '.join([match['message'], *_following(islice(after, 11))])}"
+        following = list(islice(after, 11))
+        # "Failed in cuda mode pipeline (step: …)" says nothing without the exception in it, which comes next.
+        inner = following[:1] if match["message"].startswith("Failed in ") else []
+        told = [match["message"], *map(str.strip, inner), *_following(following[len(inner) :])]
+        message = f"{name}: {' '.join(told)}"
         severity = "warning" if name.endswith("Warning") else "error"
         summary = bool(_SUMMARY.search(match["message"][:400]))
         return Line(number=number, severity=severity, message=message, head=message, tool="python", code=name, summary=summary)  # fmt: skip
@@ -175,7 +179,9 @@ def _types(after: Iterable[str]) -> str:
 def _following(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         text = line.strip()
-        if _PYTHON.match(line[:_WIDTH]) or (set(text) <= set("^~- ") and text):
+        cut = line[:_WIDTH]
+        other = _PYTHON.match(cut) or _PLACED.match(cut) or _BARE.match(cut) or line.startswith("ptxas ")
+        if other or (set(text) <= set("^~- ") and text):
             return
         if text:
             yield text

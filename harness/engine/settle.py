@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.artifacts import read_cubin, read_ptx
+from harness.artifacts import is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log, read_line
-from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
+from harness.model import Artifact, Cell, Diagnostic, KernelResources, Outcome, Stage, Status
 
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
@@ -26,6 +26,7 @@ _FIRST = 3
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 _ROOM = 64 << 10  # bytes
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
+_FIELDS = {"status", "reason"}
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
 
@@ -59,10 +60,13 @@ def settle(
     stages = tuple(Stage(name) for name in dict.fromkeys(_read(scratch / "stages").split()) if name in list(Stage))
     info = BACKENDS[cell.toolchain.backend]
     language = info.language(cell.case)
-    name = cell.case.sources[language].name if language else "kernel.cu"
-    log = _log(scratch, ended, name, home)
-    diagnostics = parse_log(log, name)
-    notes = list(reply.get("notes", ()))
+    source = cell.case.sources[language] if language else Path("kernel.cu")
+    name = source.name
+    log = _log(scratch, ended, source, home)
+    # A Python program prints what it likes: only what the library said is read for diagnostics, while it lives to tell.
+    said = _said(scratch, source, home) if language == "python" and reply else log
+    diagnostics = parse_log(said, name)
+    notes = [one_line(note) for note in reply.get("notes", ())]
     if ended["leftovers"]:
         notes.append(f"ended {ended['leftovers']} process(es) that it left behind")
     if ended["output_total"] > len(ended["output"]) + 100:
@@ -71,7 +75,7 @@ def settle(
         "stages": stages,
         "log": log,
         "seconds": round(reply.get("seconds", ended["wall"]), 4),
-        "command": tuple(_plain(line, scratch) for line in reply.get("command", ())),
+        "command": tuple(_near(_plain(line, scratch), source) for line in reply.get("command", ())),
         "observed": reply.get("observed", {}),
         "device": reply.get("device", dict(device or {})),
         "peak_bytes": reply.get("peak_bytes"),
@@ -106,10 +110,14 @@ def settle(
     if status is Status.BUILT:
         try:
             artifact, wanted = _artifact(cell, reply["artifact"], log), str(cell.target)
+            if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
+                notes.append("not linked: what came out is relocatable device code")
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
-            missing = [name for name in entries if not any(name in kernel.name for kernel in artifact.kernels)]
+            names = (reply["artifact"] or {}).get("names", {})  # a function's, where it was asked for by another
+            wanting = [(name, names.get(name, name)) for name in entries]
+            missing = [name for name, own in wanting if not any(own in kernel.name for kernel in artifact.kernels)]
             status, reason = _check(wanted, artifact, missing)
         except (OSError, ValueError, TypeError, KeyError) as error:
             status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
@@ -118,7 +126,7 @@ def settle(
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(d.severity in ("error", "fatal") for d in diagnostics):
         # A tool that says no without a message in a known form: its first words tell more than its last.
-        words = [line.strip() for line in log.splitlines() if line.strip() and not read_line(line)]
+        words = [line.strip() for line in said.splitlines() if line.strip() and not read_line(line)]
         first = " | ".join(words[:_FIRST]) or reason
         diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     return Outcome(
@@ -159,23 +167,34 @@ def _check(wanted: str, artifact: Artifact, missing: list[str]) -> tuple[Status,
     return Status.BUILT, ""
 
 
-def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
+def _artifact(cell: Cell, told: Mapping[str, Any], log: str) -> Artifact:
+    """What came out; where that is one program a kernel, all of them, one after another."""
+    parts = [_part(cell, part, log) for part in told.get("parts") or [told]]
+    targets = dict.fromkeys(target for _, target, _, _ in parts)
+    data = b"".join(data for data, _, _, _ in parts)
+    formats = {kind for _, _, _, kind in parts}
+    return Artifact(
+        format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
+        target=", ".join(targets),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        kernels=tuple(kernel for _, _, kernels, _ in parts for kernel in kernels),
+    )
+
+
+def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, tuple[KernelResources, ...], str]:
     data = Path(told["path"]).read_bytes()
-    if told["format"] == "ptx":
+    kind = told["format"]
+    if kind == "ptx":
         target, kernels = read_ptx(data.decode(errors="replace"))
-    elif told["format"] in ("cubin", "object"):
+    elif kind in ("cubin", "object"):
         target, kernels = read_cubin(data, log)
+        kind = "object" if is_relocatable(data) else "cubin"
         if not target.suffix and target.cc == cell.target.cc and not _has_suffix_note(data):
             target = cell.target.real  # this format does not say, and the number is right
     else:
-        raise ValueError(f"unknown format {told['format']!r}")
-    return Artifact(
-        format=told["format"],
-        target=str(target),
-        bytes=len(data),
-        sha256=hashlib.sha256(data).hexdigest(),
-        kernels=kernels,
-    )
+        raise ValueError(f"unknown format {kind!r}")
+    return data, str(target), kernels, kind
 
 
 def _has_suffix_note(data: bytes) -> bool:
@@ -184,9 +203,11 @@ def _has_suffix_note(data: bytes) -> bool:
 
 
 def _reply(scratch: Path) -> dict[str, Any]:
+    """What the child wrote, where it is whole: a program could have written something else."""
     try:
-        return json.loads((scratch / "reply.json").read_text("utf-8"))
-    except (OSError, ValueError):
+        reply = json.loads((scratch / "reply.json").read_text("utf-8"))
+        return reply if reply.keys() >= _FIELDS and reply["status"] in list(Status) else {}
+    except (OSError, ValueError, AttributeError):
         return {}
 
 
@@ -197,16 +218,35 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _log(scratch: Path, ended: Mapping[str, Any], name: str, home: Path) -> str:
-    parts = [_read(scratch / "log"), ended["output"]]
-    text = clean("\n".join(part.rstrip("\n") for part in parts if part.strip()))
-    text = text.replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
-    # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
-    text = _TIMES.sub("", _HASHED.sub(name, _plain(text, scratch)))
+def _log(scratch: Path, ended: Mapping[str, Any], source: Path, home: Path) -> str:
+    printed = ended["output"]
+    if source.suffix == ".py" and printed.strip():
+        printed = f"--- printed while {source.name} ran, by the program or by what it called ---\n{printed}"
+    parts = [_read(scratch / "log"), printed]
+    text = _tidy("\n".join(part.rstrip("\n") for part in parts if part.strip()), scratch, source, home)
     if len(text) <= LOG_LIMIT:
         return text
     half = LOG_LIMIT // 2
     return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
+
+
+def _near(text: str, source: Path) -> str:
+    """With the names of the program, and of what lies below its folder, as seen from there."""
+    folders = {str(source.absolute().parent), str(source.resolve().parent)} - {"/"}
+    for folder in sorted(folders, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+    return text
+
+
+def _said(scratch: Path, source: Path, home: Path) -> str:
+    """The part of the log that was not printed."""
+    return _tidy(_read(scratch / "log").rstrip("\n"), scratch, source, home)
+
+
+def _tidy(text: str, scratch: Path, source: Path, home: Path) -> str:
+    text = clean(text).replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
+    # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
+    return _TIMES.sub("", _HASHED.sub(source.name, _near(_plain(text, scratch), source)))
 
 
 def _plain(text: str, scratch: Path) -> str:
