@@ -24,6 +24,7 @@ from harness.engine.workshop import Workshop
 from harness.errors import UsageError
 from harness.model import Cell, Outcome
 from harness.records import Record, RecordWriter, make_plan, this_commit
+from harness.records.remarks import Neighbours, amend, remarks, with_remark
 
 
 def perform(
@@ -37,6 +38,7 @@ def perform(
     run_id = uuid.uuid4().hex[:12]
     plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:], commit=this_commit())
     records: list[Record] = []
+    neighbours = Neighbours(cells)
     interrupted = False
     with contextlib.ExitStack() as stack:
         writer = stack.enter_context(_writer(out, plan)) if out else None
@@ -48,9 +50,7 @@ def perform(
             records.append(record)
             if writer:
                 writer.append(record)
-            if as_json:
-                sys.stdout.write(json.dumps(record) + "\n")
-                sys.stdout.flush()
+            _print(neighbours.add(record) if as_json else [])
             progress.update(task, advance=1, description=clean(f"{mark(record).letter} {cell.id}")[:90])
             if not console.is_terminal and len(records) % 100 == 0:
                 console.print(f"{len(records)}/{len(cells)} cells", markup=False)
@@ -60,6 +60,11 @@ def perform(
                 run_cells(cells, workshop, jobs or os.cpu_count() or 1, finished)
             except KeyboardInterrupt:
                 interrupted = True
+        _print(neighbours.rest() if as_json else [])
+        found = remarks(records)
+        records = [with_remark(record, found) for record in records]
+        if out:
+            amend(out, run_id, found)
     workshop.close()
     show_summary(console, records, planned=len(cells), table=table)
     for why, count in workshop.unkept.most_common(3):
@@ -75,6 +80,12 @@ def perform(
     if "unavailable" in statuses:
         return 4
     return 0 if all(mark(record).as_expected for record in records) else 1
+
+
+def _print(records: Sequence[Record]) -> None:
+    for record in records:
+        sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
 
 
 def _writer(out: Path, plan: dict) -> RecordWriter:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.artifacts import is_relocatable, read_cubin, read_ptx
+from harness.artifacts import is_relocatable, only_traps, only_traps_in_ptx, read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log
 from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
@@ -95,6 +95,7 @@ def settle(
             artifact, wanted = _artifact(cell, reply["artifact"], log), str(cell.target)
             if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
                 notes.append("not linked: what came out is relocatable device code")
+            notes += _traps(reply["artifact"])
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
@@ -155,6 +156,15 @@ def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
         sha256=hashlib.sha256(data).hexdigest(),
         kernels=kernels,
     )
+
+
+def _traps(told: Mapping[str, str]) -> list[str]:
+    """Remarks on kernels that only trap, as what is not meant for an architecture is often written."""
+    data = Path(told["path"]).read_bytes()
+    names = (
+        only_traps(data) if told["format"] in ("cubin", "object") else only_traps_in_ptx(data.decode(errors="replace"))
+    )
+    return [f"remark: {name} does nothing but trap: it may be compiled out here" for name in names]
 
 
 def _has_suffix_note(data: bytes) -> bool:
