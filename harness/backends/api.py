@@ -95,6 +95,7 @@ class Job:
     observed: dict[str, Any] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
     artifact: dict[str, Any] | None = None
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def virtual(self) -> bool:
@@ -121,6 +122,14 @@ class Job:
         """Compute capability as two numbers: ``(8, 0)``."""
         number = int(self.arch.rstrip("af"))
         return number // 10, number % 10
+
+    def include_beside(self, setup: Setup) -> list[str]:
+        """Include directories that were asked for, without the toolkit's; one of the toolkit's that was asked for is kept."""
+        folders = list(self.include)
+        for folder in setup.include:
+            if folder in folders:
+                folders.remove(folder)
+        return folders
 
     def enter(self, stage: str) -> None:
         """Say that `stage` begins; this is known even when the process dies in it."""
@@ -153,6 +162,15 @@ class Job:
     def relocatable(self) -> bool:
         """Whether what was kept has still to be linked."""
         return self.artifact is not None and self.artifact["format"] in ("object", "ltoir")
+
+    def complete(self) -> None:
+        """Set what was kept aside: the next program that comes out is another one, and the artifact is all of them."""
+        assert self.artifact is not None
+        path = Path(self.artifact["path"])
+        aside = path.with_name(f"part-{len(self.parts) + 1}{path.suffix}")
+        path.replace(aside)
+        self.parts.append({**self.artifact, "path": str(aside)})
+        self.artifact = {**self.parts[0], "parts": self.parts}
 
     def leave_to_driver(self) -> None:
         """Say that the driver's own linker may have made what was kept: that builds for the device, suffix or not."""

@@ -16,8 +16,8 @@ def macros(definitions: dict[str, Any]) -> list[str]:
     return [f"-D{name}={int(value) if isinstance(value, bool) else value}" for name, value in definitions.items()]
 
 
-def options_of(job: Job) -> list[str]:
-    """NVRTC's options for a job, without the architecture."""
+def options_of(setup: Setup, job: Job) -> list[str]:
+    """NVRTC's options for a job, without the architecture; the toolkit's own headers are found last, as with nvcc."""
     options = job.options
     return [
         *([f"--std={options['std']}"] if "std" in options else []),
@@ -25,7 +25,7 @@ def options_of(job: Job) -> list[str]:
         *(["-G"] if options.get("debug") else []),
         *options.get("flags", []),
         *macros(job.definitions),
-        *(f"-I{folder}" for folder in job.include),
+        *(f"-I{folder}" for folder in (*job.include_beside(setup), *setup.include)),
     ]
 
 
@@ -48,7 +48,7 @@ class NvrtcBackend:
             raise Unsupported("NVRTC asks no device: without an architecture it builds for one of its own choice")
         if job.lto:
             nvjitlink.check_lto(setup, job)
-        argv = [f"--gpu-architecture={job.target}", *options_of(job)]
+        argv = [f"--gpu-architecture={job.target}", *options_of(setup, job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
         # By its whole name headers in quotes are found from where the program lies, as nvcc finds them.

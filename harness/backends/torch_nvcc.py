@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.api import Job, Setup, Unavailable, Unsupported
-from harness.backends.nvcc import options_of
+from harness.backends.nvcc import include_of, options_of
 from harness.worker import nvcc
 from harness.worker.launch import run_on_driver
 from harness.worker.shelf import Shelf
@@ -84,8 +84,14 @@ class TorchBackend:
             raise _Written(build_directory)
 
         cpp_extension._run_ninja_build = written
-        flags = options_of(setup, job)
-        options: dict[str, Any] = {"extra_cuda_cflags": flags, "with_cuda": True, "build_directory": str(folder)}
+        options: dict[str, Any] = {
+            "extra_cuda_cflags": options_of(job),
+            "with_cuda": True,
+            "build_directory": str(folder),
+        }
+        include = include_of(setup, job)
+        if include:
+            options["extra_include_paths"] = include
         try:
             if depth == "extension":
                 # Diagnostics name the case's own file and lines, not those of the text that load_inline makes of it.

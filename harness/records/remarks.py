@@ -6,47 +6,53 @@ code of the targets beside each other does.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from harness.model import Cell, Target
+from harness.records.answers import identity
 from harness.records.record import Record
 
 REMARK = "remark: "
 """How the notes begin that say what hides behind a `built`."""
+Key = tuple[str, str, str]
+Remarks = Mapping[Key, Sequence[str]]
+"""Remarks on cells, by what identifies them (`harness.records.answers.identity`) and their run."""
+
 _RUNTIME = "_cuda_device_runtime_cu_"  # kernels of libcudadevrt's own
 
 
-def remarks(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What is to be said of cells that are built, by their ids and of each kernel once, for programs of which several targets are there.
+def remarks(records: Iterable[Mapping[str, Any]]) -> Remarks:
+    """What is to be said of cells that are built, of each kernel once, for programs of which several targets are there.
 
     Neighbours among the targets are compared. In a body that is compiled out whole kinds of instructions are missing; code that is
     only unrolled, or for which an older architecture needs more instructions, has the same kinds.
     """
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    groups: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for record in records:
         if record["status"] == "built" and record["artifact"]:
-            groups[_group(record)].append(record)
-    found: dict[str, list[str]] = defaultdict(list)
-    for group in groups.values():
-        group.sort(key=lambda record: Target.parse(record["target"]).sort_key)
+            groups[_group(record)][record["target"]] = record  # of several runs the last
+    found: dict[Key, list[str]] = defaultdict(list)
+    for targets in groups.values():
+        group = [targets[name] for name in sorted(targets, key=lambda name: Target.parse(name).sort_key)]
         names = dict.fromkeys(kernel["name"] for record in group for kernel in record["artifact"]["kernels"])
         for name in names:
             if _RUNTIME not in name:
-                for cell, text in _compare(name, [(record, _kernel(record, name)) for record in group]).items():
-                    found[cell].append(text)
+                for key, text in _compare(name, [(record, _kernel(record, name)) for record in group]).items():
+                    found[key].append(text)
     return dict(found)
 
 
 def _group(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    names = ("case", "variant", "backend", "library", "toolkit", "environment")
-    return (*(record[name] for name in names), record["target"].startswith("compute_"))
+    names = ("case", "variant", "backend", "library", "toolkit", "environment", "program")
+    return (*(record.get(name, "") for name in names), record["target"].startswith("compute_"))
+
+
+def _key(record: Mapping[str, Any]) -> Key:
+    return (*identity(record), record["run"])
 
 
 def _kernel(record: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
@@ -54,8 +60,8 @@ def _kernel(record: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     return next((kernel for kernel in kernels if kernel.get("instructions") is not None), None)
 
 
-def _compare(name: str, row: Sequence[tuple[Mapping[str, Any], Any]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _compare(name: str, row: Sequence[tuple[Mapping[str, Any], Any]]) -> dict[Key, str]:
+    found: dict[Key, str] = {}
     there = [(record, kernel) for record, kernel in row if kernel]
     for place, ((older, less), (newer, more)) in enumerate(pairwise(there)):
         if _is_out(less, more, older=True):
@@ -63,12 +69,12 @@ def _compare(name: str, row: Sequence[tuple[Mapping[str, Any], Any]]) -> dict[st
             for record, kernel in reversed(there[: place + 1]):
                 if kernel["instructions"] > 2 * less["instructions"] + 4:
                     break
-                found.setdefault(record["cell"], _told(name, record, kernel, newer, more))
+                found.setdefault(_key(record), _told(name, record, kernel, newer, more))
         elif _is_out(more, less, older=False):
             for record, kernel in there[place + 1 :]:
                 if kernel["instructions"] > 2 * more["instructions"] + 4:
                     break
-                found.setdefault(record["cell"], _told(name, record, kernel, older, less))
+                found.setdefault(_key(record), _told(name, record, kernel, older, less))
     return found
 
 
@@ -130,43 +136,20 @@ class Neighbours:
         return [with_remark(record, found) for record in held]
 
 
-def with_remark(record: Record, found: Mapping[str, Sequence[str]]) -> Record:
+def with_remark(record: Record, found: Remarks) -> Record:
     """The record with remarks among its notes, one for each kernel; as it is where there is nothing to add."""
     told = {note.split()[1] for note in record["notes"] if note.startswith(REMARK)}
-    new = [remark for remark in found.get(record["cell"], ()) if remark.split()[1] not in told]
+    new = [remark for remark in found.get(_key(record), ()) if remark.split()[1] not in told]
     return {**record, "notes": [*record["notes"], *new]} if new else record
 
 
-def amend(path: Path, run: str, found: Mapping[str, Sequence[str]]) -> None:
-    """Add remarks to records of a run that are in a file already: neighbours came later.
-
-    In place and under the lock that writers take, since others may append to the file. Where there is no room for it
-    the file stays as it is.
-    """
-    if not found:
-        return
-    file = os.open(path, os.O_RDWR)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        lines = os.pread(file, os.fstat(file).st_size, 0).split(b"\n")
-        data = b"\n".join(_amended(line, run, found) for line in lines)
-        os.posix_fallocate(file, 0, len(data))
-        os.pwrite(file, data, 0)
-    except OSError:
-        pass
-    finally:
-        os.close(file)
-
-
-def _amended(line: bytes, run: str, found: Mapping[str, Sequence[str]]) -> bytes:
-    try:
-        record = json.loads(line)
-        if record["run"] != run or record["cell"] not in found:
-            return line
-    except (ValueError, KeyError, TypeError):
+def amended(line: bytes, found: Remarks) -> bytes:
+    """A line of a file of records, with the remarks on it."""
+    record = json.loads(line)
+    new = with_remark(record, found)
+    if new is record:
         return line
-    text = json.dumps(with_remark(record, found), ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")
+    return json.dumps(new, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
 def _of(cell: str, target: str) -> str:

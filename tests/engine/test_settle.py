@@ -105,8 +105,9 @@ def test_an_unknown_format_is_our_fault(settled: Callable[..., Outcome], built: 
     assert settled({**built, "artifact": {**built["artifact"], "format": "zip"}}).status == "harness_error"
 
 
-def test_a_refusal_without_a_known_message_has_its_last_words(settled: Callable[..., Outcome]) -> None:
-    assert settled(REJECTED, log="first\nlast words\n\n").diagnostics[0].message == "last words"
+def test_a_refusal_without_a_known_message_has_its_first_words(settled: Callable[..., Outcome]) -> None:
+    log = "nvrtc: warning: old\n\nit broke\nhere\nand here\nlast words\n"
+    assert settled(REJECTED, log=log).diagnostics[0].message == "it broke | here | and here"
     assert settled(REJECTED).diagnostics[0].message == "it says no"
 
 
@@ -161,3 +162,12 @@ def test_libraries_from_elsewhere_are_leaks(
 
 def test_a_folder_that_begins_alike_is_elsewhere(tmp_path: Path) -> None:
     assert leaked([f"{tmp_path}/home2/libnvrtc.so.12"], tmp_path / "home", tmp_path / "tools")
+
+
+@pytest.mark.parametrize("reply", [None, {**REJECTED}])
+def test_a_full_folder_is_not_the_programs_fault(settled: Callable[..., Outcome], reply: dict[str, Any] | None) -> None:
+    words = "cc1plus: fatal error: error writing to ./x.s: No space left on device\ncompilation terminated."
+    outcome = settled(reply, log=words)
+    assert outcome.status == "harness_error"
+    assert "temporary folder" in outcome.reason
+    assert "TMPDIR" in outcome.reason

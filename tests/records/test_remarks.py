@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.records import read_records
-from harness.records.remarks import REMARK, amend, remarks, with_remark
+from harness.records.remarks import REMARK, amended, remarks, with_remark
 from harness.toolkits import Installed
 
 TARGETS = "sm_50,sm_60,sm_75,sm_80,sm_90,sm_90a,sm_100,sm_120,compute_75,compute_90"
@@ -135,20 +135,19 @@ def test_it_is_told_everywhere(cumatrix: Any, toolkit: Callable[[str], Installed
     assert remarked([with_remark(record, remarks(bare)) for record in bare]) == remarked(list(kept))
 
 
-def test_amending_leaves_everything_else_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    lines = [
-        {"cell": "a", "run": "1", "notes": ["x"], "log": "é\ud800"},
-        {"cell": "a", "run": "2", "notes": []},
-        {"cell": "b", "run": "1", "notes": ["remark: k was said"]},
-    ]
-    before = [json.dumps(line, separators=(",", ":")).encode() for line in lines]
-    path.write_bytes(b"\n".join([*before, b'{"cell": "a", "ru']))
-    amend(path, "1", {"a": ["remark: k is small"], "b": ["remark: k is small", "remark: other is small"]})
-    first, second, third, rest = path.read_bytes().split(b"\n")
-    assert json.loads(first) == {**lines[0], "notes": ["x", "remark: k is small"]}
-    assert (second, rest) == (before[1], b'{"cell": "a", "ru')
-    assert json.loads(third)["notes"] == ["remark: k was said", "remark: other is small"]
-    path.write_bytes(b"not a record")
-    amend(path, "1", {"a": ["remark: k is small"]})
-    assert path.read_bytes() == b"not a record"
+def test_amending_leaves_everything_else_as_it_is() -> None:
+    found = {("a", "", "1"): ["remark: k is small"], ("b", "", "1"): ["remark: k is small", "remark: other is small"]}
+
+    def line(**fields: Any) -> bytes:
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+    first = line(cell="a", run="1", notes=["x"], log="\ud800 é")
+    assert amended(first, found) == line(cell="a", run="1", notes=["x", "remark: k is small"], log="\ud800 é")
+    for other in (
+        line(cell="a", run="2", notes=[]),
+        line(cell="a", run="1", program="p", notes=[]),
+        line(cell="c", run="1", notes=[]),
+    ):
+        assert amended(other, found) == other
+    told = json.loads(amended(line(cell="b", run="1", notes=["remark: k was said"]), found))
+    assert told["notes"] == ["remark: k was said", "remark: other is small"]
