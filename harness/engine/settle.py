@@ -120,7 +120,7 @@ def settle(
             wanting = [(name, names.get(name, name)) for name in entries]
             missing = [name for name, own in wanting if not any(own in kernel.name for kernel in artifact.kernels)]
             status, reason = _check(wanted, artifact, missing)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
     if status is Status.CRASHED:
         name = one_line(reason) or "the compiler crashed"
@@ -198,12 +198,12 @@ def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, tu
     return data, str(target), kernels, kind
 
 
-def _traps(told: Mapping[str, str]) -> list[str]:
+def _traps(told: Mapping[str, Any]) -> list[str]:
     """Remarks on kernels that only trap, as what is not meant for an architecture is often written."""
-    data = Path(told["path"]).read_bytes()
-    names = (
-        only_traps(data) if told["format"] in ("cubin", "object") else only_traps_in_ptx(data.decode(errors="replace"))
-    )
+    names = []
+    for part in told.get("parts") or [told]:
+        data = Path(part["path"]).read_bytes()
+        names += only_traps_in_ptx(data.decode(errors="replace")) if part["format"] == "ptx" else only_traps(data)
     return [f"remark: {name} does nothing but trap: it may be compiled out here" for name in names]
 
 
