@@ -48,7 +48,8 @@ def nvrtc(home: Path, file: str, target: str, options: list[str]) -> tuple[str, 
             path for path in Path(home, "lib64").glob(stem) if ".alt." not in path.name and not path.is_symlink()
         )
         lib = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-    argv = [f"--gpu-architecture={target}", *options, f"-I{home}/include", f"-I{home}/include/cccl"]
+    folders = [folder for folder in (f"{home}/include", f"{home}/include/cccl") if Path(folder).is_dir()]
+    argv = [f"--gpu-architecture={target}", *options, *(f"-I{folder}" for folder in folders)]
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     lib.nvrtcCreateProgram(ctypes.byref(program), Path(file).read_bytes(), file.encode(), 0, None, None)
     if lib.nvrtcCompileProgram(program, len(argv), (ctypes.c_char_p * len(argv))(*map(str.encode, argv))):
