@@ -27,6 +27,10 @@ _COMPANIONS = {
     "numba-cuda==0.30.4": ["numba==0.68.1", "numpy==2.4.6", "cuda-core==1.2.2", "cuda-bindings==13.5.0"],
     "cupy-cuda12x==12.3.0": ["numpy==1.26.4"],
     "cupy-cuda12x==13.1.0": ["numpy==1.26.4"],
+    "cupy-cuda12x==13.2.0": ["numpy==1.26.4"],
+    "cupy-cuda12x==13.3.0": ["numpy==2.2.6"],
+    "cupy-cuda12x==13.6.0": ["numpy==2.2.6"],
+    "cupy-cuda12x==14.2.0": ["numpy==2.2.6"],
 }
 """What each release needs beside itself: the newest that works with it, so that nothing newer changes a test."""
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:  # workers import this package without anything that the model needs
     from harness.model.case import Case
 
+WHEELS: Final = "+wheels"
+"""Follows a library's version where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
+
 _CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
 
 
@@ -29,6 +32,8 @@ class BackendInfo:
         Distributions that take its place when they are installed.
     nvcc : bool
         Whether it runs the toolkit's nvcc and a host compiler, as processes of their own.
+    startup : str
+        Why loading it may take minutes; empty where it does not.
     memory : int
         What a cell of which nothing is known may need, in bytes.
     """
@@ -39,6 +44,7 @@ class BackendInfo:
     distributions: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     nvcc: bool = False
+    startup: str = ""
     memory: int = 512 << 20
 
     def language(self, case: Case) -> str | None:
@@ -46,6 +52,22 @@ class BackendInfo:
         if case.backends and self.name not in case.backends:
             return None
         return next((language for language in self.languages if language in case.sources), None)
+
+    def form(self, version: str, headers: str, versions: Mapping[str, str]) -> str:
+        """`WHEELS` where this version of the library takes CUDA's headers from wheels of the release `headers`.
+
+        Parameters
+        ----------
+        version, headers : str
+            The library's version, and the CUDA release of the headers.
+        versions : Mapping[str, str]
+            Versions of what is installed beside it, by normalized name.
+        """
+        if self.distributions != _CUPY or tuple(map(int, version.split(".")[:2])) < (13, 3):
+            return ""
+        major = int(headers.split(".")[0])
+        wheel = versions.get("nvidia-cuda-runtime" if major >= 13 else f"nvidia-cuda-runtime-cu{major}", "")
+        return WHEELS if wheel.split(".")[:2] == headers.split(".") else ""
 
     def misfit(self, distribution: str, release: str) -> str | None:
         """Why this build of the library cannot use this CUDA release, or None where it can."""
@@ -64,7 +86,11 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="cupy-nvrtc", title="CuPy's RawModule through NVRTC", languages=("cuda",), distributions=_CUPY
         ),
         BackendInfo(
-            name="cupy-jitify", title="CuPy's RawModule through Jitify", languages=("cuda",), distributions=_CUPY
+            name="cupy-jitify",
+            title="CuPy's RawModule through Jitify",
+            languages=("cuda",),
+            distributions=_CUPY,
+            startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
         ),
         BackendInfo(
             name="numba",

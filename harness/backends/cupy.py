@@ -17,13 +17,14 @@ from typing import Any
 
 from harness.backends.api import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.backends.nvrtc import macros, said_by_ptxas
-from harness.worker import cupy_stand_ins, jitify_headers, nvrtc_tap
+from harness.worker import cupy_headers, cupy_stand_ins, jitify_headers, nvrtc_tap
 from harness.worker.cupy_parts import (
     LinkFailed,
     LinkState,
     Listening,
     Loading,
     Module,
+    no_runtime,
     watched_linker,
     watched_module,
     with_detected_architecture,
@@ -54,10 +55,12 @@ class CupyBackend:
         if self.jitify:
             nvrtc_tap.install(setup)
         load_nvrtc(setup)
+        headers = cupy_headers.find(setup)
         if self.version < (13, 0) and not setup.device:
             cupy_stand_ins.pretend(setup, "80")
             cupy_stand_ins.load(setup, name)
         import cupy
+        from cupy import _environment
         from cupy._core import core
         from cupy.cuda import compiler, jitify, nvrtc
 
@@ -67,13 +70,16 @@ class CupyBackend:
         found = "{}.{}".format(*nvrtc.getVersion())
         if found != setup.release:
             raise Unavailable(f"asked for NVRTC {setup.release}, CuPy loaded {found}")
+        cupy_headers.settle(setup, _environment, self.version, headers)
+        folders = cupy_headers.added(core, compiler)
+        cupy_headers.check(folders, headers, setup)
         if self.jitify:
-            jitify_headers.warm(setup, jitify, [name, wanted], lambda source: self._compile_headers(setup, source))
+            identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
+            jitify_headers.warm(setup, jitify, identity, lambda source: self._compile_headers(setup, source))
         import numpy
 
-        return {
-            "observed": {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}
-        }
+        observed = {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}
+        return {"observed": {**observed, "headers_from": "wheels" if setup.options.get("wheels") else "CUDA_PATH"}}
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
@@ -203,8 +209,8 @@ class CupyBackend:
             *(["--relocatable-device-code=true"] if job.options.get("rdc") else []),
             *job.options.get("flags", []),
             *macros(job.definitions),
-            # Before the headers that CuPy bundles: its cuda_fp16.h of another release does not fit the toolkit's cuda_bf16.h.
-            *(f"-I{folder}" for folder in job.include),
+            # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
+            *(f"-I{folder}" for folder in job.include_beside(setup)),
         )
 
     def _pretend(self, setup: Setup, job: Job) -> str:
@@ -220,8 +226,12 @@ class CupyBackend:
         if not self.jitify:
             compiler.nvrtc = Listening(compiler.nvrtc, job)
         compiler.function = SimpleNamespace(Module=lambda: Module(job), LinkState=lambda: LinkState(setup, job))
-        if not (setup.home / "lib64" / "libcudadevrt.a").is_file():
-            compiler._get_cudadevrt_path = lambda: ""  # PyPI's wheels before 12.9: compiled, and noted as not linked
+        if setup.options.get("wheels"):
+            compiler._get_cudadevrt_path = no_runtime(compiler._get_cudadevrt_path, job)
+        else:
+            # The compiler's, not that of the headers; PyPI's wheels before 12.9 have none: compiled, and noted as not linked.
+            runtime = setup.home / "lib64" / "libcudadevrt.a"
+            compiler._get_cudadevrt_path = lambda: str(runtime) if runtime.is_file() else ""
         if self.version >= (13, 0):
             self.jitify_module._init_module = lambda: None  # a warm-up of Jitify's that loads its result
             if self.version == (13, 0):

@@ -11,10 +11,14 @@ from harness.worker import nvcc
 from harness.worker.launch import run_on_driver
 
 
-def options_of(setup: Setup, job: Job) -> list[str]:
-    """nvcc's options for a job, without architecture and output; its own include directories go without saying."""
+def include_of(setup: Setup, job: Job) -> list[str]:
+    """Include directories to name; nvcc's own go without saying and are found last, unless the headers are another release's."""
+    return [*job.include_beside(setup), *(setup.include if setup.headers != setup.release else [])]
+
+
+def options_of(job: Job) -> list[str]:
+    """nvcc's options for a job, without architecture, output and include directories."""
     options = job.options
-    own = str(setup.home)
     return [
         *([f"-std={options['std']}"] if "std" in options else []),
         *(["-rdc=true"] if options.get("rdc") else []),
@@ -24,7 +28,6 @@ def options_of(setup: Setup, job: Job) -> list[str]:
         *(word for option in ["-v", *options.get("ptxas", [])] for word in ("-Xptxas", option)),
         *options.get("flags", []),
         *macros(job.definitions),
-        *(f"-I{folder}" for folder in job.include if not folder.startswith(f"{own}/")),
     ]
 
 
@@ -42,15 +45,20 @@ class NvccBackend:
         if job.options.get("arch", "given") != "given":
             raise Unsupported("nvcc asks no device: without an architecture it builds for one of its own choice")
         os.chdir(job.scratch)
+        if job.lto and job.virtual:
+            raise Unsupported("link-time optimization (-dlto) makes code for a real architecture")
         argv = [
-            f"-gencode=arch=compute_{job.arch},code={job.target}",
-            *options_of(setup, job), "-c", str(job.source), "-o", "kernel.o",
+            # Of -dlto nvcc says that it conflicts with -gencode.
+            f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}",
+            *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)), "-c", str(job.source), "-o", "kernel.o",
         ]  # fmt: skip
         if depth == "device":
-            argv = nvcc.device_only(argv, "ptx" if job.virtual else "cubin")
+            argv = nvcc.device_only(argv, "ptx" if job.virtual else "ltoir" if job.lto else "cubin")
         nvcc.compile_unit(setup, job, argv)
-        if job.options.get("rdc") and not job.virtual:
-            nvcc.link_device_code(setup, job, job.target, ["kernel.o" if depth == "unit" else "kernel.cubin"])
+        if (job.lto or job.relocatable) and not job.virtual:
+            nvcc.link_device_code(
+                setup, job, ["kernel.o" if depth == "unit" else f"kernel.{'ltoir' if job.lto else 'cubin'}"]
+            )
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile as without a device, then hand the device code to the driver: a host program is the user's own."""

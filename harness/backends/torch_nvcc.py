@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.api import Job, Setup, Unavailable, Unsupported
-from harness.backends.nvcc import options_of
+from harness.backends.nvcc import include_of, options_of
 from harness.worker import nvcc
 from harness.worker.launch import run_on_driver
 from harness.worker.shelf import Shelf
@@ -84,15 +84,20 @@ class TorchBackend:
             raise _Written(build_directory)
 
         cpp_extension._run_ninja_build = written
-        flags = options_of(setup, job)
-        options: dict[str, Any] = {"extra_cuda_cflags": flags, "with_cuda": True, "build_directory": str(folder)}
+        options: dict[str, Any] = {
+            "extra_cuda_cflags": options_of(job),
+            "with_cuda": True,
+            "build_directory": str(folder),
+        }
+        include = include_of(setup, job)
+        if include:
+            options["extra_include_paths"] = include
         try:
             if depth == "extension":
                 # Diagnostics name the case's own file and lines, not those of the text that load_inline makes of it.
                 text = f'#line 1 "{job.source.name}"\n{job.source.read_text("utf-8")}'
                 options["functions"] = list(job.options.get("functions", []))
                 job.command.append(f"load_inline('kernel', cuda_sources=[{job.source.name}], {_shown(options)})")
-                options["extra_include_paths"] = [str(job.source.parent)]
                 declarations = [job.options.get("declarations", "")]
                 cpp_extension.load_inline("kernel", cpp_sources=declarations, cuda_sources=[text], **options)
             else:

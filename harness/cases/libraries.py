@@ -36,18 +36,18 @@ def read_libraries(report: Report, value: Any) -> tuple[dict[str, HeaderLibrary]
                     key,
                     f"unknown library{perhaps(name, LIBRARIES)}; for another one write its package, include and versions",
                 )
-            versions[name] = _versions(report, key, item)
+            versions[name] = _versions(report, key, item, libraries.get(name))
         elif isinstance(item, dict):
             good = check_table(report, key, item, LIBRARY)
             if {"package", "include", "versions"} <= set(good):
                 libraries[name] = library_from(name, good)
-                versions[name] = _versions(report, (*key, "versions"), good["versions"])
+                versions[name] = _versions(report, (*key, "versions"), good["versions"], libraries[name])
         else:
             report.add(key, f'must be a list of versions such as ["3.5.1"], not {shown(item)}')
     return libraries, versions
 
 
-def _versions(report: Report, key: tuple[str, ...], values: Sequence[Any]) -> list[str]:
+def _versions(report: Report, key: tuple[str, ...], values: Sequence[Any], library: HeaderLibrary | None) -> list[str]:
     if not values:
         report.add(key, "has no versions")
     found: list[str] = []
@@ -57,7 +57,10 @@ def _versions(report: Report, key: tuple[str, ...], values: Sequence[Any]) -> li
         except (InvalidVersion, TypeError):
             report.add(key, f'{shown(item)} is not a version such as "3.5.1"')
             continue
-        if item in found:
+        problem = library.problem(item) if library else None
+        if problem:
+            report.add(key, problem)
+        elif item in found:
             report.add(key, f"has {shown(item)} twice")
         else:
             found.append(item)

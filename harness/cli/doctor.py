@@ -5,23 +5,30 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from harness.backends import BACKENDS
+from harness.cli.command import Command
 from harness.diagnostics import one_line
 from harness.engine.bench import Bench
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
+from harness.engine.plan import library_of
 from harness.engine.session import default_toolkit
 from harness.model import Toolchain
-from harness.toolkits import ToolkitStore, parse_toolkits
+from harness.toolkits import Installed, ToolkitStore, parse_toolkits
+from harness.toolkits.borrowed import borrowed
+from harness.toolkits.parts import parts_among
 from harness.toolkits.store import data_folder
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "-t",
     "--toolkit",
@@ -46,18 +53,41 @@ def doctor(toolkits: str | None, python: str | None) -> int:
     click.echo(f"python      {environment.version} ({environment.python})")
     libraries = [f"{name} {entry['version']}" for name, entry in environment.distributions.items() if entry["root"]]
     click.echo(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
-    click.echo(f"toolkits    {', '.join(toolkit.release for toolkit in store.installed()) or 'none'} in {store.root}")
+    click.echo(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
     for line in _machine():
         click.echo(line)
-    usable = 0
+    usable, console = 0, Console(stderr=True, highlight=False)
     for ref in parse_toolkits(toolkits or default_toolkit(environment)):
         for info in BACKENDS.values():
-            found = environment.version_of(*info.distributions)
-            toolchain = Toolchain(backend=info.name, library=found[1] if found else "", toolkit=ref)
-            word, why = _try(Bench.of(toolchain, environment, store, data_folder() / "tools"))
+            toolchain = Toolchain(backend=info.name, library=library_of(info, environment, ref), toolkit=ref)
+            bench = Bench.of(toolchain, environment, store, data_folder() / "tools")
+            with nullcontext() if bench.problem else _telling(console, f"{info.name} with CUDA {ref}", info.startup):
+                word, why = _try(bench)
             usable += word == "usable"
             click.echo(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
     return 0 if usable else 4
+
+
+@contextmanager
+def _telling(console: Console, what: str, why: str) -> Iterator[None]:
+    """Say on stderr what is being tried, and where it may take long, why."""
+    text = f"trying {what}{f' ({why})' if why else ''}"
+    if not console.is_terminal:
+        console.print(text, soft_wrap=True, markup=False)
+        yield
+        return
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        progress.add_task(text, total=None)
+        yield
+
+
+def _described(toolkit: Installed) -> str:
+    """``12.0 (CCCL of 12.4; with nvtx)``: what else than its own compilers and headers a toolkit has."""
+    others = dict.fromkeys(borrowed(toolkit.home).values())
+    parts = parts_among(toolkit.packages, toolkit.release)
+    words = [*(f"CCCL of {other}" for other in others), *([f"with {', '.join(parts)}"] if parts else [])]
+    return f"{toolkit.release} ({'; '.join(words)})" if words else toolkit.release
 
 
 def _try(bench: Bench) -> tuple[str, str]:

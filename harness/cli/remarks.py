@@ -10,6 +10,7 @@ from rich.text import Text
 
 from harness.cli.marks import MARKS
 from harness.diagnostics import one_line
+from harness.engine.unanswered import without_answer
 
 _MOST_LINES = 12
 
@@ -17,6 +18,8 @@ _MOST_LINES = 12
 def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """Print reasons of cells that mean nothing, and notes of all others, each text once."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    if len({record["reason"] for record in records}) == 1 and without_answer(records):
+        return  # that sentence says it
     for record in records:
         for kind, text in _remarks(record):
             found.setdefault((kind, one_line(text, 400)), []).append(record)

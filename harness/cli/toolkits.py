@@ -8,14 +8,16 @@ import click
 from rich.console import Console
 
 from harness.cases import load_cases
+from harness.cli.command import Group
 from harness.errors import PartUnavailable, UsageError
 from harness.model import ToolkitRef
 from harness.toolkits import LIBRARIES, RELEASES, LibraryStore, ToolkitStore, parse_toolkits
 from harness.toolkits.libraries import needed, parse_library
 from harness.toolkits.local import find_local
+from harness.toolkits.parts import PARTS, parse_parts, parts_among
 
 
-@click.group()
+@click.group(cls=Group)
 def toolkits() -> None:
     """CUDA releases, from wheels on PyPI, by exact version.
 
@@ -25,12 +27,21 @@ def toolkits() -> None:
 
 @toolkits.command("list")
 def list_() -> int:
-    """List the known releases, what each is made of, and which are installed; this machine's own; header libraries."""
+    """List the known releases, what each is made of, and which are installed; this machine's own; header libraries.
+
+    In brackets: wheels of another release, since those of its own lack headers. After "with": parts that were asked for.
+    """
     store = ToolkitStore()
     for release in RELEASES.values():
         found = store.find(release.name)
-        parts = " ".join(f"{name.removeprefix('nvidia-')}={version}" for name, version in release.packages.items())
-        click.echo(f"{release.name}  {'installed' if found else '-':9}  {parts}")
+        wheels = " ".join(
+            f"{name.removeprefix('nvidia-')}={version}"
+            + (f" (of CUDA {release.borrowed[name]})" if name in release.borrowed else "")
+            for name, version in release.packages.items()
+        )
+        parts = parts_among(found.packages, release.name) if found else []
+        more = f"  with {', '.join(parts)}" if parts else ""
+        click.echo(f"{release.name}  {'installed' if found else '-':9}  {wheels}{more}")
     for name, home in find_local().items():
         click.echo(f"{name}@local  {home}")
     for library in LIBRARIES.values():
@@ -45,27 +56,38 @@ def list_() -> int:
 @click.option(
     "--folder", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."
 )
+@click.option(
+    "--with",
+    "with_parts",
+    metavar="PART,…",
+    help=f"Parts of CUDA beside the compilers, or all: {', '.join(PARTS)}. Some are hundreds of megabytes.",
+)
 @click.option("--force", is_flag=True, help="Install again what is already there.")
-def install(releases: tuple[str, ...], with_cases: bool, folder: Path, force: bool) -> int:
-    """Install releases: 12.4, 11.8,12.4..13.0 or all; and header libraries: cutlass==3.5.1."""
+def install(releases: tuple[str, ...], with_cases: bool, folder: Path, with_parts: str | None, force: bool) -> int:
+    """Install releases: 12.4, 11.8,12.4..13.0 or all; and header libraries: cutlass==3.5.1.
+
+    A release that is there keeps the parts that it has.
+    """
     if not releases and not with_cases:
         raise UsageError("nothing to install: name a release such as 12.4 or a library such as cutlass==3.5.1")
     store, console = ToolkitStore(), Console(stderr=True, highlight=False)
     wanted = [parse_library(text) for text in releases if "==" in text]
+    # A toolkit of the machine's own is there already, so that scripts need not tell it from others.
+    releases = tuple(text for text in releases if "==" not in text and not all(r.local for r in parse_toolkits(text)))
+    names = dict.fromkeys(name for ref in _from_wheels(releases) for name in (ref.release, ref.headers))
+    if with_parts is not None and not names:
+        raise UsageError("--with needs a CUDA release to install parts for, such as 13.0")
+    parts = parse_parts(with_parts, names) if with_parts is not None else []
     wanted += needed(load_cases(folder)) if with_cases else []
     for library, version in wanted:
         with console.status(f"{library.name} {version}"):
             found = LibraryStore().install(library, version, force=force)
         console.print(f"{library.name} {version}: {found.home}", soft_wrap=True)
-    # A toolkit of the machine's own is there already, so that scripts need not tell it from others.
-    releases = tuple(text for text in releases if "==" not in text and not all(r.local for r in parse_toolkits(text)))
-    if not releases:
-        return 0
-    names = dict.fromkeys(name for ref in _from_wheels(releases) for name in (ref.release, ref.headers))
     for number, name in enumerate(names, 1):
         with console.status(f"CUDA {name} ({number} of {len(names)})"):
-            toolkit = store.install(RELEASES[name], force=force)
-        console.print(f"CUDA {name}: {toolkit.home}", soft_wrap=True)
+            toolkit = store.install(RELEASES[name], parts, force=force)
+        has = parts_among(toolkit.packages, name)
+        console.print(f"CUDA {name}{' with ' if has else ''}{', '.join(has)}: {toolkit.home}", soft_wrap=True)
     return 0
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.backends import BACKENDS
+from harness.backends import BACKENDS, WHEELS
 from harness.backends.api import Ended
 from harness.engine.environment import Environment
 from harness.engine.key import Key
@@ -118,7 +118,10 @@ class Bench:
             "headers": ref.headers,
             "include": [str(folder) for folder in self.include],
             "tools": str(self.tools),
-            "options": {"shelf": str(self.shelf)} if self.shelf else {},
+            "options": {
+                **({"shelf": str(self.shelf)} if self.shelf else {}),
+                **({"wheels": True} if self.toolchain.library.endswith(WHEELS) else {}),
+            },
             "device": self.toolchain.device,
         }
 
@@ -168,6 +171,7 @@ class Bench:
         key.add("python", [self.environment.python, self.environment.version])
         versions = {name: entry["version"] for name, entry in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
+        key.add("library", self.toolchain.library)  # with where it takes CUDA from
         key.add("device", self.toolchain.device)
         key.add("toolkit", self.toolkit.fingerprint)
         key.add("headers", self.headers.fingerprint)

@@ -16,7 +16,10 @@ from packaging.utils import canonicalize_name
 import harness
 from harness.errors import PartUnavailable, UsageError
 
-_ROOTS = ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy", "numba", "numba-cuda", "numpy", "torch")
+_ROOTS = (
+    *("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy", "numba", "numba-cuda", "numpy", "torch"),
+    *("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime"),  # CuPy may take CUDA's headers from them
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,8 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         When the interpreter cannot be run.
     """
     probe = Path(harness.__file__).parent / "worker" / "probe.py"
-    executable = python or sys.executable
+    # Workers start in folders of their own; a bare name is looked up on the path.
+    executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
     try:
         done = subprocess.run(
             [executable, "-s", str(probe), *_ROOTS],

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine.bench import Bench
-from harness.engine.reads import Reads, reads_of
+from harness.engine.reads import DIRECTORY, Reads, reads_of
 from harness.engine.settle import settle
 from harness.engine.workshop import Workshop
 from harness.engine.zygote import Zygote, ZygoteDied
 from harness.model import Cell, Outcome, Status, Toolchain
+from harness.toolkits.borrowed import note
 
 
 class Lane:
@@ -83,7 +84,11 @@ class Lane:
             outcome = settle(
                 cell, ended, scratch, bench.toolkit.home, self.workshop.tools, job["entries"], job.get("device", {})
             )
-            return outcome, reads
+            assert bench.headers is not None
+            said = note(
+                bench.headers.home, (path for path, found in reads.seen.items() if found not in (None, DIRECTORY))
+            )
+            return (replace(outcome, notes=(*outcome.notes, said)) if said else outcome), reads
         except ZygoteDied as error:
             self._zygotes.pop(bench.toolchain, None)
             zygote.close()

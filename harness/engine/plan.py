@@ -68,13 +68,12 @@ def plan(
     keep = _Expression(expression) if expression else None
     cells = []
     for info in backends:
-        found = environment.version_of(*info.distributions)
         for toolkit in toolkits:
             if info.name == "nvcc" and not nvcc_of(toolkit):
                 continue
             toolchain = Toolchain(
                 backend=info.name,
-                library=found[1] if found else "",
+                library=library_of(info, environment, toolkit),
                 toolkit=toolkit,
                 environment=environment.name,
                 packages=environment.packages,
@@ -86,6 +85,18 @@ def plan(
                     if keep is None or keep.matches(cell.id)
                 ]
     return cells
+
+
+def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef) -> str:
+    """Version of the library behind a backend, as toolchains spell it; empty where there is none.
+
+    ``14.2.0+wheels`` is a CuPy that takes CUDA's headers from wheels in its environment.
+    """
+    found = environment.version_of(*info.distributions)
+    if found is None:
+        return ""
+    versions = {name: entry["version"] for name, entry in environment.distributions.items()}
+    return found[1] + info.form(found[1], toolkit.headers, versions)
 
 
 def _by_device(targets: Sequence[Target], devices: Devices | None) -> dict[str, list[Target]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.backends import BackendInfo
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.devices import Devices, find_devices, find_sanitizer
@@ -16,8 +16,8 @@ from harness.engine.plan import choose_backends, plan
 from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
 from harness.errors import PartUnavailable, UsageError
-from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, TargetError
-from harness.model.axes import DEFAULT_TARGETS, parse_targets
+from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, Target, TargetError, ToolkitRef
+from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
 from harness.model.judge import expectation_of, judge
 from harness.records import Record, make_record
 from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
@@ -81,8 +81,7 @@ class Request:
 
 def workshop_for(request: Request) -> Workshop:
     """Look at the environment and the machine's devices, and open the cache."""
-    python = os.path.abspath(request.python) if request.python and os.sep in request.python else request.python
-    environment = look(python, name=request.environment, require=request.require)
+    environment = look(request.python, name=request.environment, require=request.require)
     cache = ResultCache() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
     if request.sanitize and not devices.items:
@@ -107,12 +106,7 @@ def cells_of(
         When nothing is left of the selection.
     """
     chosen = load_cases(request.cases, request.selection) if cases is None else cases
-    try:
-        targets = parse_targets(_with_own(request.targets or DEFAULT_TARGETS, devices))
-    except TargetError as error:
-        raise UsageError(str(error)) from None
-    toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
-    backends = choose_backends(request.backends, environment)
+    backends, toolkits, targets = axes_of(request, environment, devices)
     named = request.backends is not None
     cells = plan(
         chosen, backends, toolkits, targets, environment, request.expression, devices=devices,
@@ -127,15 +121,40 @@ def cells_of(
     return cells
 
 
-def _with_own(targets: str, devices: Devices | None) -> str:
-    """``own`` on the axis of targets stands for those that the devices of this machine run."""
-    if "own" not in [part.strip() for part in targets.split(",")]:
+def axes_of(
+    request: Request, environment: Environment, devices: Devices | None = None
+) -> tuple[list[BackendInfo], list[ToolkitRef], list[Target]]:
+    """Backends, toolkits and targets that a request names, or that fit the environment.
+
+    Raises
+    ------
+    UsageError
+        On a name that nothing knows.
+    """
+    toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
+    backends = choose_backends(request.backends, environment)
+    try:
+        targets = parse_targets(with_own(request.targets or DEFAULT_TARGETS, devices))
+        # Which architectures a toolkit of the machine's own knows, only it can say.
+        if not any(toolkit.local for toolkit in toolkits):
+            for target in targets:
+                check_known(target)
+    except TargetError as error:
+        raise UsageError(str(error)) from None
+    return backends, toolkits, targets
+
+
+def with_own(targets: str, devices: Devices | None) -> str:
+    """``own`` on the axis of targets, or nvcc's word ``native``, stands for those that the devices of this machine run."""
+    parts = [part.strip() for part in targets.split(",")]
+    word = next((part for part in parts if part in ("own", "native")), None)
+    if word is None:
         return targets
     own = [str(target) for target in KNOWN_TARGETS if devices and devices.name_for(target)]
     if not own:
         why = devices.problem if devices else "none was looked for"
-        raise PartUnavailable(f"the target own needs a CUDA device, and there is none: {why}")
-    return ",".join([*(part for part in targets.split(",") if part.strip() != "own"), *own])
+        raise PartUnavailable(f"the target {word} needs a CUDA device, and there is none: {why}")
+    return ",".join([*(part for part in parts if part not in ("own", "native")), *own])
 
 
 def default_toolkit(environment: Environment) -> str:
@@ -145,7 +164,13 @@ def default_toolkit(environment: Environment) -> str:
     """
     cupy = environment.version_of("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x")
     if cupy:
-        return {"cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8"}.get(cupy[0], "12.9")
+        # Where wheels bring CUDA's headers, CuPy is tried with those.
+        wheel = environment.version_of(
+            "nvidia-cuda-runtime" if cupy[0] == "cupy-cuda13x" else "nvidia-cuda-runtime-cu12"
+        )
+        release = ".".join(wheel[1].split(".")[:2]) if wheel else ""
+        fits = {"cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8"}.get(cupy[0], "12.9")
+        return release if release in RELEASES and release.split(".")[0] == fits.split(".")[0] else fits
     runtime = environment.version_of("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11")
     if environment.version_of("torch") and runtime:
         release = ".".join(runtime[1].split(".")[:2])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.artifacts import read_cubin, read_ptx
+from harness.artifacts import is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log
 from harness.model import Artifact, Cell, Diagnostic, KernelResources, Outcome, Stage, Status
@@ -57,10 +57,11 @@ def settle(
     stages = tuple(Stage(name) for name in dict.fromkeys(_read(scratch / "stages").split()) if name in list(Stage))
     info = BACKENDS[cell.toolchain.backend]
     language = info.language(cell.case)
-    name = cell.case.sources[language].name if language else "kernel.cu"
-    log = _log(scratch, ended, name, home)
+    source = cell.case.sources[language] if language else Path("kernel.cu")
+    name = source.name
+    log = _log(scratch, ended, source, home)
     # A Python program prints what it likes: only what the library said is read for diagnostics, while it lives to tell.
-    said = _said(scratch, name, home) if language == "python" and reply else log
+    said = _said(scratch, source, home) if language == "python" and reply else log
     diagnostics = parse_log(said, name)
     notes = [one_line(note) for note in reply.get("notes", ())]
     if ended["leftovers"]:
@@ -71,7 +72,7 @@ def settle(
         "stages": stages,
         "log": log,
         "seconds": round(reply.get("seconds", ended["wall"]), 4),
-        "command": tuple(_plain(line, scratch) for line in reply.get("command", ())),
+        "command": tuple(_near(_plain(line, scratch), source) for line in reply.get("command", ())),
         "observed": reply.get("observed", {}),
         "device": reply.get("device", dict(device or {})),
         "peak_bytes": reply.get("peak_bytes"),
@@ -106,6 +107,8 @@ def settle(
     if status is Status.BUILT:
         try:
             artifact, wanted = _artifact(cell, reply["artifact"], log), str(cell.target)
+            if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
+                notes.append("not linked: what came out is relocatable device code")
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
@@ -163,29 +166,30 @@ def _check(wanted: str, artifact: Artifact, missing: list[str]) -> tuple[Status,
 def _artifact(cell: Cell, told: Mapping[str, Any], log: str) -> Artifact:
     """What came out; where that is one program a kernel, all of them, one after another."""
     parts = [_part(cell, part, log) for part in told.get("parts") or [told]]
-    targets = dict.fromkeys(target for _, target, _ in parts)
-    data = b"".join(data for data, _, _ in parts)
-    formats = {part["format"] for part in told.get("parts") or [told]}
+    data = b"".join(data for data, *_ in parts)
+    kinds = {kind for _, kind, _, _ in parts}
     return Artifact(
-        format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
-        target=", ".join(targets),
+        format=next(kind for kind in ("ptx", "object", "cubin") if kind in kinds),  # as far as all of them got
+        target=", ".join(dict.fromkeys(target for _, _, target, _ in parts)),
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
-        kernels=tuple(kernel for _, _, kernels in parts for kernel in kernels),
+        kernels=tuple(kernel for *_, kernels in parts for kernel in kernels),
     )
 
 
-def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, tuple[KernelResources, ...]]:
+def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, str, tuple[KernelResources, ...]]:
     data = Path(told["path"]).read_bytes()
-    if told["format"] == "ptx":
+    kind = told["format"]
+    if kind == "ptx":
         target, kernels = read_ptx(data.decode(errors="replace"))
-    elif told["format"] in ("cubin", "object"):
+    elif kind in ("cubin", "object"):
         target, kernels = read_cubin(data, log)
+        kind = "object" if is_relocatable(data) else "cubin"
         if not target.suffix and target.cc == cell.target.cc and not _has_suffix_note(data):
             target = cell.target.real  # this format does not say, and the number is right
     else:
-        raise ValueError(f"unknown format {told['format']!r}")
-    return data, str(target), kernels
+        raise ValueError(f"unknown format {kind!r}")
+    return data, kind, str(target), kernels
 
 
 def _has_suffix_note(data: bytes) -> bool:
@@ -209,27 +213,35 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _log(scratch: Path, ended: Mapping[str, Any], name: str, home: Path) -> str:
+def _log(scratch: Path, ended: Mapping[str, Any], source: Path, home: Path) -> str:
     printed = ended["output"]
-    if name.endswith(".py") and printed.strip():
-        printed = f"--- printed while {name} ran, by the program or by what it called ---\n{printed}"
+    if source.suffix == ".py" and printed.strip():
+        printed = f"--- printed while {source.name} ran, by the program or by what it called ---\n{printed}"
     parts = [_read(scratch / "log"), printed]
-    text = _tidy("\n".join(part.rstrip("\n") for part in parts if part.strip()), scratch, name, home)
+    text = _tidy("\n".join(part.rstrip("\n") for part in parts if part.strip()), scratch, source, home)
     if len(text) <= LOG_LIMIT:
         return text
     half = LOG_LIMIT // 2
     return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
 
 
-def _said(scratch: Path, name: str, home: Path) -> str:
+def _said(scratch: Path, source: Path, home: Path) -> str:
     """The part of the log that was not printed."""
-    return _tidy(_read(scratch / "log").rstrip("\n"), scratch, name, home)
+    return _tidy(_read(scratch / "log").rstrip("\n"), scratch, source, home)
 
 
-def _tidy(text: str, scratch: Path, name: str, home: Path) -> str:
+def _tidy(text: str, scratch: Path, source: Path, home: Path) -> str:
     text = clean(text).replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
     # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
-    return _TIMES.sub("", _HASHED.sub(name, _plain(text, scratch)))
+    return _TIMES.sub("", _HASHED.sub(source.name, _near(_plain(text, scratch), source)))
+
+
+def _near(text: str, source: Path) -> str:
+    """With the names of the program, and of what lies below its folder, as seen from there."""
+    folders = {str(source.absolute().parent), str(source.resolve().parent)} - {"/"}
+    for folder in sorted(folders, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+    return text
 
 
 def _plain(text: str, scratch: Path) -> str:

@@ -21,15 +21,15 @@ from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
 from harness.engine.key import Key
 from harness.engine.memory import Memory, available, size
+from harness.engine.missing import without_part
 from harness.engine.reads import Reads, reads_of
 from harness.engine.zygote import Limits, Zygote
 from harness.model import Cell, HeaderLibrary, Outcome, Status, Toolchain
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
+from harness.toolkits.borrowed import borrowed
 from harness.toolkits.libraries import observed_version
 from harness.toolkits.store import data_folder
 from harness.worker.limits import limits_of_cell
-
-_HEADERS = ("*.h", "*.hpp", "*.cuh", "*.hxx", "*.inl")
 
 
 class Workshop:
@@ -154,16 +154,16 @@ class Workshop:
         language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
         source = cell.case.sources[language]
         # Libraries of the case stand before the toolkit's headers, which may hold another version of them.
-        include = [*self._library_include(cell), *bench.include, *self.include]
-        if language != "python" and any(next(source.parent.glob(pattern), None) for pattern in _HEADERS):
-            include.append(source.parent.resolve())
+        options = options_for(cell)
+        own = [source.parent.absolute() / folder for folder in options.pop("include", ())]
+        include = [*self._library_include(cell), *bench.include, *self.include, *own]
         return {
             "cell": cell.id,
-            "source": str(source.resolve()),
+            "source": str(source.absolute()),
             "entries": dict(cell.case.entries.get(language, {})),
             "definitions": dict(cell.variant.definitions),
             "target": str(cell.target),
-            "options": {name: value for name, value in options_for(cell).items() if name != "memory"},
+            "options": {name: value for name, value in options.items() if name != "memory"},
             "include": [str(folder) for folder in include],
             "launches": launches_for(cell) if cell.toolchain.device else [],
         }
@@ -263,6 +263,8 @@ class Workshop:
             for name, found in self.installed(cell).items()
             if found
         }
+        language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
+        outcome = without_part(outcome, cell.toolchain.toolkit, bench.include, cell.case.sources[language])
         observed = {**self._observed(bench, hello), **({"libraries": libraries} if libraries else {})}
         return replace(outcome, observed={**observed, **outcome.observed})
 
@@ -280,4 +282,5 @@ class Workshop:
                 if bench.headers.release != bench.toolkit.release
                 else {}
             ),
+            **({"borrowed": taken} if (taken := borrowed(bench.headers.home)) else {}),
         }

@@ -29,6 +29,7 @@ NAMES: Mapping[str, type] = {
     "suffix": str,
     "virtual": bool,
     "device": bool,
+    "wheels": bool,
     "cc": Version,
     "toolkit": Version,
     "headers": Version,

@@ -30,6 +30,16 @@ class HeaderLibrary:
     header: str = ""
     macros: tuple[str, ...] = field(default=())
 
+    def problem(self, version: str) -> str | None:
+        """Why no wheel can have this version, or None where one may."""
+        if "" in self.packages or version.split(".")[0] in self.packages:
+            return None
+        newest = self.packages[max(self.packages, key=int)]
+        return (
+            f"{self.name} has no version {version}: those of its wheels begin with {' or '.join(self.packages)} "
+            f"(`pip index versions {newest}` lists them)"
+        )
+
     def requirement(self, version: str) -> str:
         """The wheel of a version as an exact requirement."""
         package = self.packages.get(version.split(".")[0]) or self.packages[""]

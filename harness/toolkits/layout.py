@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import csv
+import hashlib
 import os
 import re
 from collections.abc import Callable
 from importlib.metadata import Distribution
 from pathlib import Path
+
+from harness.errors import PartUnavailable
 
 # First folder of a wheel's component (nvidia/cuda_runtime/lib/…, nvidia/cu13/lib/…) -> folder of the CUDA_HOME.
 _FOLDERS = {"bin": "bin", "include": "include", "lib": "lib64", "lib64": "lib64", "nvvm": "nvvm"}
@@ -40,20 +43,36 @@ def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple
         Version by name of every wheel, from its own metadata.
     hashes : dict
         SHA-256 (hexadecimal) of every file by its path below `home`, from the wheels' own records.
+
+    Raises
+    ------
+    PartUnavailable
+        When a wheel has nothing that is needed.
     """
-    packages, hashes = {}, {}
+    packages: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for info in sorted(site.glob("*.dist-info")):
         distribution = Distribution.at(info)
         packages[distribution.metadata["Name"]] = distribution.version
+        placed = False
         for name, hashed, _ in csv.reader((info / "RECORD").read_text("utf-8").splitlines()):
             place = place_of(name)
             if place is None or not hashed.startswith("sha256="):
                 continue
-            target = home / place
+            target, placed = home / place, True
+            encoded = hashed.removeprefix("sha256=")
+            digest = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).hex()
+            if place in hashes:  # two wheels have it, and the one that was unpacked last has won
+                if hashes[place] != digest:
+                    hashes[place] = hashlib.sha256(target.read_bytes()).hexdigest()
+                continue
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(site / name, target)
-            digest = hashed.removeprefix("sha256=")
-            hashes[place] = base64.urlsafe_b64decode(digest + "=" * (-len(digest) % 4)).hex()
+            hashes[place] = digest
+        if not placed:
+            raise PartUnavailable(
+                f"the wheel {info.name.removesuffix('.dist-info')} has none of the files it is taken for"
+            )
     return packages, hashes
 
 

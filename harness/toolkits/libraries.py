@@ -128,4 +128,7 @@ def parse_library(text: str) -> tuple[HeaderLibrary, str]:
         ) from None
     if wanted.name not in LIBRARIES:
         raise UsageError(f"unknown library {wanted.name!r}{perhaps(wanted.name, LIBRARIES)}")
+    problem = LIBRARIES[wanted.name].problem(specifier.version)
+    if problem:
+        raise UsageError(problem)
     return LIBRARIES[wanted.name], specifier.version

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -25,15 +25,13 @@ class Release:
         ``"12.4"``.
     packages : Mapping[str, str]
         Exact version by the full name of the wheel on PyPI.
+    borrowed : Mapping[str, str]
+        Wheels that are another CUDA release's, since its own lack files, and that release.
     """
 
     name: str
     packages: Mapping[str, str]
-
-    @property
-    def requirements(self) -> list[str]:
-        """The wheels as exact requirements."""
-        return [f"{name}=={version}" for name, version in self.packages.items()]
+    borrowed: Mapping[str, str] = field(default_factory=dict)
 
 
 def _read() -> dict[str, Release]:
@@ -42,8 +40,11 @@ def _read() -> dict[str, Release]:
     for name in sorted(table, key=Version):
         major = name.split(".")[0]
         suffix = f"-cu{major}" if int(major) < 13 else ""
+        borrowed = table[name].pop("borrowed", {})
         releases[name] = Release(
-            name=name, packages={f"nvidia-{part}{suffix}": version for part, version in table[name].items()}
+            name=name,
+            packages={f"nvidia-{wheel}{suffix}": version for wheel, version in table[name].items()},
+            borrowed={f"nvidia-{wheel}{suffix}": release for wheel, release in borrowed.items()},
         )
     return releases
 
@@ -55,7 +56,7 @@ RELEASES: Mapping[str, Release] = _read()
 def parse_toolkits(text: str) -> list[ToolkitRef]:
     """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
 
-    ``local`` stands for every CUDA toolkit that this machine has already (`harness.toolkits.local.find_local`),
+    A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` stands for every CUDA toolkit that this machine has already (`harness.toolkits.local.find_local`),
     ``12.4@local`` for one of them, and a path for the one there.
 
     Raises
@@ -82,7 +83,12 @@ def _refs(part: str) -> list[ToolkitRef]:
         names = list(RELEASES)
     elif ".." in part:
         low, _, high = part.partition("..")
-        names = [name for name in RELEASES if _number(low) <= Version(name) <= _number(high)]
+        first, last = _number(low), _number(high)
+        names = [
+            name
+            for name in RELEASES
+            if first <= Version(name) <= last or (name in _major(high) and first <= Version(name))
+        ]
         if not names:
             raise UsageError(f"no CUDA release lies in {part}; known are {', '.join(RELEASES)}")
     else:
@@ -108,7 +114,14 @@ def _local(part: str) -> list[ToolkitRef]:
 def _known(name: str) -> str:
     if name in RELEASES:
         return name
+    if _major(name):
+        return _major(name)[-1]
     raise UsageError(f"unknown CUDA release {name!r}{perhaps(name, RELEASES)}")
+
+
+def _major(text: str) -> list[str]:
+    """Releases of a major version that is named alone, oldest first."""
+    return [name for name in RELEASES if name.split(".")[0] == text]
 
 
 def _number(text: str) -> Version:

@@ -20,6 +20,7 @@ from harness.model import ToolkitRef
 from harness.toolkits.installed import MANIFEST, Installed
 from harness.toolkits.layout import lay_out
 from harness.toolkits.local import local_toolkit
+from harness.toolkits.parts import parts_among, wheels_of
 from harness.toolkits.releases import RELEASES, Release
 
 _INSTALL_TIMEOUT = 1800
@@ -84,10 +85,7 @@ class WheelStore:
             When a wheel cannot be had, or another version came than was asked for.
         """
         noun = self.library or "CUDA"
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"cannot make the folder {self.root}: {error}; set CUMATRIX_HOME") from None
+        self._make_root()
         with FileLock(self.root / f".{name}.lock"):
             found = self.find(name)
             if found and not force and right(found.packages):
@@ -109,6 +107,12 @@ class WheelStore:
         installed = self.find(name)
         assert installed is not None
         return installed
+
+    def _make_root(self) -> None:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot make the folder {self.root}: {error}; set CUMATRIX_HOME") from None
 
     def remove(self, release: str) -> bool:
         """Remove a version; False where there was none."""
@@ -133,10 +137,15 @@ class ToolkitStore(WheelStore):
     def __init__(self, root: Path | None = None) -> None:
         super().__init__(root or data_folder() / "toolkits")
 
-    def install(self, release: Release, *, force: bool = False) -> Installed:
-        """Install a release from PyPI unless it is there: see `put`."""
-        wanted = dict(release.packages)
-        return self.put(release.name, release.requirements, lay_out, lambda got: dict(got) == wanted, force=force)
+    def install(self, release: Release, parts: Sequence[str] = (), *, force: bool = False) -> Installed:
+        """Install a release from PyPI, with `parts` and with those that it has already, unless it is there: see `put`."""
+        self._make_root()
+        with FileLock(self.root / f".{release.name}.parts.lock"):  # or two that add parts would lose one
+            found = self.find(release.name)
+            parts = [*parts, *parts_among(found.packages if found else {}, release.name)]
+            wanted = {**release.packages, **wheels_of(parts, release.name)}
+            requirements = [f"{name}=={version}" for name, version in wanted.items()]
+            return self.put(release.name, requirements, lay_out, lambda got: dict(got) == wanted, force=force)
 
     def of(self, ref: ToolkitRef) -> tuple[Installed | None, Installed | None]:
         """The toolkits of a compiler and of its headers; None for what is not installed."""

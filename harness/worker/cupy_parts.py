@@ -83,6 +83,20 @@ class LinkState:
         return Path(self.job.artifact["path"]).read_bytes()
 
 
+def no_runtime(original: Any, job: Job) -> Any:
+    """CuPy's look-up of libcudadevrt, which it does not know in wheels: then relocatable code is refused."""
+
+    def path() -> str:
+        try:
+            return original()
+        except RuntimeError as error:
+            job.enter("link")
+            job.say(f"RuntimeError: {error}")
+            raise LinkFailed(str(error)) from None
+
+    return path
+
+
 def watched_module(original: Any, job: Job) -> Any:
     """`cupy.cuda.function.Module` that keeps the image it is about to load, and says that it does."""
 

@@ -8,12 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cells import make_case, make_cell
 
+from harness.backends import BACKENDS
+from harness.engine.environment import look
+from harness.engine.lane import Lane, Workshop
+from harness.engine.plan import plan
+from harness.engine.session import default_toolkit
+from harness.engine.zygote import Limits
+from harness.model.axes import parse_targets
+from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.store import data_folder
 
 pytestmark = pytest.mark.compilers
 RunCell = Callable[..., dict[str, Any]]
 OLD, NEW = "cupy-cuda12x==12.3.0", "cupy-cuda12x==13.1.0"
+BUNDLED, BY_RELEASE, NEWEST = "cupy-cuda12x==13.2.0", "cupy-cuda12x==13.3.0", "cupy-cuda12x==14.2.0"
+# From CUDA 12.2 on, releases up to 13.2 cannot read mma.h.
+BEFORE_12_2 = "12.0"
 
 PLAIN = 'extern "C" __global__ void scale(float *a) { a[threadIdx.x] *= 2; }'
 # https://github.com/cupy/cupy/issues/8155
@@ -49,7 +61,7 @@ def test_a_plain_kernel(run_cell: RunCell, backend: str, target: str) -> None:
     ],
 )  # fmt: skip
 def test_the_accumulator_of_8155(run_cell: RunCell, requirement: str, backend: str, target: str, status: str) -> None:
-    reply = run_cell(requirement, backend, "12.4", ACCUMULATOR, target, {"scale": ""}, {})
+    reply = run_cell(requirement, backend, BEFORE_12_2, ACCUMULATOR, target, {"scale": ""}, {})
     assert reply["status"] == status, reply
     if status == "rejected":
         assert reply["stage"] == "compile"
@@ -71,7 +83,7 @@ def test_what_the_assembler_refuses_is_told_from_what_the_compiler_refuses(run_c
 
 
 def test_a_given_architecture_reaches_the_compiler(run_cell: RunCell) -> None:
-    reply = run_cell(OLD, "cupy-jitify", "12.4", ACCUMULATOR, "sm_80", {"scale": ""}, {"arch": "given"})
+    reply = run_cell(OLD, "cupy-jitify", BEFORE_12_2, ACCUMULATOR, "sm_80", {"scale": ""}, {"arch": "given"})
     assert "-arch=sm_80" in reply["command"][0]
 
 
@@ -88,7 +100,9 @@ def test_a_cell_does_not_inherit_the_device_of_the_one_before(run_cell: RunCell)
 
 def test_headers_that_jitify_found_beforehand_change_nothing(run_cell: RunCell, tmp_path: Path) -> None:
     """The table of headers saves time; with an empty one a program compiles to the same."""
-    warm = [run_cell(NEW, "cupy-jitify", "12.4", text, "sm_80", {"scale": ""}, {}) for text in (ACCUMULATOR, WRONG)]
+    warm = [
+        run_cell(NEW, "cupy-jitify", BEFORE_12_2, text, "sm_80", {"scale": ""}, {}) for text in (ACCUMULATOR, WRONG)
+    ]
     tools = tmp_path / "tools"
     shutil.copytree(data_folder() / "tools", tools)
     tables = list((tools / "jitify").glob("*.json"))
@@ -97,8 +111,99 @@ def test_headers_that_jitify_found_beforehand_change_nothing(run_cell: RunCell, 
         assert table.read_text() != "{}"
         table.write_text("{}")
     cold = [
-        run_cell(NEW, "cupy-jitify", "12.4", text, "sm_80", {"scale": ""}, {}, tools) for text in (ACCUMULATOR, WRONG)
+        run_cell(NEW, "cupy-jitify", BEFORE_12_2, text, "sm_80", {"scale": ""}, {}, tools)
+        for text in (ACCUMULATOR, WRONG)
     ]
     assert [item["status"] for item in cold] == ["built", "rejected"]
     assert cold[0]["artifact"] == warm[0]["artifact"]
     assert cold[1]["diagnostics"] == warm[1]["diagnostics"]
+
+
+def added(reply: dict[str, Any]) -> list[str]:
+    """Include directories as the compiler was given them last, by what tells them apart."""
+    folders = [word.removeprefix("-I") for word in reply["command"][-1].split() if word.startswith("-I")]
+    return [folder.rpartition("/_core/include")[2] if "/_core/include" in folder else folder for folder in folders]
+
+
+@pytest.mark.parametrize(
+    ("backend", "requirement", "status"),
+    [
+        ("cupy-nvrtc", OLD, "rejected"), ("cupy-nvrtc", BUNDLED, "rejected"), ("cupy-nvrtc", BY_RELEASE, "built"), ("cupy-nvrtc", NEWEST, "built"),
+        ("cupy-jitify", BUNDLED, "rejected"), ("cupy-jitify", BY_RELEASE, "built"),
+    ],
+)  # fmt: skip
+def test_the_bundled_header_of_8146(run_cell: RunCell, backend: str, requirement: str, status: str) -> None:
+    reply = run_cell(requirement, backend, "12.4", ACCUMULATOR, "sm_80", {"scale": ""}, {})
+    assert reply["status"] == status, reply
+    if status == "rejected":
+        assert 'no instance of overloaded function "__half::__half"' in reply["diagnostics"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "own"),
+    [
+        (OLD, ["", "/cupy/_cuda/cuda-12"]),
+        (BUNDLED, [*(f"/cupy/_cccl/{name}" for name in ("cub", "thrust", "libcudacxx")), "", "/cupy/_cuda/cuda-12"]),
+        (BY_RELEASE, [*(f"/cupy/_cccl/{name}" for name in ("cub", "thrust", "libcudacxx")), "", "/cupy/_cuda/cuda-12.4"]),
+        (NEWEST, [*(f"/cupy/_cccl/{name}" for name in ("cub", "thrust", "libcudacxx")), ""]),
+    ],
+)  # fmt: skip
+def test_include_directories_are_cupys_in_its_order(
+    run_cell: RunCell, toolkit: Callable[[str], Installed], requirement: str, own: list[str]
+) -> None:
+    """As `assemble_cupy_compiler_options` (before 13.0 `compile_with_cache`) of each release has them."""
+    reply = run_cell(requirement, "cupy-nvrtc", "12.4", PLAIN, "sm_80", {"scale": ""}, {})
+    assert added(reply) == [*own, f"{toolkit('12.4').home}/include"]
+
+
+WHEELS = {"13.6.0": "nvidia-cuda-runtime-cu12==12.9.79", "14.2.0": "nvidia-cuda-runtime-cu12==12.9.79"}
+
+
+@pytest.mark.parametrize("version", WHEELS)
+def test_headers_out_of_wheels(
+    venv: Callable[..., str], store: ToolkitStore, toolkit: Callable[[str], Installed], version: str, tmp_path: Path
+) -> None:
+    """An environment such as ``cupy-cuda12x[ctk]`` makes: the toolkit is not looked at, and has a column of its own."""
+    toolkit("12.9")
+    environment = look(venv(f"cupy-cuda12x=={version}", WHEELS[version]))
+    assert default_toolkit(environment) == "12.9"
+    lane = Lane(Workshop(environment, store, None, Limits(seconds=120)))
+    try:
+        outcomes = {}
+        for name, text in (("plain", "#include <cuda_fp16.h>\n" + PLAIN), ("matrix", ACCUMULATOR)):
+            source = tmp_path / name / "kernel.cu"
+            source.parent.mkdir()
+            source.write_text(text)
+            cells = plan(
+                [make_case(source)], [BACKENDS["cupy-nvrtc"]], parse_toolkits("12.9"), parse_targets("sm_80"), environment
+            )  # fmt: skip
+            assert [cell.toolchain.library for cell in cells] == [f"{version}+wheels"]
+            assert cells[0].facts()["wheels"] is True
+            outcomes[name] = lane.run(cells[0])[0]
+    finally:
+        lane.close()
+    assert outcomes["plain"].status == "built"
+    assert outcomes["plain"].observed["headers_from"] == "wheels"
+    assert added({"command": outcomes["plain"].command})[-1].endswith("/site-packages/nvidia/cuda_runtime/include")
+    assert outcomes["matrix"].status == "rejected"
+    assert outcomes["matrix"].diagnostics[0].message == 'cannot open source file "crt/mma.h"'
+
+
+def test_headers_of_a_wheel_that_nobody_asked_for(
+    venv: Callable[..., str], store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    """From 14.1 on CuPy prefers any wheel to CUDA_PATH: never green under the toolkit's name."""
+    toolkit("12.4")
+    environment = look(venv("cupy-cuda12x==14.2.0", WHEELS["14.2.0"]))
+    source = tmp_path / "kernel.cu"
+    source.write_text(PLAIN)
+    lane = Lane(Workshop(environment, store, None, Limits(seconds=120)))
+    try:
+        cell = make_cell(make_case(source), "cupy-nvrtc", "12.4", environment=environment)
+        outcome = lane.run(cell)[0]
+    finally:
+        lane.close()
+    assert outcome.status == "unavailable"
+    assert (
+        "not from CUDA 12.4: ask for that release, or use an environment without nvidia-cuda-runtime" in outcome.reason
+    )

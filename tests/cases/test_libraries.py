@@ -63,6 +63,7 @@ def test_a_library_that_the_case_describes(tmp_path: Path) -> None:
         ("[libraries]\ncutlass = [3.5]", "libraries.cutlass: 3.5 is not a version such as"),
         ('[libraries]\ncutlass = ["3.5.1", "3.5.1"]', "libraries.cutlass: has .3.5.1. twice"),
         ('[libraries]\ncutlass = "3.5.1"', "libraries.cutlass: must be a list of versions"),
+        ('[libraries]\ncccl = ["12.9.27", "3.1.0"]', "libraries.cccl: cccl has no version 3.1.0"),
         ('[libraries]\ntoolkit = ["1"]', "libraries.toolkit: cannot be the name of a library"),
         ('[libraries.mine]\nversions = ["1"]', "libraries.mine.package: is missing"),
         ('[libraries.mine]\nversion = ["1"]', "libraries.mine.version: unknown key; perhaps you meant"),

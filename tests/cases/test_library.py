@@ -91,12 +91,12 @@ def test_fragments_exist_from_a_compute_capability_on(fragment, first, toolkit):
 @pytest.mark.parametrize(
     ("version", "target", "arch", "toolkit", "status", "xfail"),
     [
-        ("12.3.0", "sm_80", "implicit", "12.4", Status.REJECTED, True),
-        ("13.0.0", "sm_90", "implicit", "12.4", Status.REJECTED, True),
-        ("13.1.0", "sm_80", "implicit", "12.4", Status.BUILT, False),
+        ("12.3.0", "sm_80", "implicit", "12.1", Status.REJECTED, True),
+        ("13.0.0", "sm_90", "implicit", "12.1", Status.REJECTED, True),
+        ("13.1.0", "sm_80", "implicit", "12.1", Status.BUILT, False),
         ("14.2.0", "sm_80", "implicit", "13.0", Status.BUILT, False),
         ("14.2.0", "sm_75", "implicit", "13.0", Status.REJECTED, False),
-        ("12.3.0", "sm_75", "implicit", "12.4", Status.REJECTED, False),
+        ("12.3.0", "sm_75", "implicit", "12.1", Status.REJECTED, False),
         ("13.6.0", "sm_80", "given", "12.4", Status.REJECTED, False),
         ("13.6.0", "sm_80", "given", "12.9", Status.BUILT, False),
     ],
@@ -106,6 +106,28 @@ def test_the_row_of_cupy_8155(version, target, arch, toolkit, status, xfail):
     expected = expectation_of(one)
     assert (expected.status, expected.xfail) == (status, xfail)
     assert options_for(one)["arch"] == arch
+
+
+@pytest.mark.parametrize("backend", ["cupy-nvrtc", "cupy-jitify"])
+@pytest.mark.parametrize(
+    ("version", "toolkit", "status", "xfail"),
+    [
+        ("11.6.0", "12.4", Status.REJECTED, True),
+        ("13.0.0", "12.1", Status.BUILT, False),
+        ("13.0.0", "12.2", Status.REJECTED, True),
+        ("13.1.0", "12.9", Status.REJECTED, True),
+        ("13.2.0", "12.4", Status.REJECTED, True),
+        ("13.3.0", "12.4", Status.BUILT, False),
+        ("14.2.0", "12.9", Status.BUILT, False),
+        ("14.2.0+wheels", "12.9", Status.REJECTED, False),
+    ],
+)
+def test_the_row_of_cupy_8146(backend, version, toolkit, status, xfail):
+    library = {**cupy(version.removesuffix("+wheels")), "backend": backend, "library": version}
+    expected = expectation_of(cell("wmma/cupy-8146", toolkit=toolkit, **library))
+    assert (expected.status, expected.xfail) == (status, xfail)
+    control = cell("wmma/cupy-8146", toolkit=toolkit)
+    assert expectation_of(control).status is Status.BUILT
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,5 @@
+"""Half of each value."""
+
+
+def halve(values, out):
+    out[:] = values * 0.5

@@ -1,0 +1,54 @@
+"""``cumatrix doctor``: what it says, and when."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from environments import python_with
+
+from harness.toolkits import Installed
+
+pytestmark = pytest.mark.compilers
+
+
+@pytest.fixture(autouse=True)
+def _toolkit(toolkit: Callable[[str], Installed]) -> None:
+    toolkit("13.0")
+
+
+def test_an_interpreter_by_a_relative_path(cumatrix: Any) -> None:
+    """Workers start in folders of their own."""
+    python = python_with("numba==0.61.2")
+    done = cumatrix("doctor", "-t", "13.0", "--python", os.path.relpath(python, cumatrix.folder))
+    assert done.returncode == 0, done.stderr
+    assert f"({python})" in done.stdout
+    assert "numba 0.61.2" in done.stdout
+    assert "No such file" not in done.stdout + done.stderr
+
+
+def test_each_result_is_there_before_the_next_is_tried(cumatrix: Any) -> None:
+    done = subprocess.run(
+        cumatrix.argv("doctor", "-t", "13.0"), cwd=cumatrix.folder, text=True, timeout=300, check=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    tried = [line.split()[1] for line in lines if line.startswith("trying ")]
+    assert tried[:1] == ["nvrtc"]
+    assert "nvcc" in tried
+    for name in tried:
+        place = lines.index(f"trying {name} with CUDA 13.0")
+        assert lines[place + 1].startswith(name)
+
+
+def test_what_may_take_minutes_is_said_beforehand(cumatrix: Any, toolkit: Callable[[str], Installed]) -> None:
+    toolkit("12.4")
+    done = cumatrix("doctor", "-t", "12.4", "--python", python_with("cupy-cuda12x==13.2.0"), timeout=600)
+    assert (
+        "trying cupy-jitify with CUDA 12.4 (the first time with a toolkit, Jitify looks for CUDA's headers"
+        in done.stderr
+    )
+    assert "trying" not in done.stdout
