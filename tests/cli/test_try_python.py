@@ -48,10 +48,10 @@ def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
 def attempt(cumatrix: Any, program: Path, venv: Callable[..., str]) -> Callable[..., Any]:
     """Try the program with Numba; returns the process."""
 
-    def run(*arguments: str, text: str = "") -> Any:
+    def run(*arguments: str, text: str = "", targets: str = "sm_80") -> Any:
         if text:
             program.write_text(text)
-        return cumatrix("try", program, "--python", venv("numba==0.59.1"), "-t", "12.9", "-a", "sm_80", *arguments)
+        return cumatrix("try", program, "--python", venv("numba==0.59.1"), "-t", "12.9", "-a", targets, *arguments)
 
     return run
 
@@ -68,7 +68,7 @@ def test_the_table_tells_what_the_verdict_leaves_out(attempt: Callable[..., Any]
 
 
 def test_a_remark_on_some_cells_says_which(attempt: Callable[..., Any]) -> None:
-    done = attempt("-a", "sm_80,sm_86,sm_100", "--signature", "add=void(float32[:], float32[:])")
+    done = attempt(targets="sm_80,sm_86,sm_100")
     assert "1 launch was left out: the device is virtual (2 cells: sm_80, sm_86)\n" in done.stderr
     assert (
         "does not know compute capability 10.0: it would silently build sm_90 (numba 0.59.1 cuda 12.9 sm_100)"
@@ -78,9 +78,8 @@ def test_a_remark_on_some_cells_says_which(attempt: Callable[..., Any]) -> None:
 
 def test_a_kernel_without_types_is_said(attempt: Callable[..., Any]) -> None:
     done = attempt(text="from numba import cuda\n@cuda.jit\ndef scale(a):\n    a[0] = 1\n")
-    assert (
-        "means nothing here: nothing in axpy.py gives the types of the arguments of the kernel scale: " in done.stderr
-    )
+    assert done.returncode == 3
+    assert done.stderr.count("nothing in axpy.py gives the types of the arguments of the kernel scale: ") == 1
     assert '--signature "scale=void(float32[:])"' in done.stderr
 
 
