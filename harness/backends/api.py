@@ -158,6 +158,11 @@ class Job:
         self.artifact = {"path": str(path), "format": kind}
         return path
 
+    @property
+    def relocatable(self) -> bool:
+        """Whether what was kept has still to be linked."""
+        return self.artifact is not None and self.artifact["format"] in ("object", "ltoir")
+
     def complete(self) -> None:
         """Set what was kept aside: the next program that comes out is another one, and the artifact is all of them."""
         assert self.artifact is not None
@@ -166,11 +171,6 @@ class Job:
         path.replace(aside)
         self.parts.append({**self.artifact, "path": str(aside)})
         self.artifact = {**self.parts[0], "parts": self.parts}
-
-    @property
-    def relocatable(self) -> bool:
-        """Whether what was kept has still to be linked."""
-        return self.artifact is not None and self.artifact["format"] in ("object", "ltoir")
 
     def leave_to_driver(self) -> None:
         """Say that the driver's own linker may have made what was kept: that builds for the device, suffix or not."""

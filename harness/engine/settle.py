@@ -14,11 +14,14 @@ from typing import Any
 
 from harness.artifacts import is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
-from harness.diagnostics import clean, one_line, parse_log
+from harness.diagnostics import clean, one_line, parse_log, read_line
 from harness.model import Artifact, Cell, Diagnostic, KernelResources, Outcome, Stage, Status
 
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
+
+_FIRST = 3
+"""So many lines of a log in no known form stand for it."""
 
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 _ROOM = 64 << 10  # bytes
@@ -122,9 +125,10 @@ def settle(
         name = one_line(reason) or "the compiler crashed"
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(d.severity in ("error", "fatal") for d in diagnostics):
-        # A tool that says no without a message in a known form: its last words are better than nothing.
-        last = next((line for line in reversed(said.splitlines()) if line.strip()), reason)
-        diagnostics = (Diagnostic(severity="error", message=one_line(last), fingerprint="plain"), *diagnostics)
+        # A tool that says no without a message in a known form: its first words tell more than its last.
+        words = [line.strip() for line in said.splitlines() if line.strip() and not read_line(line)]
+        first = " | ".join(words[:_FIRST]) or reason
+        diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     return Outcome(
         status=status,
         stage=None if status in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR) else stage,
@@ -166,18 +170,19 @@ def _check(wanted: str, artifact: Artifact, missing: list[str]) -> tuple[Status,
 def _artifact(cell: Cell, told: Mapping[str, Any], log: str) -> Artifact:
     """What came out; where that is one program a kernel, all of them, one after another."""
     parts = [_part(cell, part, log) for part in told.get("parts") or [told]]
-    data = b"".join(data for data, *_ in parts)
-    kinds = {kind for _, kind, _, _ in parts}
+    targets = dict.fromkeys(target for _, target, _, _ in parts)
+    data = b"".join(data for data, _, _, _ in parts)
+    formats = {kind for _, _, _, kind in parts}
     return Artifact(
-        format=next(kind for kind in ("ptx", "object", "cubin") if kind in kinds),  # as far as all of them got
-        target=", ".join(dict.fromkeys(target for _, _, target, _ in parts)),
+        format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
+        target=", ".join(targets),
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
-        kernels=tuple(kernel for *_, kernels in parts for kernel in kernels),
+        kernels=tuple(kernel for _, _, kernels, _ in parts for kernel in kernels),
     )
 
 
-def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, str, tuple[KernelResources, ...]]:
+def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, tuple[KernelResources, ...], str]:
     data = Path(told["path"]).read_bytes()
     kind = told["format"]
     if kind == "ptx":
@@ -189,7 +194,7 @@ def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, st
             target = cell.target.real  # this format does not say, and the number is right
     else:
         raise ValueError(f"unknown format {kind!r}")
-    return data, kind, str(target), kernels
+    return data, str(target), kernels, kind
 
 
 def _has_suffix_note(data: bytes) -> bool:
@@ -225,6 +230,14 @@ def _log(scratch: Path, ended: Mapping[str, Any], source: Path, home: Path) -> s
     return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
 
 
+def _near(text: str, source: Path) -> str:
+    """With the names of the program, and of what lies below its folder, as seen from there."""
+    folders = {str(source.absolute().parent), str(source.resolve().parent)} - {"/"}
+    for folder in sorted(folders, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+    return text
+
+
 def _said(scratch: Path, source: Path, home: Path) -> str:
     """The part of the log that was not printed."""
     return _tidy(_read(scratch / "log").rstrip("\n"), scratch, source, home)
@@ -234,14 +247,6 @@ def _tidy(text: str, scratch: Path, source: Path, home: Path) -> str:
     text = clean(text).replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
     # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
     return _TIMES.sub("", _HASHED.sub(source.name, _near(_plain(text, scratch), source)))
-
-
-def _near(text: str, source: Path) -> str:
-    """With the names of the program, and of what lies below its folder, as seen from there."""
-    folders = {str(source.absolute().parent), str(source.resolve().parent)} - {"/"}
-    for folder in sorted(folders, key=len, reverse=True):
-        text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
-    return text
 
 
 def _plain(text: str, scratch: Path) -> str:
