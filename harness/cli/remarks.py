@@ -11,6 +11,7 @@ from rich.text import Text
 from harness.cli.marks import MARKS
 from harness.diagnostics import one_line
 from harness.engine.unanswered import without_answer
+from harness.model import Target
 
 _MOST_LINES = 12
 
@@ -45,6 +46,6 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
         return f"{cells[0]['backend']} {cells[0]['library']} cuda {cells[0]['toolkit']} {cells[0]['target']}".replace(
             "  ", " "
         )
-    targets = list(dict.fromkeys(str(cell["target"]) for cell in cells))
+    targets = sorted({str(cell["target"]) for cell in cells}, key=lambda name: Target.parse(name).sort_key)
     shown = ", ".join(targets[:4]) + (", …" if len(targets) > 4 else "")
     return f"{len(cells)} cells: {shown}"
