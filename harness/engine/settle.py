@@ -109,14 +109,14 @@ def settle(
     artifact = None
     if status is Status.BUILT:
         try:
-            artifact, wanted = _artifact(cell, reply["artifact"], log), str(cell.target)
+            artifact, wanted = _artifact(cell, reply["artifact"] or {}, log), str(cell.target)
             if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
                 notes.append("not linked: what came out is relocatable device code")
             notes += _traps(reply["artifact"])
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
-            names = (reply["artifact"] or {}).get("names", {})  # a function's, where it was asked for by another
+            names = reply["artifact"].get("names", {})  # a function's, where it was asked for by another
             wanting = [(name, names.get(name, name)) for name in entries]
             missing = [name for name, own in wanting if not any(own in kernel.name for kernel in artifact.kernels)]
             status, reason = _check(wanted, artifact, missing)
