@@ -10,7 +10,7 @@ class CumatrixError(Exception):
     Attributes
     ----------
     exit_code : int
-        2 bad usage or bad input, 3 nothing to run, 4 a part asked for is unavailable.
+        2 bad usage or bad input, 3 nothing to run or no compiler answered, 4 a part asked for is unavailable.
     """
 
     exit_code = 2

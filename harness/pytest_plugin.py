@@ -2,7 +2,8 @@
 
 Works with ``-n``, ``-k``, ``-m``, ``--lf`` and ``--junitxml``. An unexpected success of a known fault fails, as
 strict xfail does. Records are written as by ``cumatrix run``, also from several workers of pytest-xdist. Cases that the
-library has compiled before are answered from the cache.
+library has compiled before are answered from the cache. Where cells were chosen and no compiler answered any, pytest ends as it
+does without tests, with 5.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Any
 import pytest
 
 from harness.cases import load_case
+from harness.diagnostics import one_line
 from harness.engine.lane import Lane
-from harness.engine.session import Request, cells_of, record_of, workshop_for
+from harness.engine.session import Request, axes_of, cells_of, record_of, workshop_for
+from harness.engine.unanswered import asked_of, unanswered, without_answer
 from harness.engine.workshop import Workshop
 from harness.errors import CumatrixError, NothingToRun
-from harness.model import Cell, Status, Verdict
+from harness.model import Case, Cell, Status, Verdict
 from harness.records import Record, RecordWriter, make_plan, this_commit
 
 _ZYGOTES = 4
@@ -35,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--cumatrix-python", metavar="PATH", help="interpreter of the environment under test; also CUMATRIX_PYTHON")
     add("--cumatrix-device", metavar="D", help="CUDA devices: auto, none, or numbers; also CUMATRIX_DEVICE")
     add("--cumatrix-out", metavar="FILE", help="file of records (default: reports/ENVIRONMENT.jsonl)")
+    add("--cumatrix-fresh", action="store_true", help="forget what earlier runs left in the file of records")
     add("--cumatrix-no-cache", action="store_true", help="compile everything")
 
 
@@ -57,7 +61,25 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     ours = session.config.stash[_KEY]
-    ours.begin([item.cell for item in session.items if isinstance(item, CellItem)])
+    try:
+        if ours.problem:
+            raise ours.problem
+        ours.begin([item.cell for item in session.items if isinstance(item, CellItem)])
+    except CumatrixError as error:
+        if not ours.worker:
+            raise pytest.UsageError(str(error)) from None
+        ours.problem = error  # nobody listens to how a worker ends: its cells say it
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    ours = session.config.stash[_KEY]
+    if session.exitstatus == pytest.ExitCode.OK and without_answer(ours.told):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for sentence in config.stash[_KEY].sentences():
+        terminalreporter.write_line(f"cumatrix: {one_line(sentence, 500)}", yellow=True)
 
 
 class _Session:
@@ -66,11 +88,29 @@ class _Session:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         # The workers of one run are one run: xdist gives them all the same name of it.
-        worker = getattr(config, "workerinput", None)
-        self.run = (worker["testrunuid"] if worker else uuid.uuid4().hex)[:12]
+        self.worker = getattr(config, "workerinput", None)
+        self.run = (self.worker["testrunuid"] if self.worker else uuid.uuid4().hex)[:12]
         self._workshop: Workshop | None = None
         self._lane: Lane | None = None
         self._writer: RecordWriter | None = None
+        self.problem: CumatrixError | None = None
+        self.told: list[dict[str, Any]] = []
+        config.pluginmanager.register(self, "cumatrix-session")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember what was told of a cell, here or in a worker of pytest-xdist."""
+        told = dict(report.user_properties)
+        if report.when == "call" and "cell" in told:
+            self.told.append(told)
+
+    def sentences(self) -> list[str]:
+        """What was asked for by name and no compiler answered."""
+        if not self.told:
+            return []
+        silence = without_answer(self.told)
+        if silence:
+            return [silence]
+        return unanswered(asked_of(self.request, self.workshop.environment, self.workshop.devices), self.told)
 
     @property
     def request(self) -> Request:
@@ -101,16 +141,28 @@ class _Session:
         named = self.config.getoption("--cumatrix-out")
         return Path(named) if named else self.config.rootpath / "reports" / f"{self.workshop.environment.name}.jsonl"
 
+    def cells(self, case: Case) -> list[Cell]:
+        """Cells of a case; none, and a `problem`, where nothing can be run as it was asked for."""
+        try:
+            axes_of(self.request, self.workshop.environment, self.workshop.devices)
+        except CumatrixError as error:
+            if self.worker:
+                raise
+            self.problem = error
+            return []
+        return cells_of(self.request, self.workshop.environment, [case], self.workshop.devices)
+
     def begin(self, cells: list[Cell]) -> None:
         """Open the file of records, which the workers of one run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
         plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name, commit=this_commit())
-        self._writer = RecordWriter(self.out, plan)
-        self._writer.__enter__()
+        self._writer = RecordWriter(self.out, plan, fresh=self.config.getoption("--cumatrix-fresh")).__enter__()
 
     def perform(self, cell: Cell) -> Record:
         """Run one cell and write its record."""
+        if self.problem:
+            raise self.problem
         if self._lane is None:
             self._lane = Lane(self.workshop, keep=_ZYGOTES)
         outcome, cached, fingerprint = self._lane.run(cell)
@@ -136,7 +188,7 @@ class CaseFile(pytest.File):
         ours = self.config.stash[_KEY]
         try:
             case = load_case(self.path, self.path.parent.parent.parent)
-            cells = cells_of(ours.request, ours.workshop.environment, [case], ours.workshop.devices)
+            cells = ours.cells(case)
         except NothingToRun:
             return
         except CumatrixError as error:
@@ -159,7 +211,18 @@ class CellItem(pytest.Item):
 
     def runtest(self) -> None:
         record = self.config.stash[_KEY].perform(self.cell)
-        for key in ("cell", "backend", "library", "toolkit", "target", "status", "stage", "verdict", "fingerprint"):
+        for key in (
+            "cell",
+            "backend",
+            "library",
+            "toolkit",
+            "target",
+            "status",
+            "stage",
+            "verdict",
+            "fingerprint",
+            "reason",
+        ):
             self.user_properties.append((key, str(record[key] or "")))
         said = record["reason"] or next((item["message"] for item in record["diagnostics"]), "")
         match Verdict(record["verdict"]):
@@ -172,7 +235,7 @@ class CellItem(pytest.Item):
         raise CellFailed(record)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        if isinstance(excinfo.value, CellFailed):
+        if isinstance(excinfo.value, CellFailed | CumatrixError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

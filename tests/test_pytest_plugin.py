@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from cells import write_library
 
+from harness.records import RecordWriter
 from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
@@ -85,7 +86,6 @@ def test_selection_by_marker(run: Run) -> None:
 
 
 def test_workers_write_the_same_records(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "two.jsonl").write_text("of an earlier run\n")
     one = run("--cumatrix-no-cache", "--cumatrix-out", "one.jsonl")
     two = run("--cumatrix-no-cache", "--cumatrix-out", "two.jsonl", "-n", "2")
     assert one.returncode == two.returncode == 0, two.stdout
@@ -94,10 +94,55 @@ def test_workers_write_the_same_records(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "two.plan.json").exists()
 
 
-def test_workers_empty_the_default_file_too(run: Run, tmp_path: Path) -> None:
+def test_cells_are_replaced_and_others_kept(run: Run, tmp_path: Path) -> None:
     for _ in range(2):
         assert run("-n", "2", "-k", "plain/two").returncode == 0
     assert len(records(tmp_path / "reports" / "local.jsonl")) == 4
+    assert run("-k", "plain/one").returncode == 0
+    assert len(records(tmp_path / "reports" / "local.jsonl")) == 6
+    assert run("-k", "plain/one", "--cumatrix-fresh").returncode == 0
+    assert len(records(tmp_path / "reports" / "local.jsonl")) == 2
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_a_file_that_another_run_writes_to(run: Run, tmp_path: Path, workers: tuple[str, ...]) -> None:
+    cell = {
+        "schema": 1,
+        "run": "other",
+        "environment": "x",
+        "started": "2026-01-01",
+        "machine": {},
+        "argv": [],
+        "cells": [],
+    }
+    with RecordWriter(tmp_path / "held.jsonl", cell):
+        done = run("-k", "plain/one", "--cumatrix-out", "held.jsonl", *workers)
+    assert done.returncode == (1 if workers else 4)
+    assert "held.jsonl: another run is writing to it" in done.stdout + done.stderr
+    assert (tmp_path / "held.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_a_target_that_nothing_knows(run: Run, workers: tuple[str, ...]) -> None:
+    done = run(*workers, target="sm_76")
+    assert done.returncode == (1 if workers else 4)
+    assert "no CUDA release knows sm_76; the nearest are sm_75 and sm_80" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_where_no_compiler_answers_nothing_is_green(run: Run, workers: tuple[str, ...]) -> None:
+    done = run("-k", "plain", *workers, target="sm_120")
+    assert done.returncode == 5, done.stdout
+    assert counted(done)["skipped"] == 4
+    assert "cumatrix: no compiler answered any of the 4 cells: CUDA 12.4 knows no sm_120" in done.stdout
+
+
+def test_what_was_named_and_not_answered_is_said(run: Run) -> None:
+    done = run("-k", "plain/one", target="sm_80,sm_120")
+    assert done.returncode == 0
+    assert "cumatrix: no compiler answered for the target sm_120: CUDA 12.4 knows no sm_120" in done.stdout
+    assert "no compiler answered" not in run("-k", "plain/one").stdout
 
 
 def test_what_fails_says_why_and_runs_again_with_lf(run: Run, cases: Path) -> None:

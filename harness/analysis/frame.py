@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from harness.model import Target
-from harness.records import Merged, Record
+from harness.records import Merged, Record, spell_other, weight
 from harness.report.marks import mark_of
 from harness.report.matrix import ToolchainColumn, toolchain_key
 from harness.report.text import natural_key, one_line
@@ -36,12 +36,21 @@ ANSWERED = frozenset(("built", "compiled", "rejected", "crashed", "timed_out"))
 
 
 def cells_frame(merged: Merged) -> pd.DataFrame:
-    """One row a cell, planned ones that never arrived included, in the order of the matrix."""
-    return make_frame(merged.records, merged.missing)
+    """One row a cell, planned ones that never arrived included, in the order of the matrix.
+
+    A column ``others`` says what other runs told of the cell, where that is something else.
+    """
+    table = make_frame(merged.records, merged.missing)
+    others = {
+        record["cell"]: _line("; ".join(map(spell_other, record["others"])))
+        for record in merged.records
+        if "others" in record
+    }
+    return table.assign(others=table["cell"].map(others).fillna("").astype(object) if others else "")
 
 
 def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
-    """One row a record and a missing cell; `KEY` is unique, the last record of a cell counts.
+    """One row a record and a missing cell; `KEY` is unique: of several records that of a compiler's answer counts, then the last.
 
     Columns beside those of records: ``outcome`` (`outcome_of`), ``release`` and ``headers`` of the toolkit, ``features`` as words,
     ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
@@ -58,7 +67,10 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     release = table["toolkit"].str.partition("+headers") if len(table) else None
     if release is not None:
         table["release"], table["headers"] = release[0], release[2]
-    table = table.astype(NUMBERS).drop_duplicates(KEY, keep="last")
+    table = table.astype(NUMBERS)
+    # A cell on a device and the same without one share a row: that the device was not there does not hide what was compiled.
+    heavy = pd.Series([*map(weight, records), *(-1 for _ in missing)], dtype="int64").sort_values(kind="stable").index
+    table = table.loc[heavy].drop_duplicates(KEY, keep="last")
     return ordered(table)
 
 

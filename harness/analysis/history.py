@@ -91,7 +91,7 @@ class History:
 def append(
     folder: Path, records: Iterable[Record], plans: Iterable[Mapping[str, Any]], *, commit: str = ""
 ) -> list[str]:
-    """Add runs to a history; returns their names. A run that is there already is replaced.
+    """Add runs to a history; returns their names. A run that is there already is replaced, unless the history knows more of it.
 
     Parameters
     ----------
@@ -108,12 +108,24 @@ def append(
     for record in records:
         by_run.setdefault(record["run"], []).append(record)
     known = {plan["run"]: plan for plan in plans}
-    contents = {
-        Path(folder) / f"run={quote(run, safe='')}" / FILE: _file(by_run.get(run, []), known.get(run, {}), commit)
-        for run in dict.fromkeys([*known, *by_run])
-    }
+    contents: dict[Path, bytes] = {}
+    for run in dict.fromkeys([*known, *by_run]):
+        path = Path(folder) / f"run={quote(run, safe='')}" / FILE
+        found, plan = by_run.get(run, []), known.get(run, {})
+        cells = {item["cell"] for item in (*found, *plan.get("cells", ()))}
+        # Of a run whose cells were run again since, a file of records has only what is left.
+        if cells and not cells < _cells(path):
+            contents[path] = _file(found, plan, commit)
     replace_files(contents)
     return [unquote(path.parent.name.removeprefix("run=")) for path in contents]
+
+
+def _cells(path: Path) -> set[str]:
+    """The cells that a history has of a run; none where it has none, or cannot be read."""
+    try:
+        return set(pq.read_table(path, columns=["cell"], partitioning=None)["cell"].to_pylist())
+    except (pa.ArrowException, OSError, KeyError):
+        return set()
 
 
 def _file(records: Sequence[Record], plan: Mapping[str, Any], commit: str) -> bytes:

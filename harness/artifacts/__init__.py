@@ -1,6 +1,6 @@
 """What came out of a compiler, read back: target, kernels, resources."""
 
-from harness.artifacts.cubin import read_cubin
+from harness.artifacts.cubin import is_relocatable, read_cubin
 from harness.artifacts.ptx import read_ptx
 
-__all__ = ["read_cubin", "read_ptx"]
+__all__ = ["is_relocatable", "read_cubin", "read_ptx"]

@@ -45,6 +45,11 @@ def read_cubin(data: bytes, log: str = "") -> tuple[Target, tuple[KernelResource
         raise ValueError(f"not a cubin: {error}") from None
 
 
+def is_relocatable(data: bytes) -> bool:
+    """Whether a cubin has still to be linked (ELF's ET_REL)."""
+    return data[16:18] == b"\x01\x00"
+
+
 def _target(elf: ELFFile) -> Target:
     flags, abi = elf.header["e_flags"], elf.header["e_ident"]["EI_ABIVERSION"]
     number = (flags >> 8) & 0xFF if abi >= 8 else flags & 0xFF

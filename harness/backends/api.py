@@ -102,6 +102,16 @@ class Job:
         return self.target.startswith("compute_")
 
     @property
+    def lto(self) -> bool:
+        """Whether the user's flags ask for code that is made when it is linked (LTO)."""
+        return not {"-dlto", "--dlink-time-opt", "-lto", "--lto"}.isdisjoint(self.options.get("flags", ()))
+
+    @property
+    def one_of_several(self) -> bool:
+        """Whether the user's flags say that this file is to be linked with others, later."""
+        return not {"-dc", "--device-c"}.isdisjoint(self.options.get("flags", ()))
+
+    @property
     def arch(self) -> str:
         """The target without its kind: ``"80"``, ``"90a"``."""
         return self.target.split("_")[1]
@@ -140,10 +150,17 @@ class Job:
 
     def keep(self, data: bytes, kind: str) -> Path:
         """Keep what came out (``ptx``, ``cubin``, ``object``, ``ltoir``); the last one counts."""
+        if kind == "cubin" and data[16:18] == b"\x01\x00":  # ELF's ET_REL, whatever options asked for it
+            kind = "object"
         path = self.scratch / f"artifact.{kind}"
         path.write_bytes(data)
         self.artifact = {"path": str(path), "format": kind}
         return path
+
+    @property
+    def relocatable(self) -> bool:
+        """Whether what was kept has still to be linked."""
+        return self.artifact is not None and self.artifact["format"] in ("object", "ltoir")
 
     def leave_to_driver(self) -> None:
         """Say that the driver's own linker may have made what was kept: that builds for the device, suffix or not."""

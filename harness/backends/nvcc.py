@@ -45,15 +45,20 @@ class NvccBackend:
         if job.options.get("arch", "given") != "given":
             raise Unsupported("nvcc asks no device: without an architecture it builds for one of its own choice")
         os.chdir(job.scratch)
+        if job.lto and job.virtual:
+            raise Unsupported("link-time optimization (-dlto) makes code for a real architecture")
         argv = [
-            f"-gencode=arch=compute_{job.arch},code={job.target}",
+            # Of -dlto nvcc says that it conflicts with -gencode.
+            f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}",
             *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)), "-c", str(job.source), "-o", "kernel.o",
         ]  # fmt: skip
         if depth == "device":
-            argv = nvcc.device_only(argv, "ptx" if job.virtual else "cubin")
+            argv = nvcc.device_only(argv, "ptx" if job.virtual else "ltoir" if job.lto else "cubin")
         nvcc.compile_unit(setup, job, argv)
-        if job.options.get("rdc") and not job.virtual:
-            nvcc.link_device_code(setup, job, job.target, ["kernel.o" if depth == "unit" else "kernel.cubin"])
+        if (job.lto or job.relocatable) and not job.virtual:
+            nvcc.link_device_code(
+                setup, job, ["kernel.o" if depth == "unit" else f"kernel.{'ltoir' if job.lto else 'cubin'}"]
+            )
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile as without a device, then hand the device code to the driver: a host program is the user's own."""

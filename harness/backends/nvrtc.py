@@ -44,13 +44,15 @@ class NvrtcBackend:
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Straight to a cubin for a real architecture, which has NVRTC's own ptxas in it; to PTX for a virtual one."""
-        relocatable = bool(job.options.get("rdc"))
         if job.options.get("arch", "given") != "given":
             raise Unsupported("NVRTC asks no device: without an architecture it builds for one of its own choice")
+        if job.lto:
+            nvjitlink.check_lto(setup, job)
         argv = [f"--gpu-architecture={job.target}", *options_of(setup, job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
-        code, log, program = self.nvrtc.compile(job.source.read_bytes(), job.source.name, argv)
+        # By its whole name headers in quotes are found from where the program lies, as nvcc finds them.
+        code, log, program = self.nvrtc.compile(job.source.read_bytes(), str(job.source), argv)
         job.say(log)
         if code != SUCCESS:
             stage = "assemble" if said_by_ptxas(log) else "compile"
@@ -65,10 +67,13 @@ class NvrtcBackend:
         cubin = self.nvrtc.get(program, "CUBIN")
         if cubin:
             job.enter("assemble")
-            job.keep(cubin, "object" if relocatable else "cubin")
+            job.keep(cubin, "cubin")
+        elif job.lto:
+            job.keep(self.nvrtc.get(program, "LTOIR"), "ltoir")
         else:
-            ptxas.assemble(setup, job, job.keep(self.nvrtc.get(program, "PTX"), "ptx"), relocatable=relocatable)
-        if relocatable:
+            ptx = job.keep(self.nvrtc.get(program, "PTX"), "ptx")
+            ptxas.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
+        if job.relocatable:
             nvjitlink.link_with_runtime(setup, job)
 
     def execute(self, setup: Setup, job: Job) -> None:

@@ -124,6 +124,7 @@ KINDS: Mapping[str, Kind] = {
     "links": _list_of(_LINK_TEXT, "addresses"),
     "names": _list_of(_text(NAME, wanted='a lower-case name such as "grid-sync"'), "names"),
     "options": _list_of(_OPTION_TEXT, "options"),
+    "folders": _list_of(_text(wanted="a folder"), "folders"),
     "size": _text(r"^[0-9]+[KMG]$", wanted='a size such as "3G"'),
     "standard": _text(r"^(c|gnu)\+\+[0-9]{2}$", wanted='a C++ standard such as "c++17"'),
     "reference": _text(wanted="a Python file"),
@@ -192,6 +193,9 @@ OPTIONS: Mapping[str, Key] = {
     "functions": Key(kind="options", help="functions that load_inline exports"),
     "memory": Key(kind="size", help="memory that the compiler is known to need, such as 3G, for the scheduler"),
     "enable_cooperative_groups": Key(kind="flag", help="CuPy's argument of that name"),
+    "include": Key(
+        kind="folders", help="include directories: folders in the case's, or . for itself; tables add to each other"
+    ),
     "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
     "ptxas": Key(kind="options", help="further options for ptxas where it runs by itself; tables add to each other"),
 }

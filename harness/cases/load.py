@@ -16,7 +16,7 @@ from harness.cases.keys import CASE, EXPECT, LAUNCH, NAME, OPTIONS, SOURCE, UNSU
 from harness.cases.launch import LaunchReader
 from harness.cases.libraries import read_libraries
 from harness.cases.parameters import read_parameters
-from harness.cases.sources import read_entries, read_sources
+from harness.cases.sources import read_entries, read_sources, wrong_folder
 from harness.cases.tables import check_table
 from harness.errors import perhaps
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
@@ -76,6 +76,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
     variants, parameters = read_parameters(report, good.get("parameters", {}), versions)
     rules = _Rules(report, parameters)
     options = rules.read("options", good.get("options", []), OPTIONS, _option_rule)
+    _known_folders(report, path.parent, good.get("options", []))
     unsupported = rules.read("unsupported", good.get("unsupported", []), UNSUPPORTED, _unsupported_rule)
     kernels = list(dict.fromkeys(name for names in entries.values() for name in names))
     reader = LaunchReader(report, path.parent, kernels, variants)
@@ -112,6 +113,14 @@ def _known_backends(report: Report, names: list[str]) -> None:
     for index, name in enumerate(names):
         if name not in BACKENDS:
             report.add(("backends",), f"entry {index + 1}: unknown backend {shown(name)}{perhaps(name, BACKENDS)}")
+
+
+def _known_folders(report: Report, folder: Path, tables: Any) -> None:
+    for index, table in enumerate(tables if isinstance(tables, list) else []):
+        names = table.get("include") if isinstance(table, dict) else None
+        for text in names if isinstance(names, list) else []:
+            if isinstance(text, str) and (message := wrong_folder(folder, text)):
+                report.add(("options", index, "include"), message)
 
 
 class _Rules:

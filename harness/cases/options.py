@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.model.cell import Cell
 
-LISTS = ("flags", "ptxas", "functions")
+LISTS = ("include", "flags", "ptxas", "functions")
 """Options whose tables add to each other; of the others, the last table's counts."""
 
 FIND_THE_DEVICE = ("cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda")

@@ -28,21 +28,37 @@ def read_sources(report: Report, folder: Path, value: Mapping[str, str]) -> dict
 
 def wrong_path(folder: Path, text: str) -> str | None:
     """What is wrong with `text` as the name of a file in the case's folder, or None."""
-    posix = PurePosixPath(text)
-    if "\\" in text or PureWindowsPath(text).drive:
-        return f"write folders with /, not {shown(text)}"
-    if posix.is_absolute() or ".." in posix.parts:
-        return f"must lie in the case's folder, not at {shown(text)}"
     path = folder / text
     try:
-        if not path.resolve().is_relative_to(folder.resolve()):
-            return f"{shown(text)} is a link that leads out of the case's folder"
+        if message := _outside(folder, text):
+            return message
         if not path.is_file():
             return f"there is no file {shown(text)} in the case's folder{_beside(folder, text)}"
         with open(path, "rb"):
             return None
     except (OSError, RuntimeError, ValueError):
         return f"{shown(text)} cannot be read"
+
+
+def wrong_folder(folder: Path, text: str) -> str | None:
+    """What is wrong with `text` as the name of a folder in the case's folder, or None."""
+    try:
+        if message := _outside(folder, text):
+            return message
+        return None if (folder / text).is_dir() else f"there is no folder {shown(text)} in the case's folder"
+    except (OSError, RuntimeError, ValueError):
+        return f"{shown(text)} cannot be read"
+
+
+def _outside(folder: Path, text: str) -> str | None:
+    posix = PurePosixPath(text)
+    if "\\" in text or PureWindowsPath(text).drive:
+        return f"write folders with /, not {shown(text)}"
+    if posix.is_absolute() or ".." in posix.parts:
+        return f"must lie in the case's folder, not at {shown(text)}"
+    if not (folder / text).resolve().is_relative_to(folder.resolve()):
+        return f"{shown(text)} is a link that leads out of the case's folder"
+    return None
 
 
 def _beside(folder: Path, text: str) -> str:

@@ -14,6 +14,7 @@ from harness.cases import load_cases
 from harness.cases.listing import check as check_cases
 from harness.cases.listing import summaries
 from harness.cases.schema import write_schema
+from harness.cli.command import Group
 
 _FOLDER = click.option(
     "--cases",
@@ -25,7 +26,7 @@ _FOLDER = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def cases() -> None:
     """The library of cases; no compiler is needed."""
 

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from harness.cli.command import Command
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
@@ -24,7 +25,7 @@ _SIGNS = {"regression": "!", "fix": "+", "changed": "~", "lost": "?", "found": "
           "appeared": ">", "vanished": "<"}  # fmt: skip
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("old")
 @click.argument("new")
 @click.option(

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from harness.backends import BACKENDS
+from harness.cli.command import Command
 from harness.diagnostics import one_line
 from harness.engine.bench import Bench
 from harness.engine.devices import find_devices
@@ -27,7 +28,7 @@ from harness.toolkits.parts import parts_among
 from harness.toolkits.store import data_folder
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "-t",
     "--toolkit",

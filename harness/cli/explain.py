@@ -16,6 +16,7 @@ from rich.text import Text
 
 from harness.artifacts.usage import kernels_of_log
 from harness.causes import Match, budget, causes_in_log, causes_of
+from harness.cli.command import Command
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.errors import UsageError
@@ -26,7 +27,7 @@ _MAX_BYTES = 32 << 20
 _RESULTS = Path("reports")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("what", metavar="CELL|LOGFILE")
 @click.option(
     "--results",

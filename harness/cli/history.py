@@ -12,6 +12,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.command import Group
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable, UsageError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from harness.analysis.history import History
 
 
-@click.group()
+@click.group(cls=Group)
 def history() -> None:
     """Runs over time: a folder of Parquet files, one a run."""
 
@@ -41,7 +42,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdo
 @_folder
 @click.option("--commit", default="", metavar="SHA", help="Commit that was tested, for runs whose plan does not say.")
 def add(results: tuple[Path, ...], folder: Path, commit: str) -> int:
-    """Add the runs in RESULTS; a run that is there already is replaced."""
+    """Add the runs in RESULTS; a run that is there already is replaced, unless the history knows more of it."""
     _needs_pandas()
     from harness.analysis.history import append
 

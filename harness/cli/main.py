@@ -22,8 +22,9 @@ from harness.diagnostics import clean
 from harness.errors import CumatrixError
 
 EXIT_CODES = """\b
-Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or bad input; 3 nothing to run;
-4 a part asked for is unavailable; 130 interrupted (what finished is kept).
+Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or bad input;
+3 nothing to run, or no compiler answered; 4 a part asked for is unavailable;
+130 interrupted (what finished is kept).
 """
 
 

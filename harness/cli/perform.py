@@ -13,13 +13,15 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from harness.cli.marks import mark
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for
-from harness.diagnostics import clean
+from harness.diagnostics import clean, one_line
 from harness.engine.run import run_cells
 from harness.engine.session import record_of
+from harness.engine.unanswered import Asked, unanswered, without_answer
 from harness.engine.workshop import Workshop
 from harness.errors import UsageError
 from harness.model import Cell, Outcome
@@ -27,11 +29,20 @@ from harness.records import Record, RecordWriter, make_plan, this_commit
 
 
 def perform(
-    cells: Sequence[Cell], workshop: Workshop, *, out: Path | None, as_json: bool, jobs: int | None, table: bool = False
+    cells: Sequence[Cell],
+    workshop: Workshop,
+    *,
+    out: Path | None,
+    as_json: bool,
+    jobs: int | None,
+    fresh: bool = False,
+    table: bool = False,
+    asked: Sequence[Asked] = (),
 ) -> int:
     """Run cells; returns the exit code.
 
-    Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr.
+    Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr, and with it
+    what was `asked` for by name and got no answer.
     """
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
@@ -39,7 +50,7 @@ def perform(
     records: list[Record] = []
     interrupted = False
     with contextlib.ExitStack() as stack:
-        writer = stack.enter_context(_writer(out, plan)) if out else None
+        writer = stack.enter_context(_writer(out, plan, fresh)) if out else None
         progress = stack.enter_context(_progress(console))
         task = progress.add_task("starting", total=len(cells))
 
@@ -62,27 +73,34 @@ def perform(
                 interrupted = True
     workshop.close()
     show_summary(console, records, planned=len(cells), table=table)
+    silence = "" if interrupted else without_answer(records)
+    for sentence in [silence] if silence or interrupted else unanswered(asked, records):
+        if sentence:
+            console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
     for why, count in workshop.unkept.most_common(3):
         console.print(
             clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
         )
-    if out:
-        console.print(f"records: {out}", markup=False, soft_wrap=True)
+    if writer:
+        kept = f", which keeps {writer.kept} of earlier runs" if writer.kept else ""
+        console.print(f"records: {out}{kept}", markup=False, soft_wrap=True)
     if interrupted:
         console.print("interrupted: what finished is kept", markup=False)
         return 130
     statuses = {record["status"] for record in records}
     if "unavailable" in statuses:
         return 4
-    return 0 if all(mark(record).as_expected for record in records) else 1
+    if not all(mark(record).as_expected for record in records):
+        return 1
+    return 3 if silence else 0
 
 
-def _writer(out: Path, plan: dict) -> RecordWriter:
+def _writer(out: Path, plan: dict, fresh: bool) -> RecordWriter:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror}") from None
-    return RecordWriter(out, plan)
+    return RecordWriter(out, plan, fresh=fresh)
 
 
 def _progress(console: Console) -> Progress:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.command import Command
 from harness.errors import NothingToRun, PartUnavailable
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
@@ -15,7 +16,7 @@ _RESULTS = click.argument(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @_RESULTS
 @click.option(
     "--out",
@@ -61,11 +62,15 @@ def report(results: tuple[Path, ...], out: Path, cases: Path, history: Path | No
         click.echo(f"cumatrix: {warning}", err=True)
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())
     click.echo(f"{summary.cells} cells: {words}; {summary.not_as_expected} not as expected", err=True)
+    if summary.conflicts:
+        click.echo(f"{summary.conflicts} came out differently in different runs: see index.html", err=True)
+    if summary.unanswered:
+        click.echo(f"{summary.unanswered} keep an earlier run's answer, because a later run had none", err=True)
     click.echo(out / "index.html")
     return 0
 
 
-@click.command()
+@click.command(cls=Command)
 @_RESULTS
 @click.option(
     "--out",
@@ -77,7 +82,8 @@ def report(results: tuple[Path, ...], out: Path, cases: Path, history: Path | No
 def merge(results: tuple[Path, ...], out: Path) -> int:
     """Make one set of records of several runs; says which planned cells never arrived.
 
-    Where two runs disagree on a cell, the later one counts and the disagreement is listed.
+    Where two runs disagree on a cell, the later one counts and the disagreement is listed. A run in which a part was unavailable
+    takes no answer of another run away.
     """
     read = read_records(results)
     for warning in read.warnings:
@@ -88,6 +94,8 @@ def merge(results: tuple[Path, ...], out: Path) -> int:
     write_merged(merged, out)
     for conflict in merged.conflicts:
         click.echo(f"cumatrix: {conflict}", err=True)
+    for item in merged.unanswered:
+        click.echo(f"no answer from a later run: {item}", err=True)
     for cell in merged.missing:
         click.echo(f"never arrived: {cell['cell']}", err=True)
     click.echo(

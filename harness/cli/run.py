@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from harness.cli.axes import axes, request_of
+from harness.cli.command import Command
 from harness.cli.perform import perform
 from harness.engine.session import ORDERS, cells_of, workshop_for
+from harness.engine.unanswered import asked_of
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("selection", nargs=-1, metavar="[CASE]…")
 @axes
 @click.option(
@@ -22,8 +24,9 @@ from harness.engine.session import ORDERS, cells_of, workshop_for
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="File of records. Default: reports/ENVIRONMENT.jsonl.",
+    help="File of records, which keeps those of other cells. Default: reports/ENVIRONMENT.jsonl.",
 )
+@click.option("--fresh", is_flag=True, help="Forget what earlier runs left in the file of records.")
 @click.option(
     "--order", type=click.Choice(ORDERS), default="plan", help="Order of the cells; outcomes do not depend on it."
 )
@@ -31,6 +34,7 @@ def run(
     selection: tuple[str, ...],
     cases: Path,
     out: Path | None,
+    fresh: bool,
     order: str,
     as_json: bool,
     jobs: int | None,
@@ -49,4 +53,5 @@ def run(
     cells = cells_of(request, workshop.environment, devices=workshop.devices)
     if out is None and not as_json:
         out = Path("reports") / f"{workshop.environment.name}.jsonl"
-    return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs)
+    asked = asked_of(request, workshop.environment, workshop.devices)
+    return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked)

@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from harness.cases import load_cases
+from harness.cli.command import Group
 from harness.errors import PartUnavailable, UsageError
 from harness.model import ToolkitRef
 from harness.toolkits import LIBRARIES, RELEASES, LibraryStore, ToolkitStore, parse_toolkits
@@ -16,7 +17,7 @@ from harness.toolkits.local import find_local
 from harness.toolkits.parts import PARTS, parse_parts, parts_among
 
 
-@click.group()
+@click.group(cls=Group)
 def toolkits() -> None:
     """CUDA releases, from wheels on PyPI, by exact version.
 

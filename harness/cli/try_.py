@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.cli.axes import axes, request_of
+from harness.cli.habits import TryCommand, habits, rules_of, targets_of
+from harness.cli.host import with_nvcc
 from harness.cli.perform import perform
-from harness.engine.session import cells_of, workshop_for
-from harness.errors import UsageError
-from harness.model import Case, OptionRule, Variant
-from harness.model.condition import Condition
+from harness.cli.programs import programs_of
+from harness.cli.terminal import console_for
+from harness.engine.session import Request, cells_of, workshop_for
+from harness.engine.unanswered import Asked, asked_of
+from harness.engine.workshop import Workshop
+from harness.errors import NothingToRun
+from harness.model import Case, Cell
 
-_MACRO = re.compile(r"[A-Za-z_]\w*")
 
-
-@click.command("try")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.command("try", cls=TryCommand)
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE…",
+)
 @axes
+@habits
 @click.option(
     "-I",
     "include",
@@ -30,83 +41,70 @@ _MACRO = re.compile(r"[A-Za-z_]\w*")
     help="A further include directory.",
 )
 @click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="A macro, or a constant of a Python module.")
-@click.option("--std", metavar="STD", help="C++ dialect, such as c++17.")
+@click.option("--std", "-std", metavar="STD", help="C++ dialect, such as c++17.")
 @click.option(
     "--option",
     "extra",
     multiple=True,
-    metavar="OPTION",
-    help="An option for the compiler, as it is: --option=-lineinfo.",
+    metavar="[BACKEND:]OPTION",
+    help="An option for the compilers, as it is, or for one backend alone: --option=-default-device, --option nvcc:-lineinfo.",
 )
 @click.option("--device-only", is_flag=True, help="nvcc: leave the host pass out.")
 @click.option(
     "--signature", multiple=True, metavar="NAME=SIG", help="Signature of a Numba kernel: 'axpy=void(float32[:])'."
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also keep the records in a file."
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also keep the records in a file, beside those of other cells.",
 )
-def try_(file: Path, include: tuple[Path, ...], define: tuple[str, ...], std: str | None, extra: tuple[str, ...],
-         device_only: bool, signature: tuple[str, ...], out: Path | None, as_json: bool, jobs: int | None, **options: Any) -> int:  # fmt: skip
+@click.option("--fresh", is_flag=True, help="Forget what earlier runs left in that file.")
+def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, ...], extra: tuple[str, ...], device_only: bool,
+         signature: tuple[str, ...], out: Path | None, fresh: bool, as_json: bool, jobs: int | None, **options: Any) -> int:  # fmt: skip
     """Where does this file compile?
 
-    FILE is CUDA C++ (.cu) or a module with Numba kernels (.py). It is compiled as it stands: the toolkit's own include
-    directories are added and nothing else, unless asked for. Everything that a compiler refuses exits with 1.
+    FILE is CUDA C++ (.cu, .cuh) or a module with Numba kernels (.py). It is compiled as it stands: the toolkit's own include
+    directories are added and nothing else, unless asked for. Several files are programs of their own, and so is a file with other
+    options. Everything that a compiler refuses exits with 1.
+
+    nvcc's options mean what they mean there: -std=c++17, -G, -lineinfo, --use_fast_math, -maxrregcount=N, -Xptxas OPTION, -rdc=true,
+    -arch, -gencode, -ftz, -fmad and the like reach every compiler; those for the host (-O3, -g, -Xcompiler) reach nvcc.
+
+    A program of the host (with main(), launches, headers such as <vector>) is compiled by nvcc, of a toolkit that has one;
+    NVRTC and CuPy compile device code alone, and are asked for it only where -b names them.
 
     \b
-    cumatrix try kernel.cu -t 11.8,12.4,13.0 -a sm_70..sm_120
-    cumatrix try kernel.cu -I include -D N=4 --std c++17 --option=-default-device
+    cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120
+    cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
-    case = _case(file, define, std, extra, signature, device_only)
-    request = request_of(options, include=tuple(folder.resolve() for folder in include))
-    workshop = workshop_for(request)
-    cells = cells_of(request, workshop.environment, [case], workshop.devices)
-    return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, table=True)
-
-
-def _case(
-    file: Path,
-    define: tuple[str, ...],
-    std: str | None,
-    extra: tuple[str, ...],
-    signature: tuple[str, ...],
-    device_only: bool,
-) -> Case:
-    languages = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cuda", ".py": "python"}
-    if file.suffix not in languages:
-        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py)")
-    try:
-        file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from None
-    language = languages[file.suffix]
-    values: dict[str, Any] = {"flags": list(extra)}
+    rules = rules_of(options, extra)
     if device_only:
-        values["depth"] = "device"
-    if std:
-        values["std"] = std.removeprefix("-std=").removeprefix("--std=")
-    entries = dict(_pair(text, "--signature") for text in signature)
-    return Case(
-        name=file.name,
-        path=file,
-        title=f"{file.name}, as it stands",
-        sources={language: file},
-        entries={language: entries} if entries else {},
-        variants=(Variant(labels={}, definitions=dict(_definition(text) for text in define)),),
-        options=(OptionRule(when=Condition.always(), values=values),),
-    )
+        rules[()]["depth"] = "device"
+    cases = programs_of(files, include=include, define=define, rules=rules, signatures=signature)
+    asking = {**options, "targets": targets_of(options)}
+    request = request_of(asking, include=tuple(folder.resolve() for folder in include))
+    workshop = workshop_for(request)
+    cells = _cells(request, cases, workshop)
+    asked = [*_files(cases), *asked_of(request, workshop.environment, workshop.devices)]
+    return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
 
 
-def _pair(text: str, option: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    if not name or not value:
-        raise UsageError(f"{option} {text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
+def _cells(request: Request, cases: Sequence[Case], workshop: Workshop) -> list[Cell]:
+    """Cells of every file; a file that no backend takes is told of where others have any."""
+    cells: list[Cell] = []
+    nothing: NothingToRun | None = None
+    console = console_for(sys.stderr)
+    for each in cases:
+        asking, case = with_nvcc(request, each, workshop.environment, workshop.store, console)
+        try:
+            cells += cells_of(asking, workshop.environment, [case], workshop.devices)
+        except NothingToRun as error:
+            nothing = error
+    if nothing and not cells:
+        raise nothing
+    return cells
 
 
-def _definition(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not _MACRO.fullmatch(name):
-        raise UsageError(f"-D {text!r}: {name!r} is not the name of a macro")
-    if not equals:
-        return name, 1
-    return name, int(value) if re.fullmatch(r"-?\d+", value) else value
+def _files(cases: Sequence[Case]) -> list[Asked]:
+    return [Asked(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases]

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.backends import BackendInfo
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.devices import Devices, find_devices, find_sanitizer
@@ -14,8 +15,8 @@ from harness.engine.plan import choose_backends, plan
 from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
 from harness.errors import NothingToRun, PartUnavailable, UsageError
-from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, TargetError
-from harness.model.axes import DEFAULT_TARGETS, parse_targets
+from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, Target, TargetError, ToolkitRef
+from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
 from harness.model.judge import expectation_of, judge
 from harness.records import Record, make_record
 from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
@@ -104,12 +105,7 @@ def cells_of(
         When nothing is left of the selection.
     """
     chosen = load_cases(request.cases, request.selection) if cases is None else cases
-    try:
-        targets = parse_targets(_with_own(request.targets or DEFAULT_TARGETS, devices))
-    except TargetError as error:
-        raise UsageError(str(error)) from None
-    toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
-    backends = choose_backends(request.backends, environment)
+    backends, toolkits, targets = axes_of(request, environment, devices)
     named = request.backends is not None
     cells = plan(
         chosen, backends, toolkits, targets, environment, request.expression, devices=devices,
@@ -124,15 +120,40 @@ def cells_of(
     return cells
 
 
-def _with_own(targets: str, devices: Devices | None) -> str:
-    """``own`` on the axis of targets stands for those that the devices of this machine run."""
-    if "own" not in [part.strip() for part in targets.split(",")]:
+def axes_of(
+    request: Request, environment: Environment, devices: Devices | None = None
+) -> tuple[list[BackendInfo], list[ToolkitRef], list[Target]]:
+    """Backends, toolkits and targets that a request names, or that fit the environment.
+
+    Raises
+    ------
+    UsageError
+        On a name that nothing knows.
+    """
+    toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
+    backends = choose_backends(request.backends, environment)
+    try:
+        targets = parse_targets(with_own(request.targets or DEFAULT_TARGETS, devices))
+        # Which architectures a toolkit of the machine's own knows, only it can say.
+        if not any(toolkit.local for toolkit in toolkits):
+            for target in targets:
+                check_known(target)
+    except TargetError as error:
+        raise UsageError(str(error)) from None
+    return backends, toolkits, targets
+
+
+def with_own(targets: str, devices: Devices | None) -> str:
+    """``own`` on the axis of targets, or nvcc's word ``native``, stands for those that the devices of this machine run."""
+    parts = [part.strip() for part in targets.split(",")]
+    word = next((part for part in parts if part in ("own", "native")), None)
+    if word is None:
         return targets
     own = [str(target) for target in KNOWN_TARGETS if devices and devices.name_for(target)]
     if not own:
         why = devices.problem if devices else "none was looked for"
-        raise PartUnavailable(f"the target own needs a CUDA device, and there is none: {why}")
-    return ",".join([*(part for part in targets.split(",") if part.strip() != "own"), *own])
+        raise PartUnavailable(f"the target {word} needs a CUDA device, and there is none: {why}")
+    return ",".join([*(part for part in parts if part not in ("own", "native")), *own])
 
 
 def default_toolkit(environment: Environment) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import signal
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.artifacts import read_cubin, read_ptx
+from harness.artifacts import is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log
 from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
@@ -18,6 +20,8 @@ from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
 
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
+_ROOM = 64 << 10  # bytes
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
@@ -52,8 +56,9 @@ def settle(
     stages = tuple(Stage(name) for name in dict.fromkeys(_read(scratch / "stages").split()) if name in list(Stage))
     info = BACKENDS[cell.toolchain.backend]
     language = info.language(cell.case)
-    name = cell.case.sources[language].name if language else "kernel.cu"
-    log = _log(scratch, ended, name, home)
+    source = cell.case.sources[language] if language else Path("kernel.cu")
+    name = source.name
+    log = _log(scratch, ended, source, home)
     diagnostics = parse_log(log, name)
     notes = list(reply.get("notes", ()))
     if ended["leftovers"]:
@@ -64,12 +69,19 @@ def settle(
         "stages": stages,
         "log": log,
         "seconds": round(reply.get("seconds", ended["wall"]), 4),
-        "command": tuple(_plain(line, scratch) for line in reply.get("command", ())),
+        "command": tuple(_near(_plain(line, scratch), source) for line in reply.get("command", ())),
         "observed": reply.get("observed", {}),
         "device": reply.get("device", dict(device or {})),
         "peak_bytes": reply.get("peak_bytes"),
     }
     stage = stages[-1] if stages else Stage.COMPILE
+    if (not reply or reply["status"] != "built") and _full(scratch, log):
+        reason = (
+            f"the temporary folder {tempfile.gettempdir()} is full: make room there, or set TMPDIR to another folder"
+        )
+        return Outcome(
+            status=Status.HARNESS_ERROR, reason=reason, diagnostics=diagnostics, notes=tuple(notes), **common
+        )
     if ended["timed_out"]:
         notes.append(f"ended at the deadline, after {ended['wall']:.0f} s")
         return Outcome(status=Status.TIMED_OUT, stage=stage, diagnostics=diagnostics, notes=tuple(notes), **common)
@@ -92,6 +104,8 @@ def settle(
     if status is Status.BUILT:
         try:
             artifact, wanted = _artifact(cell, reply["artifact"], log), str(cell.target)
+            if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
+                notes.append("not linked: what came out is relocatable device code")
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
@@ -118,6 +132,17 @@ def settle(
     )
 
 
+def _full(scratch: Path, log: str) -> bool:
+    """Whether there was no room for what a cell writes: its end says nothing of the program then."""
+    if _NO_ROOM.search(log):
+        return True
+    try:
+        room = os.statvfs(scratch)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
+
+
 def leaked(libraries: Sequence[str], home: Path, tools: Path) -> list[str]:
     """CUDA libraries that come from neither the toolkit nor cumatrix's stand-ins; the driver's own is no toolkit's."""
     allowed = tuple(f"{folder.resolve()}/" for folder in (home, tools))
@@ -135,16 +160,18 @@ def _check(wanted: str, artifact: Artifact, missing: list[str]) -> tuple[Status,
 
 def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
     data = Path(told["path"]).read_bytes()
-    if told["format"] == "ptx":
+    kind = told["format"]
+    if kind == "ptx":
         target, kernels = read_ptx(data.decode(errors="replace"))
-    elif told["format"] in ("cubin", "object"):
+    elif kind in ("cubin", "object"):
         target, kernels = read_cubin(data, log)
+        kind = "object" if is_relocatable(data) else "cubin"
         if not target.suffix and target.cc == cell.target.cc and not _has_suffix_note(data):
             target = cell.target.real  # this format does not say, and the number is right
     else:
-        raise ValueError(f"unknown format {told['format']!r}")
+        raise ValueError(f"unknown format {kind!r}")
     return Artifact(
-        format=told["format"],
+        format=kind,
         target=str(target),
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
@@ -171,16 +198,24 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _log(scratch: Path, ended: Mapping[str, Any], name: str, home: Path) -> str:
+def _log(scratch: Path, ended: Mapping[str, Any], source: Path, home: Path) -> str:
     parts = [_read(scratch / "log"), ended["output"]]
     text = clean("\n".join(part.rstrip("\n") for part in parts if part.strip()))
     text = text.replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
     # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
-    text = _TIMES.sub("", _HASHED.sub(name, _plain(text, scratch)))
+    text = _TIMES.sub("", _HASHED.sub(source.name, _near(_plain(text, scratch), source)))
     if len(text) <= LOG_LIMIT:
         return text
     half = LOG_LIMIT // 2
     return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
+
+
+def _near(text: str, source: Path) -> str:
+    """With the names of the program, and of what lies below its folder, as seen from there."""
+    folders = {str(source.absolute().parent), str(source.resolve().parent)} - {"/"}
+    for folder in sorted(folders, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+    return text
 
 
 def _plain(text: str, scratch: Path) -> str:

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections import Counter
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
 from harness.engine.key import Key
 from harness.engine.memory import Memory, available, size
+from harness.engine.missing import without_part
 from harness.engine.reads import Reads, reads_of
 from harness.engine.zygote import Limits, Zygote
 from harness.model import Cell, HeaderLibrary, Outcome, Status, Toolchain
@@ -28,8 +30,6 @@ from harness.toolkits.borrowed import borrowed
 from harness.toolkits.libraries import observed_version
 from harness.toolkits.store import data_folder
 from harness.worker.limits import limits_of_cell
-
-_HEADERS = ("*.h", "*.hpp", "*.cuh", "*.hxx", "*.inl")
 
 
 class Workshop:
@@ -81,7 +81,7 @@ class Workshop:
         self._found: dict[tuple[str, str], Installed | None] = {}
         self._shelf = tempfile.TemporaryDirectory(prefix="cumatrix-shelf-")
         self._benches: dict[Toolchain, Bench] = {}
-        self._hellos: dict[str, tuple[dict[str, Any], str]] = {}
+        self._hellos: dict[str, tuple[dict[str, Any], list[str]]] = {}
         self._unknown: dict[str, str] = {}
         self._jobs: dict[str, dict[str, Any]] = {}
         self._keys: dict[tuple[str, str], str] = {}
@@ -97,26 +97,27 @@ class Workshop:
             )  # fmt: skip
         return self._benches[toolchain]
 
-    def hello(self, bench: Bench) -> tuple[dict[str, Any], str] | None:
-        """What the bench's zygote said of itself, in this run or in an earlier one, and the key of all that it had read.
+    def hello(self, bench: Bench) -> tuple[dict[str, Any], list[str]] | None:
+        """What the bench's zygote said of itself, in this run or in an earlier one; None before it was asked.
 
-        None before it was asked. The key is empty where it is not known what was read.
+        With it come the keys of all that such a zygote has read. There may be several for the same files: Python looks for more of them while
+        its compiled modules are still being written. There is none where it is not known what was read.
         """
         if bench.key not in self._hellos and self.cache:
-            for key in self.answers.keys(bench.key):
-                found = self.cache.fact(key)
-                if found:
-                    self._hellos[bench.key] = (found, key)
-                    break
+            found = [(said, key) for key in self.answers.keys(bench.key) if (said := self.cache.fact(key))]
+            if found:
+                self._hellos[bench.key] = (found[0][0], [key for _, key in found])
         return self._hellos.get(bench.key)
 
     def keep_hello(self, bench: Bench, zygote: Zygote) -> str:
         """Remember what a zygote said; a failure to load only for this run. Returns the key of all that it has read."""
         if "status" in zygote.hello:
-            self._hellos[bench.key] = (zygote.hello, "")
+            self._hellos[bench.key] = (zygote.hello, [])
             return ""
         settled = self.answers.settle(bench.key, reads_of(zygote.reads, self.own(zygote.folder)))
-        self._hellos[bench.key] = (zygote.hello, settled.key)
+        before = self._hellos[bench.key][1] if bench.key in self._hellos else []
+        keys = [settled.key, *(key for key in before if key != settled.key)] if settled.key else []
+        self._hellos[bench.key] = (zygote.hello, keys)
         self._unknown[bench.key] = bench.unfollowed or settled.problem
         if self.cache and settled.key:
             self.cache.keep_fact(settled.key, zygote.hello)
@@ -153,16 +154,16 @@ class Workshop:
         language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
         source = cell.case.sources[language]
         # Libraries of the case stand before the toolkit's headers, which may hold another version of them.
-        include = [*self._library_include(cell), *bench.include, *self.include]
-        if language != "python" and any(next(source.parent.glob(pattern), None) for pattern in _HEADERS):
-            include.append(source.parent.resolve())
+        options = options_for(cell)
+        own = [source.parent.absolute() / folder for folder in options.pop("include", ())]
+        include = [*self._library_include(cell), *bench.include, *self.include, *own]
         return {
             "cell": cell.id,
-            "source": str(source.resolve()),
+            "source": str(source.absolute()),
             "entries": dict(cell.case.entries.get(language, {})),
             "definitions": dict(cell.variant.definitions),
             "target": str(cell.target),
-            "options": {name: value for name, value in options_for(cell).items() if name != "memory"},
+            "options": {name: value for name, value in options.items() if name != "memory"},
             "include": [str(folder) for folder in include],
             "launches": launches_for(cell) if cell.toolchain.device else [],
         }
@@ -239,7 +240,7 @@ class Workshop:
         known = self.hello(bench)
         if known is None:
             return None
-        hello, bench_key = known
+        hello, bench_keys = known
         if "status" in hello:
             return Outcome(status=Status(hello["status"]), reason=hello["reason"], log=hello.get("log", "")), False, ""
         unknown = bench.unknown_target(cell, hello)
@@ -248,8 +249,8 @@ class Workshop:
         # What a device does is never taken from an earlier run: it is asked each time.
         if not self.cache or cell.toolchain.device:
             return None
-        first = self.key(cell, bench, bench_key)
-        for key in self.answers.keys(first) if first else ():
+        firsts = [self.key(cell, bench, bench_key) for bench_key in bench_keys]
+        for key in chain.from_iterable(map(self.answers.keys, firsts)):
             kept = self.cache.outcome(key)
             if kept:
                 return kept, True, key
@@ -262,6 +263,8 @@ class Workshop:
             for name, found in self.installed(cell).items()
             if found
         }
+        language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
+        outcome = without_part(outcome, cell.toolchain.toolkit, bench.include, cell.case.sources[language])
         observed = {**self._observed(bench, hello), **({"libraries": libraries} if libraries else {})}
         return replace(outcome, observed={**observed, **outcome.observed})
 

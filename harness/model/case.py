@@ -29,16 +29,19 @@ class Variant:
         What the program sees: macros of CUDA C++ and module constants of Python. A parameter whose
         values are tables contributes the keys of the chosen table; another one its own
         name in capitals.
+    options : str
+        Of a program without a case, the options that it is compiled with, by which its cells are told from those with others.
     """
 
     labels: Mapping[str, Scalar]
     definitions: Mapping[str, Scalar]
     libraries: Mapping[str, str] = field(default_factory=dict)
+    options: str = ""
 
     @property
     def name(self) -> str:
-        """``fragment=tf32,arch=given``; empty for a case without parameters."""
-        return ",".join(f"{key}={spell(value)}" for key, value in self.labels.items())
+        """``fragment=tf32,arch=given``; empty for a case without parameters. Of a program without a case its options."""
+        return self.options or ",".join(f"{key}={spell(value)}" for key, value in self.labels.items())
 
 
 def spell(value: Scalar) -> str:
@@ -107,6 +110,8 @@ class Case:
         ``topic/name``, from its place below the folder of cases.
     path : Path
         The ``case.toml``, or the program itself for a file without a case.
+    program : str
+        Digest of where a file without a case lies: its name alone does not tell it from others. Empty for a case.
     title, description : str
         One line, and a paragraph.
     features : tuple of str
@@ -135,6 +140,7 @@ class Case:
     name: str
     path: Path
     title: str
+    program: str = ""
     description: str = ""
     features: tuple[str, ...] = ()
     links: tuple[str, ...] = ()

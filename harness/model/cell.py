@@ -90,10 +90,10 @@ class Cell:
     def id(self) -> str:
         """Unique and readable: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``.
 
-        On a real device it ends with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of
+        A program without a case is called by its file, with its options in the place of the variant. On a real device it ends with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of
         one program are two results, and both are kept.
         """
-        variant = f"[{self.variant.name}]" if self.variant.labels else ""
+        variant = f"[{self.variant.name}]" if self.variant.name else ""
         device = f" on {self.toolchain.device}" if self.toolchain.device else ""
         return f"{self.case.name}{variant} {self.toolchain.name} {self.target}{device}"
 

@@ -31,6 +31,11 @@ class Status(StrEnum):
     UNAVAILABLE = "unavailable"
     HARNESS_ERROR = "harness_error"
 
+    @property
+    def answered(self) -> bool:
+        """Whether a compiler had its say: a run in which none had is no proof of anything."""
+        return self not in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR)
+
 
 class Verdict(StrEnum):
     """What a status means against the case's expectation; derived, never stored as a fact."""

@@ -1,10 +1,12 @@
 """Records: one JSON object a cell, the plan beside them, and how several runs become one."""
 
+from harness.records.answers import weight
 from harness.records.errors import RecordError
-from harness.records.merge import Conflict, Merged, facts, merge, write_merged
+from harness.records.merge import Conflict, Merged, facts, merge, spell_other, write_merged
 from harness.records.plan import make_plan, plan_path, read_plans, this_commit, this_machine
 from harness.records.record import SCHEMA, Record, expected_json, make_record
-from harness.records.store import RecordWriter, Results, read_records
+from harness.records.store import Results, read_records
+from harness.records.writer import RecordWriter
 
 __all__ = [
     "SCHEMA",
@@ -22,7 +24,9 @@ __all__ = [
     "plan_path",
     "read_plans",
     "read_records",
+    "spell_other",
     "this_commit",
     "this_machine",
+    "weight",
     "write_merged",
 ]

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.records.answers import choose, weight
 from harness.records.atomic import replace_files
+from harness.records.lock import left_alone
 from harness.records.plan import Plan, plan_path, plans_json, started_at
+from harness.records.programs import tell_apart
 from harness.records.record import Record
+
+Told = Mapping[str, Any]
+"""What a run told of a cell: its record, or what is left of one that another took the place of (`OTHERS`)."""
+
+OTHERS = "others"
+"""Key of a record: what other runs told of the cell, where that is something else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,14 +31,14 @@ class Conflict:
     cell : str
         Id of the cell.
     kept : dict
-        The record of the later run.
+        The record that counts.
     dropped : tuple of dict
-        The others whose facts differ from it.
+        What the others told whose facts differ from it.
     """
 
     cell: str
     kept: Record
-    dropped: tuple[Record, ...]
+    dropped: tuple[Told, ...]
 
     def __str__(self) -> str:
         others = ", ".join(f"{record['status']} in run {record['run']}" for record in self.dropped)
@@ -43,19 +52,22 @@ class Merged:
     Parameters
     ----------
     records : tuple of dict
-        One a cell, by cell id.
+        One a cell, by cell id. Where other runs told something else, it says so under ``others``.
     plans : tuple of dict
         One a run, oldest first.
     missing : tuple of dict
         Planned cells, as their plans have them, of which there is no record.
     conflicts : tuple of Conflict
-        Cells whose runs disagree.
+        Cells whose runs give different answers.
+    unanswered : tuple of Conflict
+        Cells that keep an answer although a later run had none: a part was unavailable, or cumatrix failed.
     """
 
     records: tuple[Record, ...]
     plans: tuple[Plan, ...]
     missing: tuple[dict[str, Any], ...]
     conflicts: tuple[Conflict, ...]
+    unanswered: tuple[Conflict, ...] = ()
 
 
 def facts(record: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -67,37 +79,87 @@ def facts(record: Mapping[str, Any]) -> tuple[Any, ...]:
 def merge(records: Iterable[Record], plans: Iterable[Plan]) -> Merged:
     """Make one set of records out of several runs.
 
-    Where runs tell different things of one cell, the one that started last wins and the conflict is
-    listed. A run without a plan counts as older than all that have one; between runs that started
-    together, the one whose plan comes later.
+    Of several records of one cell, that of the run that started last counts; but one in which no compiler had its say never
+    takes the place of one in which one had. Different answers are listed. A run without a plan counts as older than all that have
+    one; between runs that started together, the one whose plan comes later.
     """
-    runs = _one_a_run(plans)
+    records, planned_runs = tell_apart(records, plans)
+    runs = _one_a_run(planned_runs)
     order = {plan["run"]: place for place, plan in enumerate(runs)}
     by_cell: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: order.get(record["run"], -1)):
         by_cell.setdefault(record["cell"], []).append(record)
 
-    conflicts = []
+    kept: list[Record] = []
+    conflicts, unanswered = [], []
     for cell, found in sorted(by_cell.items()):
-        dropped = tuple(record for record in found if facts(record) != facts(found[-1]))
-        if dropped:
-            conflicts.append(Conflict(cell=cell, kept=found[-1], dropped=dropped))
+        if len(found) == 1 and OTHERS not in found[0]:
+            kept.append(found[0])
+            continue
+        best = choose(found)
+        others = _others(found, best, order)
+        differ = tuple(other for other in others if weight(other) or not weight(best))
+        silent = tuple(other for other in others if other not in differ)
+        plain = {key: value for key, value in best.items() if key != OTHERS}
+        told = [_told(other) for other in others]
+        kept.append({**plain, OTHERS: told} if told else plain if OTHERS in best else best)
+        if differ:
+            conflicts.append(Conflict(cell=cell, kept=kept[-1], dropped=differ))
+        if silent:
+            unanswered.append(Conflict(cell=cell, kept=kept[-1], dropped=silent))
     planned = {cell["cell"]: cell for plan in runs for cell in plan["cells"]}
     return Merged(
-        records=tuple(by_cell[cell][-1] for cell in sorted(by_cell)),
+        records=tuple(kept),
         plans=tuple(runs),
         missing=tuple(planned[cell] for cell in sorted(planned) if cell not in by_cell),
         conflicts=tuple(conflicts),
+        unanswered=tuple(unanswered),
     )
 
 
+def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> list[Told]:
+    """What else was told of a cell, from the oldest run to the newest: other answers, and that later runs had none."""
+    place = next(number for number, record in enumerate(found) if record is best)
+    since = (order.get(best["run"], -1), place)
+    others: dict[tuple[str, ...], tuple[tuple[int, int], Told]] = {}
+    for number, record in enumerate(found):
+        # First those of runs whose records are not here any more.
+        for item in (*record.get(OTHERS, ()), record):
+            when = (order.get(item["run"], -1), number)
+            same = facts(item) == facts(best) if item is record else _facts(item) == _facts(_told(best))
+            # That an earlier run had no answer is of no interest once there is one.
+            if not same and (weight(item) or not weight(best) or when > since):
+                others[item["run"], *map(str, _facts(_told(item)))] = (when, item)
+    return [item for _, item in sorted(others.values(), key=lambda pair: pair[0])]
+
+
+def spell_other(told: Told) -> str:
+    """``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``, of what another run told."""
+    told = _told(told)
+    stage = f" at {told['stage']}" if told["stage"] and told["status"] != "built" else ""
+    why = told["reason"] or told["diagnostic"]
+    return f"{told['status']}{stage} in run {told['run']}" + (f": {why}" if why else "")
+
+
+def _facts(told: Told) -> tuple[Any, ...]:
+    return (told["status"], told["stage"], told["diagnostic"])
+
+
+def _told(item: Told) -> dict[str, Any]:
+    if "diagnostics" not in item:
+        return dict(item)
+    first = item["diagnostics"][0]["message"] if item["diagnostics"] else ""
+    return {**{key: item[key] for key in ("run", "status", "stage", "reason")}, "diagnostic": first}
+
+
 def write_merged(merged: Merged, path: Path) -> None:
-    """Write the merged records and their plans beside them; on an error nothing changes."""
+    """Write the merged records and their plans beside them; on an error, or while a run writes to the file, nothing changes."""
     lines = [
         json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
         for record in merged.records
     ]
-    replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans)})
+    with left_alone(path):
+        replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans)})
 
 
 def _one_a_run(plans: Iterable[Plan]) -> list[Plan]:

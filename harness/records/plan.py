@@ -134,6 +134,7 @@ def _planned(cell: Cell) -> dict[str, str]:
     return {
         "cell": cell.id,
         "case": cell.case.name,
+        **({"program": cell.case.program} if cell.case.program else {}),
         "variant": cell.variant.name,
         "backend": toolchain.backend,
         "library": toolchain.library,

@@ -53,6 +53,7 @@ def make_record(
         "schema": SCHEMA,
         "cell": cell.id,
         "case": case.name,
+        **({"program": case.program} if case.program else {}),
         "title": case.title,
         "topic": case.topic,
         "features": list(case.features),

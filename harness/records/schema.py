@@ -232,4 +232,18 @@ _RECORD: Mapping[str, Check] = {
 }
 
 # Keys that records of earlier versions of cumatrix do not have.
-_LATER: Mapping[str, Check] = {"peak_bytes": _or_null(_whole)}
+_LATER: Mapping[str, Check] = {
+    "peak_bytes": _or_null(_whole),
+    "program": _text,
+    "others": _each(
+        _fields(
+            {
+                "run": _text,
+                "status": _word_of(Status),
+                "stage": _or_null(_word_of(Stage)),
+                "reason": _text,
+                "diagnostic": _text,
+            }
+        )
+    ),
+}

@@ -1,20 +1,16 @@
-"""Files of records: appended to line by line while a run goes on, read back strictly."""
+"""Files of records, read strictly."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.records.atomic import named_errors, replace_files
 from harness.records.errors import RecordError
-from harness.records.plan import Plan, plan_path, plans_json, read_plans
+from harness.records.plan import Plan, plan_path, read_plans
 from harness.records.record import Record
 from harness.records.schema import check_record, upgrade
 
@@ -40,80 +36,6 @@ class Results:
     warnings: tuple[str, ...]
 
 
-class RecordWriter:
-    """Appends records to a file that other processes of the same run may append to as well.
-
-    The first process of a run to open the file empties it and writes the plan beside it; the others, which have the
-    same plan, add to it.
-
-    Parameters
-    ----------
-    path : Path
-        The ``.jsonl`` file.
-    plan : Mapping
-        What the run set out to do (`harness.records.plan.make_plan`).
-    """
-
-    def __init__(self, path: Path, plan: Mapping[str, Any]) -> None:
-        self.path = Path(path)
-        self.plan = plan
-        self._file = -1
-
-    def __enter__(self) -> RecordWriter:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-        with self._locked():
-            if not self._has_begun():
-                os.ftruncate(self._file, 0)
-                # After the truncation: killed here, the run shows as one whose cells never arrived, and
-                # not as one that has the records of an earlier run.
-                replace_files({plan_path(self.path): plans_json([dict(self.plan)])})
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        os.close(self._file)
-        self._file = -1
-
-    def append(self, record: Record) -> None:
-        """Add one line with one write, so that a run that is killed keeps all it had."""
-        # A lone surrogate (a byte of a log that was not UTF-8) cannot be encoded; JSON's escape can.
-        text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        line = text.encode("utf-8", "backslashreplace") + b"\n"
-        with self._locked(), named_errors(self.path):
-            end = self._mend_end()
-            if os.write(self._file, line) != len(line):
-                os.ftruncate(self._file, end)
-                raise OSError(f"{self.path}: the disk took only a part of a record, which was removed again")
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def _has_begun(self) -> bool:
-        try:
-            return any(plan["run"] == self.plan["run"] for plan in read_plans(plan_path(self.path)))
-        except (OSError, RecordError):
-            return False
-
-    def _mend_end(self) -> int:
-        """Remove the half line of a writer that was killed: we hold the lock, nobody will finish it."""
-        end = os.fstat(self._file).st_size
-        if not end or os.pread(self._file, 1, end - 1) == b"\n":
-            return end
-        tail = b""
-        start = end
-        while start and b"\n" not in tail:
-            start = max(0, start - 65536)
-            tail = os.pread(self._file, end - start, start)
-        end -= len(tail.rpartition(b"\n")[2])
-        os.ftruncate(self._file, end)
-        return end
-
-
 def read_records(paths: Iterable[Path]) -> Results:
     """Read files of records, and folders of them with all below.
 
@@ -132,7 +54,7 @@ def read_records(paths: Iterable[Path]) -> Results:
     plans: list[Plan] = []
     warnings: list[str] = []
     for path in _files(paths):
-        records += _read_file(path, warnings)
+        records += read_file(path, warnings)
         beside = plan_path(path)
         if beside.is_file():
             plans += read_plans(beside)
@@ -152,7 +74,8 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
                 yield file
 
 
-def _read_file(path: Path, warnings: list[str]) -> list[Record]:
+def read_file(path: Path, warnings: list[str]) -> list[Record]:
+    """Read one file; says in `warnings` what was dropped."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -60,8 +60,9 @@ class ReportSummary:
         Cells in the matrix, those that never arrived included.
     totals : dict
         Cells by mark (`harness.report.marks.MARKS`).
-    not_as_expected, missing, conflicts : int
-        Cells that need somebody's attention, and why; the first includes the second.
+    not_as_expected, missing, conflicts, unanswered : int
+        Cells that need somebody's attention, and why; the first includes the second. The last are those that keep an earlier
+        run's answer because a later one had none.
     warnings : tuple of str
         What reading the records had to say.
     """
@@ -72,6 +73,7 @@ class ReportSummary:
     not_as_expected: int
     missing: int
     conflicts: int
+    unanswered: int
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -136,6 +138,7 @@ def build_report(
         not_as_expected=sum(count for key, count in counts.items() if not MARKS[key].good),
         missing=len(merged.missing),
         conflicts=len(merged.conflicts),
+        unanswered=len(merged.unanswered),
         warnings=site.warnings,
     )
 

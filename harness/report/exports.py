@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.records import Merged
+from harness.records import Conflict, Merged
 from harness.report.groups import anchor_of
 from harness.report.marks import MARKS
 from harness.report.matrix import COLUMNS, ToolchainColumn, column_key, toolchain_key, totals
@@ -20,7 +20,7 @@ SCHEMA = 1
 
 _CSV = [
     *("cell", "topic", "case", "variant", "backend", "library", "toolkit", "target", "environment"),
-    *("mark", "status", "stage", "verdict", "signal", "reason", "message", "seconds", "cached", "run"),
+    *("mark", "status", "stage", "verdict", "signal", "reason", "message", "seconds", "cached", "run", "others"),
 ]
 
 
@@ -45,14 +45,8 @@ def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], w
         },
         "runs": [run.to_json() for run in runs_of(merged)],
         "missing": [cell["cell"] for cell in merged.missing],
-        "conflicts": [
-            {
-                "cell": item.cell,
-                "kept": {"run": item.kept["run"], "status": item.kept["status"]},
-                "dropped": [{"run": other["run"], "status": other["status"]} for other in item.dropped],
-            }
-            for item in merged.conflicts
-        ],
+        "conflicts": _conflicts(merged.conflicts),
+        "unanswered": _conflicts(merged.unanswered),
         "warnings": list(warnings),
     }
     lines = _lines(
@@ -61,6 +55,17 @@ def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], w
     # One line a cell: to look at, to compare, and because the indenting encoder takes ten times as long.
     text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
     return (text.removesuffix("\n}") + ',\n "cells": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n").encode()
+
+
+def _conflicts(items: Iterable[Conflict]) -> list[dict[str, Any]]:
+    return [
+        {
+            "cell": item.cell,
+            "kept": {"run": item.kept["run"], "status": item.kept["status"]},
+            "dropped": [{"run": other["run"], "status": other["status"]} for other in item.dropped],
+        }
+        for item in items
+    ]
 
 
 def _lines(table: pd.DataFrame, pages: Sequence[str]) -> Iterator[str]:

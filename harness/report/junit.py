@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from harness.records import Merged, Record
+from harness.records import Merged, Record, spell_other
 from harness.report.marks import Mark, mark_of
 from harness.report.matrix import ToolchainColumn, column_key, row_key
 from harness.report.text import one_line
@@ -88,6 +88,9 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
         ET.SubElement(test, "error", type="missing", message="planned, but never arrived").text = xml_text(cell["cell"])
         return test
     test.set("time", f"{cell['seconds']:.3f}")
+    if cell.get("others"):
+        told = ET.SubElement(ET.SubElement(test, "properties"), "property", name="other runs")
+        told.set("value", xml_text(one_line("; ".join(map(spell_other, cell["others"])), 2000)))
     mark = mark_of(cell)
     if mark.key in ("unsupported", "xfail"):
         why = cell["reason"] if mark.key == "unsupported" else cell["expected"]["reason"] or _said(cell)

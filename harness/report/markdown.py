@@ -34,6 +34,7 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
         + ", ".join(f"{MARKS[key].letter} {count:,} {MARKS[key].word}" for key, count in counts.items())
         + ".\n",
         *_unexpected(table),
+        *_differing(table),
     ]
     size = sum(len(part.encode()) + 1 for part in parts)
     left_out = []
@@ -81,6 +82,20 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
     if len(groups) > LISTED:
         lines.append(f"- and {len(groups) - LISTED:,} more: see matrix.csv")
     return ["## Not as expected\n", "\n".join(lines) + "\n"]
+
+
+def _differing(table: pd.DataFrame) -> list[str]:
+    """Cells of which other runs told something else."""
+    found = table[table["others"] != ""] if "others" in table else table[:0]
+    if found.empty:
+        return []
+    lines = [
+        f"- **{escape(cell)}**: {MARKS[mark].word}; <code>{escape(others[:300])}</code>"
+        for cell, mark, others in found[["cell", "mark", "others"]].head(LISTED).itertuples(index=False, name=None)
+    ]
+    if len(found) > LISTED:
+        lines.append(f"- and {len(found) - LISTED:,} more: see matrix.csv")
+    return ["## Other runs say otherwise\n", "\n".join(lines) + "\n"]
 
 
 def _topic(topic: str, table: pd.DataFrame) -> str:

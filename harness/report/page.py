@@ -13,7 +13,7 @@ import jinja2
 import pandas as pd
 
 from harness import __version__
-from harness.records import Merged
+from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
@@ -105,6 +105,9 @@ def index_page(
         more=max(0, len(bad) - LISTED),
         conflicts=merged.conflicts[:LISTED],
         conflicts_count=len(merged.conflicts),
+        unanswered=merged.unanswered[:LISTED],
+        unanswered_count=len(merged.unanswered),
+        spell_other=spell_other,
         runs=runs_of(merged),
         warnings=list(warnings),
     )

@@ -183,12 +183,17 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
         {
             **{key: value for key, value in plan.items() if key != "rows"},
             "cells": [
-                *({key: records[row][key] for key in CELL_KEYS} for a, b in plan["rows"] for row in range(a, b)),
+                *(_planned(records[row]) for a, b in plan["rows"] for row in range(a, b)),
                 *plan["cells"],
             ],
         }
         for plan in json.loads(data)
     ]
+
+
+def _planned(record: Record) -> dict[str, Any]:
+    """A record's cell as its plan had it."""
+    return {key: record[key] for key in (*CELL_KEYS, *(("program",) if "program" in record else ()))}
 
 
 def _ranges(numbers: Iterable[int]) -> list[list[int]]:

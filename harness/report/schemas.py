@@ -49,6 +49,7 @@ def matrix_schema() -> dict[str, Any]:
         "seconds": {"type": ["number", "null"], "minimum": 0},
         "cached": {"type": ["boolean", "null"]},
         "run": _TEXT,
+        "others": _TEXT,
         "page": _TEXT,
     }
     run = {
@@ -81,6 +82,7 @@ def matrix_schema() -> dict[str, Any]:
                 "cells": _list(_object(cell)),
                 "missing": _list(_TEXT),
                 "conflicts": _list(_object({"cell": _TEXT, "kept": _object(told), "dropped": _list(_object(told))})),
+                "unanswered": _list(_object({"cell": _TEXT, "kept": _object(told), "dropped": _list(_object(told))})),
                 "warnings": _list(_TEXT),
             }
         ),

@@ -56,7 +56,7 @@ RELEASES: Mapping[str, Release] = _read()
 def parse_toolkits(text: str) -> list[ToolkitRef]:
     """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
 
-    ``local`` stands for every CUDA toolkit that this machine has already (`harness.toolkits.local.find_local`),
+    A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` stands for every CUDA toolkit that this machine has already (`harness.toolkits.local.find_local`),
     ``12.4@local`` for one of them, and a path for the one there.
 
     Raises
@@ -83,7 +83,12 @@ def _refs(part: str) -> list[ToolkitRef]:
         names = list(RELEASES)
     elif ".." in part:
         low, _, high = part.partition("..")
-        names = [name for name in RELEASES if _number(low) <= Version(name) <= _number(high)]
+        first, last = _number(low), _number(high)
+        names = [
+            name
+            for name in RELEASES
+            if first <= Version(name) <= last or (name in _major(high) and first <= Version(name))
+        ]
         if not names:
             raise UsageError(f"no CUDA release lies in {part}; known are {', '.join(RELEASES)}")
     else:
@@ -109,7 +114,14 @@ def _local(part: str) -> list[ToolkitRef]:
 def _known(name: str) -> str:
     if name in RELEASES:
         return name
+    if _major(name):
+        return _major(name)[-1]
     raise UsageError(f"unknown CUDA release {name!r}{perhaps(name, RELEASES)}")
+
+
+def _major(text: str) -> list[str]:
+    """Releases of a major version that is named alone, oldest first."""
+    return [name for name in RELEASES if name.split(".")[0] == text]
 
 
 def _number(text: str) -> Version:

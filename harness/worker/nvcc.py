@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.api import Job, Setup, Unavailable
+from harness.worker.nvjitlink import NOT_LINKED_ALONE
 from harness.worker.shelf import Shelf
 from harness.worker.tools import Step, ask, check, run, start
 
@@ -107,15 +108,19 @@ def compile_unit(setup: Setup, job: Job, argv: Sequence[str]) -> None:
         _keep_device_code(job, step)
 
 
-def link_device_code(setup: Setup, job: Job, target: str, files: Sequence[str]) -> None:
+def link_device_code(setup: Setup, job: Job, files: Sequence[str]) -> None:
     """Link relocatable code with libcudadevrt as ``nvcc -dlink`` does; what nvlink makes is kept.
 
-    A toolkit without libcudadevrt leaves the stage out and says so in the job's notes.
+    A toolkit without libcudadevrt leaves the stage out, as does ``-dc``, and the job's notes say so.
     """
+    if job.one_of_several:
+        job.notes.append(NOT_LINKED_ALONE)
+        return
     if not (setup.home / "lib64" / "libcudadevrt.a").is_file():
         job.notes.append(f"not linked: CUDA {setup.release} has no libcudadevrt.a")
         return
-    argv = ["-dlink", f"-gencode=arch=compute_{job.arch},code={target}", *files, "-o", "linked.o", "-lcudadevrt"]
+    arch = [f"-arch={job.target}", "-dlto"] if job.lto else [f"-gencode=arch=compute_{job.arch},code={job.target}"]
+    argv = ["-dlink", *arch, *files, "-o", "linked.o", "-lcudadevrt"]
     job.command.append(shlex.join(["nvcc", *argv]))
     for step in plan(setup, job, argv):
         job.enter("link")

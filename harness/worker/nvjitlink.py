@@ -7,10 +7,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.backends.api import Job, Rejected, Setup
+from harness.backends.api import Job, Rejected, Setup, Unavailable, Unsupported
 
 INPUT_CUBIN, INPUT_PTX, INPUT_LTOIR, INPUT_FATBIN, INPUT_OBJECT, INPUT_LIBRARY = 1, 2, 3, 4, 5, 6
 _KINDS = {"object": INPUT_CUBIN, "cubin": INPUT_CUBIN, "ptx": INPUT_PTX, "ltoir": INPUT_LTOIR}
+
+NOT_LINKED_ALONE = "not linked: with -dc (--device-c) a file is one of several; -rdc=true links it by itself"
 
 
 class LinkError(Exception):
@@ -85,29 +87,47 @@ def parts(setup: Setup) -> tuple[Path, Path] | str:
     return library, runtime
 
 
+def check_lto(setup: Setup, job: Job) -> None:
+    """Raise where code cannot be made as it is linked: for a virtual target, or without a linker."""
+    if job.virtual:
+        raise Unsupported("link-time optimization (-dlto) makes code for a real architecture")
+    if setup.library("libnvJitLink") is None:
+        raise Unavailable(f"-dlto needs a linker, and CUDA {setup.release} has no nvJitLink (it came with 12.0)")
+
+
 def link_with_runtime(setup: Setup, job: Job) -> None:
     """Link the job's relocatable artifact with libcudadevrt, as stage ``link``.
 
-    A toolkit that cannot do so leaves the stage out and says so in the job's notes.
+    Where that cannot be, or is not wanted (``-dc``), the stage is left out, and the job's notes say so. LTO IR is linked without
+    libcudadevrt where there is none: nothing would come out else.
 
     Raises
     ------
     Rejected
         When nvJitLink refuses.
     """
+    assert job.artifact is not None
+    if job.one_of_several:
+        job.notes.append(NOT_LINKED_ALONE)
+        return
     found = parts(setup)
     if isinstance(found, str):
-        job.notes.append(f"not linked: {found}")
-        return
-    assert job.artifact is not None
-    linker, runtime = Linker(found[0]), found[1]
+        if not job.lto:
+            job.notes.append(f"not linked: {found}")
+            return
+        job.notes.append(f"linked without libcudadevrt: {found}")
+    library = setup.library("libnvJitLink")
+    assert library is not None
+    linker, runtime = Linker(library), [found[1]] if not isinstance(found, str) else []
     job.enter("link")
-    options = [f"-arch=sm_{job.arch}"]
-    job.command.append(f"nvJitLink {' '.join(options)} {job.artifact['path']} {runtime}")
+    options = [f"-arch=sm_{job.arch}", *(["-lto"] if job.lto else [])]
+    job.command.append(" ".join(["nvJitLink", *options, job.artifact["path"], *map(str, runtime)]))
     job.observed["nvjitlink"] = linker.version
     try:
         data = Path(job.artifact["path"]).read_bytes()
-        cubin, remarks = linker.link(options, [(_KINDS[job.artifact["format"]], data), (INPUT_LIBRARY, runtime)])
+        cubin, remarks = linker.link(
+            options, [(_KINDS[job.artifact["format"]], data), *((INPUT_LIBRARY, path) for path in runtime)]
+        )
     except LinkError as error:
         job.say(str(error))
         raise Rejected("nvJitLink refused", stage="link") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Sequence
 
 from harness.backends.api import Setup, Unavailable
@@ -40,17 +41,17 @@ class Nvrtc:
     def compile(self, source: bytes, name: str, options: Sequence[str]) -> tuple[int, str, ctypes.c_void_p]:
         """Compile; returns NVRTC's result code, its log, and the program to ask for output."""
         program = ctypes.c_void_p()
-        code = self.lib.nvrtcCreateProgram(ctypes.byref(program), source, name.encode(), 0, None, None)
+        code = self.lib.nvrtcCreateProgram(ctypes.byref(program), source, os.fsencode(name), 0, None, None)
         if code != SUCCESS:
             return code, self.text(code), program
-        argv = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        argv = (ctypes.c_char_p * len(options))(*(os.fsencode(option) for option in options))
         code = self.lib.nvrtcCompileProgram(program, len(options), argv)
         return code, self._output(program, "ProgramLog").decode(errors="replace"), program
 
     def get(self, program: ctypes.c_void_p, kind: str) -> bytes:
         """The ``PTX``, ``CUBIN`` or ``LTOIR`` of a program; empty where it has none."""
         data = self._output(program, kind)
-        return data if kind == "CUBIN" else data.rstrip(b"\0")
+        return data.rstrip(b"\0") if kind == "PTX" else data
 
     def text(self, code: int) -> str:
         """Name of a result code."""
@@ -58,7 +59,8 @@ class Nvrtc:
 
     def _output(self, program: ctypes.c_void_p, kind: str) -> bytes:
         size = ctypes.c_size_t()
-        if getattr(self.lib, f"nvrtcGet{kind}Size")(program, ctypes.byref(size)) != SUCCESS or not size.value:
+        ask = getattr(self.lib, f"nvrtcGet{kind}Size", None)  # LTOIR came with 12.0
+        if ask is None or ask(program, ctypes.byref(size)) != SUCCESS or not size.value:
             return b""
         data = ctypes.create_string_buffer(size.value)
         getattr(self.lib, f"nvrtcGet{kind}")(program, data)

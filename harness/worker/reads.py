@@ -133,6 +133,13 @@ def unique(data: bytes) -> list[str]:
     return [*kept, *programs]
 
 
+def without(data: bytes, folder: Path) -> bytes:
+    """Records but for those of what lies in a folder."""
+    apart = (os.fsencode(f"{folder}/"), os.fsencode(folder.resolve()) + b"/")
+    records = [record for record in data.split(b"\0") if record]
+    return b"".join(r + b"\0" for r in records if not (r.split(b" ", 6)[-1] + b"/").startswith(apart))
+
+
 def replay(data: bytes) -> None:
     """Send records of another process again, as they are."""
     if not followed() or not data:

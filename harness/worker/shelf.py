@@ -99,7 +99,8 @@ class Shelf:
                 records.touch()
                 # What this step reads counts for every cell that takes it from here.
                 done = start(Step(step.line, {**step.env, reads.VARIABLE: str(records)}) if reads.followed() else step)
-                read = records.read_bytes()
+                # The files of this worker's cells are nothing to others.
+                read = reads.without(records.read_bytes(), self.job.scratch.parent)
                 reads.replay(read)
                 if done.returncode >= 0:
                     told: dict[str, Any] = {

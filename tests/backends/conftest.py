@@ -11,7 +11,7 @@ from cells import make_case, make_cell
 from environments import python_with
 
 from harness.engine.settle import settle
-from harness.engine.zygote import Limits, Zygote
+from harness.engine.zygote import Limits, Zygote, clean_environment
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 
@@ -35,7 +35,7 @@ class Workers:
                 "include": [str(folder) for folder in toolkit.include],
                 "tools": str(tools),
             }
-            self.running[key] = Zygote(python_with(requirement), backend, setup)
+            self.running[key] = Zygote(python_with(requirement), backend, setup, clean_environment(setup["home"]))
         return self.running[key]
 
     def close(self) -> None:

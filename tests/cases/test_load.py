@@ -161,6 +161,8 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
         ("[[options]]\narch = 'sm_80'", "options.arch", "is not one of given, implicit"),
         ("[[options]]\nstd = '17'", "options.std", "must be a C++ standard"),
         ("[[options]]\nrdc = 1", "options.rdc", "must be true or false"),
+        ('[[options]]\ninclude = ["none"]', "options.include", "there is no folder 'none' in the case's folder"),
+        ('[[options]]\ninclude = ["../.."]', "options.include", "must lie in the case's folder"),
         ("[[options]]\nflags = '-G'", "options.flags", "must be a list of options"),
         ('[[options]]\nflags = ["a\\u0000b"]', "options.flags", "on one line"),
         # parameters

@@ -62,6 +62,11 @@ def library(tmp_path: Path) -> Path:
         (["run", "-t", "13.0..12.0"], 2, ["no CUDA release lies in"]),
         (["run", "-a", "sm80"], 2, ["'sm80' is not a target", "write sm_80"]),
         (["run", "-a", "sm_90..sm_80"], 2, ["no known target lies in"]),
+        (["run", "-a", "sm_76"], 2, ["no CUDA release knows sm_76; the nearest are sm_75 and sm_80"]),
+        (["run", "-a", "sm_80,sm_90f"], 2, ["sm_90f; the nearest are sm_90 and sm_90a"]),
+        (["try", "cases/plain/one/kernel.cu", "-a", "sm_200"], 2, ["no CUDA release knows sm_200; the nearest is sm_121"]),
+        (["run", "-a", "native", "--device", "none"], 4, ["the target native needs a CUDA device, and there is none"]),
+        (["run", "-t", "14"], 2, ["unknown CUDA release '14'"]),
         (["run", "plain/onee"], 2, ['no case is called "plain/onee"', 'perhaps you meant "plain/one"']),
         (["run", "one"], 2, ['perhaps you meant "plain/one"']),
         (["run", "-k", "(plain"], 2, ["cannot read -k"]),
@@ -186,7 +191,36 @@ class TestWithRecords:
         (record,) = cumatrix.records("run", "plain/one", "-b", "nvrtc", "-t", "13.0", "-a", "sm_50")
         assert (record["status"], record["verdict"]) == ("unsupported", "unsupported")
         assert "13.0" in record["reason"]
-        assert cumatrix("run", "plain/one", "-b", "nvrtc", "-t", "13.0", "-a", "sm_50").returncode == 0
+        done = cumatrix("run", "plain/one", "-b", "nvrtc", "-t", "13.0", "-a", "sm_50")
+        assert done.returncode == 3
+        assert "no compiler answered the one cell: CUDA 13.0 knows no sm_50" in done.stderr
+
+    def test_what_was_named_and_not_answered_is_said(
+        self, cumatrix: Any, library: Path, toolkit: Callable[[str], Installed]
+    ) -> None:
+        toolkit("13.0")
+        write_case(
+            library,
+            "python/only",
+            "from numba import cuda\n",
+            '[entry]\npython = { k = "void(int32[:])" }\n',
+            file="kernel.py",
+        )
+        argv = ("run", "plain/one", "python", "-b", "nvrtc,numba", "-t", "12.4,13.0", "-a", "sm_50,sm_80,sm_100")
+        done = cumatrix(*argv)
+        assert done.returncode == 4
+        said = [line for line in done.stderr.splitlines() if line.startswith("no compiler answered")]
+        assert [line.partition(":")[0] for line in said] == [
+            "no compiler answered for the case python",
+            "no compiler answered for the backend numba",
+        ]
+        assert "numba needs numba, which is not installed" in said[1]
+        done = cumatrix("run", "plain/one", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80,sm_100..sm_121")
+        assert done.returncode == 0
+        assert "no compiler answered for the target sm_100..sm_121: CUDA 12.4 knows no sm_100" in done.stderr
+        done = cumatrix("run", "plain/one", "-b", "nvrtc", "-t", "12.4,13.0", "-a", "sm_50")
+        assert "no compiler answered for the toolkit 13.0: CUDA 13.0 knows no sm_50" in done.stderr
+        assert "no compiler answered" not in self.run(cumatrix).stderr  # where everything was answered
 
     def test_a_library_that_is_not_there(self, cumatrix: Any, library: Path) -> None:
         (record,) = cumatrix.records("run", "plain/one", "-b", "cupy-nvrtc", "-t", "12.4", "-a", "sm_80")

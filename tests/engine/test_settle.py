@@ -161,3 +161,12 @@ def test_libraries_from_elsewhere_are_leaks(
 
 def test_a_folder_that_begins_alike_is_elsewhere(tmp_path: Path) -> None:
     assert leaked([f"{tmp_path}/home2/libnvrtc.so.12"], tmp_path / "home", tmp_path / "tools")
+
+
+@pytest.mark.parametrize("reply", [None, {**REJECTED}])
+def test_a_full_folder_is_not_the_programs_fault(settled: Callable[..., Outcome], reply: dict[str, Any] | None) -> None:
+    words = "cc1plus: fatal error: error writing to ./x.s: No space left on device\ncompilation terminated."
+    outcome = settled(reply, log=words)
+    assert outcome.status == "harness_error"
+    assert "temporary folder" in outcome.reason
+    assert "TMPDIR" in outcome.reason

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import KNOWN_TARGETS, Target, TargetError
-from harness.model.axes import DEFAULT_TARGETS, parse_targets
+from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
+from harness.toolkits import Installed
 
 
 def names(text: str) -> list[str]:
@@ -88,3 +93,37 @@ def test_axes_that_make_no_sense(text: str, words: str) -> None:
     with pytest.raises(TargetError) as caught:
         parse_targets(text)
     assert words in str(caught.value)
+
+
+def test_a_number_alone_is_a_real_architecture() -> None:
+    assert names("80,8.6,90a,10.0,12.1f") == ["sm_80", "sm_86", "sm_90a", "sm_100", "sm_121f"]
+    assert names("8.0..90") == names("sm_80..sm_90")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sm_76", "no CUDA release knows sm_76; the nearest are sm_75 and sm_80"),
+        ("compute_76", "the nearest are compute_75 and compute_80"),
+        ("sm_200", "the nearest is sm_121"),
+        ("sm_10", "the nearest is sm_50"),
+        ("sm_90f", "the nearest are sm_90 and sm_90a"),
+        ("sm_86a", "the nearest is sm_86"),
+    ],
+)
+def test_what_no_release_knows_is_told_with_the_nearest(text: str, words: str) -> None:
+    (target,) = parse_targets(text)
+    with pytest.raises(TargetError) as caught:
+        check_known(target)
+    assert words in str(caught.value)
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize("release", ["11.8", "12.4", "12.9", "13.0", "13.5"])
+def test_nothing_that_a_release_knows_is_refused(release: str, toolkit: Callable[[str], Installed]) -> None:
+    tool = toolkit(release).home / "bin" / "ptxas"
+    said = subprocess.run([tool, "--help"], capture_output=True, text=True, check=True).stdout
+    known = set(re.findall(r"'((?:sm|compute)_\d+[af]?)'", said))
+    assert len(known) > 20
+    for name in known:
+        check_known(Target.parse(name))

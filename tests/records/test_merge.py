@@ -25,9 +25,10 @@ def test_later_run_wins_whatever_the_order_of_files(flipped):
     old, new = record(run="old"), record(outcome=rejected(), run="new")
     plans = [plan(cell(), run="new", day=2), plan(cell(), run="old", day=1)]
     merged = merge([new, old] if flipped else [old, new], plans[::-1] if flipped else plans)
-    assert merged.records == (new,)
+    told = {"run": "old", "status": "built", "stage": "assemble", "reason": "", "diagnostic": ""}
+    assert merged.records == ({**new, "others": [told]},)
     (conflict,) = merged.conflicts
-    assert (conflict.cell, conflict.kept, conflict.dropped) == (cell().id, new, (old,))
+    assert (conflict.cell, conflict.kept, conflict.dropped) == (cell().id, merged.records[0], (old,))
     assert str(conflict) == f"{cell().id}: rejected in run new counts; built in run old"
 
 
@@ -61,6 +62,57 @@ def test_other_signal_is_a_conflict_and_other_log_is_not():
     abort = Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=6)
     assert merge([record(outcome=crash), record(outcome=abort)], []).conflicts
     assert not merge([record(outcome=rejected(log="a")), record(outcome=rejected(log="b"))], []).conflicts
+
+
+UNAVAILABLE = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not installed")
+OURS = Outcome(status=Status.HARNESS_ERROR, reason="the worker process is gone")
+MEANS_NOTHING = Outcome(status=Status.UNSUPPORTED, reason="CUDA 12.4 knows no sm_80")
+
+
+@pytest.mark.parametrize("silent", [UNAVAILABLE, OURS, MEANS_NOTHING], ids=["unavailable", "ours", "unsupported"])
+@pytest.mark.parametrize("answer", [built(), rejected()], ids=["built", "rejected"])
+@pytest.mark.parametrize("flipped", [False, True])
+def test_an_answer_is_not_hidden_by_the_lack_of_one(answer, silent, flipped):
+    old, new = record(outcome=answer, run="old"), record(outcome=silent, run="new")
+    plans = [plan(cell(), run="new", day=2), plan(cell(), run="old", day=1)]
+    merged = merge([new, old] if flipped else [old, new], plans)
+    assert [(item["status"], item["run"]) for item in merged.records] == [(answer.status, "old")]
+    # What means nothing here is an answer, though not a compiler's.
+    (said,) = merged.conflicts if silent is MEANS_NOTHING else merged.unanswered
+    assert len(merged.conflicts) + len(merged.unanswered) == 1
+    assert [(item["status"], item["run"]) for item in said.dropped] == [(silent.status, "new")]
+    assert merged.records[0]["others"][0]["reason"] == silent.reason
+
+
+def test_the_lack_of_an_answer_is_of_no_interest_once_there_is_one():
+    old, new = record(outcome=UNAVAILABLE, run="old"), record(run="new")
+    merged = merge([old, new], [plan(cell(), run="old", day=1), plan(cell(), run="new", day=2)])
+    assert (merged.records, merged.conflicts, merged.unanswered) == ((new,), (), ())
+
+
+def test_without_any_answer_the_last_word_counts():
+    old, new = record(outcome=OURS, run="old"), record(outcome=UNAVAILABLE, run="new")
+    merged = merge([old, new], [plan(cell(), run="old", day=1), plan(cell(), run="new", day=2)])
+    assert merged.records[0]["status"] == "unavailable"
+
+
+def test_a_merged_file_still_says_what_was_different(tmp_path):
+    runs = {"a": built(), "b": rejected("one"), "c": UNAVAILABLE, "d": rejected("two")}
+    records = [record(outcome=outcome, run=run) for run, outcome in runs.items()]
+    plans = [plan(cell(), run=run, day=day) for day, run in enumerate(runs, 1)]
+    once = merge(records, plans)
+    assert [(item["run"], item["status"]) for item in once.records[0]["others"]] == [("a", "built"), ("b", "rejected")]
+    # In two steps, and whatever was merged first.
+    for first in (records[:2], records[2:], records[1:3]):
+        write_merged(merge(first, plans), tmp_path / "first.jsonl")
+        results = read_records([tmp_path / "first.jsonl"])
+        rest = [item for item in records if item not in first]
+        again = merge([*results.records, *rest], plans)
+        assert [(item["run"], item["status"], item["diagnostic"]) for item in again.records[0]["others"]] == [
+            ("a", "built", ""),
+            ("b", "rejected", "one"),
+        ]
+        assert len(again.conflicts) == 1
 
 
 def test_planned_cells_that_never_arrived():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -10,7 +11,17 @@ import signal
 import pytest
 from record_builders import built, cell, plan, record, rejected
 
-from harness.records import RecordError, RecordWriter, plan_path, read_plans, read_records, schema
+from harness.model import Outcome, Status
+from harness.records import (
+    RecordError,
+    RecordWriter,
+    merge,
+    plan_path,
+    read_plans,
+    read_records,
+    schema,
+    write_merged,
+)
 
 
 def write(path, *records, of=None):
@@ -62,15 +73,6 @@ def test_plan_lists_every_cell_before_the_first_is_done(tmp_path):
         "title": "Fragments of every shape",
         "topic": "wmma",
     }
-
-
-def test_opening_truncates_and_joining_does_not(tmp_path):
-    path = write(tmp_path / "r.jsonl", record())
-    with RecordWriter(path, plan()) as writer:
-        writer.append(record(cell(target="sm_90")))
-    assert len(read_records([path]).records) == 2
-    write(path, record(), of=plan(run="run-2"))
-    assert len(read_records([path]).records) == 1
 
 
 def test_one_line_one_write_even_with_ends_of_lines_in_the_log(tmp_path):
@@ -253,3 +255,137 @@ def test_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
         monkeypatch.undo()
     results = read_records([path])
     assert (len(results.records), results.warnings) == (1, ())
+
+
+def lines(path):
+    return [(item["target"], item["status"], item["run"]) for item in read_records([path]).records]
+
+
+def test_cells_that_a_run_answers_anew_are_replaced_and_others_stay(tmp_path):
+    a, b = cell(target="sm_80"), cell(target="sm_90")
+    path = write(tmp_path / "r.jsonl", record(a, run="one"), record(b, run="one"), of=plan(a, b, run="one"))
+    with RecordWriter(path, plan(b, run="two", day=2)) as writer:
+        writer.append(record(b, rejected(), run="two"))
+    assert writer.kept == 1
+    assert lines(path) == [("sm_80", "built", "one"), ("sm_90", "rejected", "two")]
+    assert [(item["run"], len(item["cells"])) for item in read_plans(plan_path(path))] == [("one", 1), ("two", 1)]
+    # A plan of which nothing is left goes, too.
+    write(path, record(a, run="three"), of=plan(a, run="three", day=3))
+    assert [item["run"] for item in read_plans(plan_path(path))] == ["two", "three"]
+
+
+def test_a_fresh_run_forgets(tmp_path):
+    path = write(tmp_path / "r.jsonl", record(run="one"), of=plan(cell(), run="one"))
+    other = cell(target="sm_90")
+    with RecordWriter(path, plan(other, run="two"), fresh=True) as writer:
+        writer.append(record(other, run="two"))
+    assert lines(path) == [("sm_90", "built", "two")]
+    assert [item["run"] for item in read_plans(plan_path(path))] == ["two"]
+
+
+@pytest.mark.parametrize("status", [Status.UNAVAILABLE, Status.HARNESS_ERROR])
+def test_a_run_without_an_answer_takes_none_away(tmp_path, status):
+    path = write(tmp_path / "r.jsonl", record(run="one"), of=plan(cell(), run="one"))
+    write(path, record(outcome=Outcome(status=status), run="two"), of=plan(cell(), run="two", day=2))
+    assert lines(path) == [("sm_80", "built", "one"), ("sm_80", status, "two")]
+    results = read_records([path])
+    assert merge(results.records, results.plans).records[0]["status"] == "built"
+    write(path, record(outcome=rejected(), run="three"), of=plan(cell(), run="three", day=3))
+    assert lines(path) == [("sm_80", "rejected", "three")]
+
+
+def test_an_interrupted_run_loses_no_answer(tmp_path):
+    a, b = cell(target="sm_80"), cell(target="sm_90")
+    path = write(tmp_path / "r.jsonl", record(a, run="one"), record(b, run="one"), of=plan(a, b, run="one"))
+    with contextlib.suppress(KeyboardInterrupt), RecordWriter(path, plan(a, b, run="two", day=2)) as writer:
+        writer.append(record(a, rejected(), run="two"))
+        raise KeyboardInterrupt
+    assert lines(path) == [("sm_90", "built", "one"), ("sm_80", "rejected", "two")]
+
+
+def test_another_run_may_not_write_to_the_same_file(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with RecordWriter(path, plan(cell(), run="one")) as writer:
+        for fresh in (False, True):
+            with pytest.raises(RecordError, match="another run is writing to it"):
+                RecordWriter(path, plan(cell(), run="two"), fresh=fresh).__enter__()
+        writer.append(record(run="one"))
+    write(path, record(run="two"), of=plan(cell(), run="two"))
+    assert lines(path) == [("sm_80", "built", "two")]
+
+
+def test_a_merged_file_does_not_take_the_place_of_one_that_is_written(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with RecordWriter(path, plan(cell(), run="one")) as writer:
+        with pytest.raises(RecordError, match="another run is writing to it"):
+            write_merged(merge([record(run="other")], []), path)
+        writer.append(record(run="one"))
+    assert lines(path) == [("sm_80", "built", "one")]
+    write_merged(merge([record(run="other")], []), path)
+    assert lines(path) == [("sm_80", "built", "other")]
+
+
+def test_a_file_that_is_removed_while_it_is_written_is_no_fault_of_ours(tmp_path):
+    path = tmp_path / "r.jsonl"
+    with RecordWriter(path, plan(cell())) as writer:
+        path.unlink()
+        writer.append(record())
+    assert not path.exists()
+
+
+def _begin_and_die(path):
+    RecordWriter(path, plan(cell(), run="dead")).__enter__().append(record(run="dead"))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_run_that_was_killed_blocks_nobody(tmp_path):
+    path = tmp_path / "r.jsonl"
+    worker = multiprocessing.get_context("fork").Process(target=_begin_and_die, args=(path,))
+    worker.start()
+    worker.join(60)
+    other = cell(target="sm_90")
+    write(path, record(other, run="two"), of=plan(other, run="two", day=2))
+    assert lines(path) == [("sm_80", "built", "dead"), ("sm_90", "built", "two")]
+
+
+def _race(path, name, barrier, answers):
+    barrier.wait(60)
+    try:
+        with RecordWriter(path, plan(cell(), run=name)) as writer:
+            writer.append(record(run=name))
+            barrier.wait(60)  # hold it until the others have tried
+        answers.put("wrote")
+    except RecordError as error:
+        barrier.wait(60)
+        answers.put(str(error))
+
+
+def test_of_several_runs_at_once_one_writes(tmp_path):
+    context = multiprocessing.get_context("fork")
+    barrier, answers = context.Barrier(4), context.Queue()
+    workers = [context.Process(target=_race, args=(tmp_path / "r.jsonl", name, barrier, answers)) for name in "abcd"]
+    for worker in workers:
+        worker.start()
+    said = sorted(answers.get(timeout=60) for _ in workers)
+    for worker in workers:
+        worker.join(60)
+    assert ["another run is writing" in item for item in said] == [True, True, True, False]
+    assert len(read_records([tmp_path / "r.jsonl"]).records) == 1
+
+
+@pytest.mark.parametrize("text", ["my notes\n", '{"schema": 1}\n', '{"schema": 99}\n'])
+def test_a_file_of_something_else_is_left_alone(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(RecordError, match=r"line 1: .*; remove .*notes.txt to begin anew, or name another file"):
+        RecordWriter(path, plan(cell())).__enter__()
+    assert path.read_text() == text
+    assert [item.name for item in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_last_line_without_its_end_is_kept(tmp_path):
+    path = write(tmp_path / "r.jsonl", record(run="one"), of=plan(cell(), run="one"))
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    other = cell(target="sm_90")
+    write(path, record(other, run="two"), of=plan(other, run="two", day=2))
+    assert [item[0] for item in lines(path)] == ["sm_80", "sm_90"]

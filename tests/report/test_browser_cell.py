@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from urllib.parse import quote
 
 import pytest
+from record_builders import plan, record, rejected
 from site_builders import HOSTILE, cells
 
+from harness.records import RecordWriter
+from harness.report.build import build_report
 from harness.report.text import clean
 
 CELL = "index.html#cell=wmma/fragments;shape=m16n16k8;{}"
@@ -154,3 +158,22 @@ def test_every_cell_can_be_linked_to(visit):
     }""")
     assert len(found) == len(cells())
     assert all(found)
+
+
+def test_what_other_runs_told_and_how_to_try_a_program_again(visit, tmp_path):
+    program = {"case": "kernel.cu", "variant": "-std=c++17 '-DX=a b'", "program": "3fa9c1000000"}
+    name = "kernel.cu[-std=c++17 '-DX=a b'] cupy-nvrtc@13.6.0 cuda12.4 sm_80"
+    runs = [
+        {**record(run="old"), **program, "cell": name},
+        {**record(outcome=rejected(HOSTILE), run="new"), **program, "cell": name},
+    ]
+    plans = [plan(run="old", day=1), plan(run="new", day=2)]
+    for item, planned in zip(runs, plans, strict=True):
+        with RecordWriter(tmp_path / f"{item['run']}.jsonl", planned) as writer:
+            writer.append(item)
+    build_report([tmp_path], tmp_path / "html")
+    cell = quote("kernel.cu;-std=c++17 '-DX=a b';cupy-nvrtc;13.6.0;12.4;sm_80")
+    text = panel(visit(f"index.html#cell={cell}", folder=tmp_path / "html"))
+    assert "Other runs built in run old" in text
+    assert "cumatrix try kernel.cu -std=c++17 '-DX=a b' -b cupy-nvrtc -t 12.4 -a sm_80 --no-cache" in text
+    assert "cumatrix run" not in text

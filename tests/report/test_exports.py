@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,9 +17,17 @@ from harness.analysis import cells_frame as frame
 from harness.model import Outcome, Status
 from harness.records import merge
 from harness.report.exports import matrix_csv, matrix_json
+from harness.report.junit import junit_xml
 from harness.report.markdown import escape, matrix_markdown
 from harness.report.page import page_names
-from harness.report.parquet import results_parquet
+from harness.report.parquet import read_parquet, results_parquet
+
+
+def parquet_and_back(merged):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.parquet"
+        path.write_bytes(results_parquet(merged.records, merged.plans))
+        return read_parquet(path)
 
 
 @pytest.fixture
@@ -138,3 +149,40 @@ def test_parquet_of_nothing_has_the_same_columns(merged):
     empty = pd.read_parquet(io.BytesIO(results_parquet([])))
     assert list(empty.columns) == list(full.columns)
     assert empty.empty
+
+
+def test_what_other_runs_told_stands_in_every_export():
+    gone = Outcome(status=Status.UNAVAILABLE, reason="not there")
+    runs = [record(run="a"), record(outcome=rejected("no | such type"), run="b"), record(outcome=gone, run="c")]
+    merged = merge(runs, [plan(cell(), run=run, day=day) for day, run in enumerate("abc", 1)])
+    table = frame(merged)
+    value = json.loads(matrix_json(merged, table, page_names(table["case"]), []))
+    told = "built in run a; unavailable in run c: not there"
+    assert [(item["status"], item["others"]) for item in value["cells"]] == [("rejected", told)]
+    assert [item["dropped"] for item in value["conflicts"]] == [[{"run": "a", "status": "built"}]]
+    assert [item["dropped"] for item in value["unanswered"]] == [[{"run": "c", "status": "unavailable"}]]
+    (row,) = csv.DictReader(io.StringIO(matrix_csv(table).decode("utf-8-sig")))
+    assert (row["status"], row["others"]) == ("rejected", told)
+    assert "## Other runs say otherwise" in matrix_markdown(table)
+    assert escape(told) in matrix_markdown(table)
+    assert f'name="other runs" value="{told}"' in junit_xml(merged).decode()
+    # A merged file, as Parquet too, does not forget it.
+    records, _ = parquet_and_back(merged)
+    assert merge(records, merged.plans).records == merged.records
+
+
+def test_cells_on_which_all_runs_agree_have_nothing_to_tell():
+    merged = merge([record(run="a"), record(run="b", cached=True)], [])
+    assert list(frame(merged)["others"]) == [""]
+    assert "Other runs" not in matrix_markdown(frame(merged))
+    assert "properties" not in junit_xml(merged).decode()
+
+
+@pytest.mark.parametrize("silent", ["unavailable", "missing"])
+def test_a_device_that_was_not_there_does_not_hide_what_was_compiled(silent):
+    one = cell(backend="nvrtc", library="", target="sm_90")
+    other = replace(one, toolchain=replace(one.toolchain, device="NVIDIA H200"))
+    gone = Outcome(status=Status.UNAVAILABLE, reason="no device")
+    records = [record(one), *([record(other, gone)] if silent == "unavailable" else [])]
+    table = frame(merge(records, [plan(one, other)]))
+    assert list(table["status"]) == ["built"]

@@ -210,6 +210,16 @@ def test_index_lists_runs_that_disagree():
     text = Page(pages(record(run="a"), record(outcome=rejected(), run="b"))["index.html"]).text
     assert "1 cell came out differently" in text
     assert "rejected in b, built in a" in text
+    assert "answer of an earlier run" not in text
+
+
+def test_index_says_where_a_later_run_had_no_answer():
+    gone = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not <b>there</b>")
+    later = [plan(cell(), run="a", day=1), plan(cell(), run="b", day=2)]
+    text = Page(pages(record(run="a"), record(outcome=gone, run="b"), plans=later)["index.html"]).text
+    assert "1 cell keeps its answer of an earlier run" in text
+    assert "built in a; unavailable in run b: CUDA 12.4 is not <b>there</b>" in text
+    assert "Everything is as expected." in text
 
 
 def test_tables_are_made_for_screen_readers():

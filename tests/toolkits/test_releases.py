@@ -23,6 +23,15 @@ def test_lists_and_ranges() -> None:
     assert names("all") == list(RELEASES)
 
 
+def test_a_major_version_alone() -> None:
+    newest = [name for name in RELEASES if name.startswith("13.")]
+    assert names("13") == newest[-1:]
+    assert names("12,11") == ["12.9", "11.8"]
+    assert names("12.9..13") == ["12.9", *newest]
+    assert names("12.9..13.0") == ["12.9", "13.0"]
+    assert names("13+headers12") == [f"{newest[-1]}+headers12.9"]
+
+
 def test_headers_of_another_release() -> None:
     (ref,) = parse_toolkits("13.5+headers13.0")
     assert (ref.release, ref.headers, str(ref)) == ("13.5", "13.0", "13.5+headers13.0")
@@ -31,7 +40,7 @@ def test_headers_of_another_release() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("12.44", "perhaps you meant 12.4"), ("12.7", "unknown CUDA release '12.7'"), ("", "names no CUDA release"), ("13.0..12.0", "no CUDA release lies in"),
+    [("12.44", "perhaps you meant 12.4"), ("14", "unknown CUDA release '14'"), ("12.7", "unknown CUDA release '12.7'"), ("", "names no CUDA release"), ("13.0..12.0", "no CUDA release lies in"),
      ("twelve..13.0", "'twelve' is not a CUDA release"), ("..", "is not a CUDA release"), ("13.5+headers9.9", "unknown CUDA release '9.9'")],
 )  # fmt: skip
 def test_what_is_no_release(text: str, words: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from harness.engine.files import Files
 from harness.engine.reads import Reads, reads_of
 from harness.worker import native
-from harness.worker.reads import VARIABLE, unique
+from harness.worker.reads import VARIABLE, unique, without
 
 
 @pytest.fixture(scope="session")
@@ -155,3 +155,8 @@ def test_a_programs_answer_is_the_same(follow: Follow, tmp_path: Path) -> None:
     plain = subprocess.run(python(code), cwd=tmp_path, capture_output=True, text=True)
     assert follow.done.stdout == plain.stdout
     assert follow.done.stderr == plain.stderr == ""
+
+
+def test_what_lies_in_a_folder_can_be_left_out() -> None:
+    inside, beside, itself = (f"R 1 2 3 4 5 {path}".encode() for path in ("/a/b/c", "/a/bc", "/a/b"))
+    assert without(b"\0".join([inside, beside, itself]), Path("/a/b")) == beside + b"\0"

@@ -6,7 +6,7 @@
   const STAGES = ["preprocess", "compile", "assemble", "link", "load", "launch", "verify"];
   const RESOURCES = { num_regs: "Registers", shared_bytes: "Shared", local_bytes: "Local", const_bytes: "Constant", spill_bytes: "Spills", stack_bytes: "Stack" };
   // What has a place of its own below; anything else is shown by its name, so that no fact of a newer record is lost.
-  const TOLD = new Set("cell status stage stages verdict expected reason diagnostics artifact device signal seconds cached command log notes toolchain fingerprint run environment cumatrix remedy history".split(" "));
+  const TOLD = new Set("cell status stage stages verdict expected reason diagnostics artifact device signal seconds cached command log notes toolchain fingerprint run environment cumatrix remedy history others program".split(" "));
   const SIGNALS = { 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM", 24: "SIGXCPU" };
 
   const spell = (value) => (typeof value === "string" ? value : Array.isArray(value) ? value.map(spell).join(", ") : value && typeof value === "object" ? Object.entries(value).map(([key, inner]) => `${key} ${spell(inner)}`).join(", ") : String(value));
@@ -95,11 +95,14 @@
   const reproduce = (matrix, cell, record) => {
     const value = (key) => matrix.value(cell, key);
     const variant = value("variant");
-    const words = ["cumatrix", "run", value("case"), "-b", value("backend"), "-t", value("toolkit"), "-a", value("target"), "--no-cache", ...(variant ? ["-k", variant.split(",").map((part) => part.trim()).join(" and ")] : [])];
+    const where = ["-b", value("backend"), "-t", value("toolkit"), "-a", value("target"), "--no-cache"];
+    const words = ["cumatrix", "run", value("case"), ...where, ...(variant ? ["-k", variant.split(",").map((part) => part.trim()).join(" and ")] : [])];
+    // A program without a case: what stands in the variant's place are its options, as a shell takes them.
+    const again = record.program ? [...["cumatrix", "try", value("case").replace(/@[0-9a-f]{6}$/, "")].map(shell), variant, ...where.map(shell)].filter(Boolean).join(" ") : words.map(shell).join(" ");
     const asked = Object.entries(record.toolchain?.requested?.packages || {});
     // CuPy's wheels have names of their own, and "cupy" beside one is only what it is imported as.
     const packages = asked.filter(([name]) => name !== "python" && (name !== "cupy" || !asked.some(([other]) => other.startsWith("cupy-cuda"))));
-    const text = [...(packages.length && value("library") ? [`pip install ${packages.map(([name, version]) => shell(`${name}==${version}`)).join(" ")}`] : []), ...(value("toolkit").includes("@") ? [] : [`cumatrix toolkits install ${value("toolkit").split("+headers").map(shell).join(",")}`]), words.map(shell).join(" ")].join("\n");
+    const text = [...(packages.length && value("library") ? [`pip install ${packages.map(([name, version]) => shell(`${name}==${version}`)).join(" ")}`] : []), ...(value("toolkit").includes("@") ? [] : [`cumatrix toolkits install ${value("toolkit").split("+headers").map(shell).join(",")}`]), again].join("\n");
     return section("How to reproduce", code(text, "Commands"), copier("Copy the commands", () => text));
   };
 
@@ -182,6 +185,7 @@
           ["Outcome", [h("b", {}, words(record.status)), record.stage ? ` at ${record.stage}` : "", signal, record.reason ? `: ${record.reason}` : ""]],
           ["Expected", record.expected ? expectation(record.expected) : ""],
           ["Verdict", record.verdict],
+          ["Other runs", (record.others || []).map((other) => h("p", {}, h("b", {}, words(other.status)), other.stage && other.status !== "built" ? ` at ${other.stage}` : "", ` in run ${other.run}`, other.reason || other.diagnostic ? `: ${other.reason || other.diagnostic}` : ""))],
           ["Device", record.device ? (record.device.virtual ? "virtual: the library was shown a device that is not there" : spell(record.device)) : ""],
           ["Notes", (record.notes || []).length ? record.notes.map((note) => h("p", {}, note)) : ""],
         ]),

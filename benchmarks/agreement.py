@@ -1,0 +1,113 @@
+"""cumatrix against compilers driven by hand: status, cubin and registers of every cell.
+
+    python benchmarks/agreement.py nvcc 13.0 sm_75,sm_90 OUT.csv [-I DIR]… [--option=…]… FILE…
+
+Each file goes through ``cumatrix try`` and through a few lines of Python that run nvcc, or call NVRTC; one line a cell is
+written. Sources are fetched by hand; docs/agreement.md has numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import ctypes
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from multiprocessing import get_context
+from pathlib import Path
+
+REGISTERS = re.compile(r"Compiling entry function '(\S+)'.*?Used (\d+) registers", re.DOTALL)
+
+
+def nvcc(home: Path, file: str, target: str, options: list[str]) -> tuple[str, str, dict[str, int]]:
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [f"{home}/bin/nvcc", f"-gencode=arch={target.replace('sm', 'compute')},code={target}", "-Xptxas", "-v"]
+        done = subprocess.run(
+            [*argv, *options, "-c", file, "-o", "k.o", "--keep"], cwd=folder, capture_output=True, text=True
+        )
+        if done.returncode:
+            return "rejected", "", {}
+        (cubin,) = Path(folder).glob("*.cubin")
+        registers = {name: int(number) for name, number in REGISTERS.findall(done.stderr + done.stdout)}
+        return "built", hashlib.sha256(cubin.read_bytes()).hexdigest(), registers
+
+
+def nvrtc(home: Path, file: str, target: str, options: list[str]) -> tuple[str, str, dict[str, int]]:
+    for stem in ("libnvrtc-builtins.so.*", "libnvrtc.so.*"):
+        (path,) = (
+            path for path in Path(home, "lib64").glob(stem) if ".alt." not in path.name and not path.is_symlink()
+        )
+        lib = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    argv = [f"--gpu-architecture={target}", *options, f"-I{home}/include", f"-I{home}/include/cccl"]
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    lib.nvrtcCreateProgram(ctypes.byref(program), Path(file).read_bytes(), file.encode(), 0, None, None)
+    if lib.nvrtcCompileProgram(program, len(argv), (ctypes.c_char_p * len(argv))(*map(str.encode, argv))):
+        return "rejected", "", {}
+    lib.nvrtcGetCUBINSize(program, ctypes.byref(size))
+    cubin = ctypes.create_string_buffer(size.value)
+    lib.nvrtcGetCUBIN(program, cubin)
+    return "built", hashlib.sha256(cubin.raw).hexdigest(), {}
+
+
+BY_HAND = {"nvcc": nvcc, "nvrtc": nvrtc}
+
+
+def main() -> None:
+    backend, release, targets, out, *rest = sys.argv[1:]
+    home = Path(
+        subprocess.run(
+            ["cumatrix", "toolkits", "path", release], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
+    options, files = [], []
+    for word in rest:
+        (options if word.startswith("-") or (options and options[-1] == "-I") else files).append(word)
+    plain = [word.removeprefix("--option=") for word in options]
+    counts = {"equal": 0, "different": 0, "answered otherwise": 0}
+    with open(out, "w", newline="") as file, get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        table = csv.writer(file)
+        table.writerow(["file", "target", "cumatrix", "by hand", "cubin", "registers", "verdict", "why"])
+        for source in files:
+            command = [
+                "cumatrix",
+                "try",
+                source,
+                "-b",
+                backend,
+                "-t",
+                release,
+                "-a",
+                targets,
+                "--no-cache",
+                "-j",
+                "1",
+                "--json",
+                *options,
+            ]
+            said = subprocess.run(command, capture_output=True, text=True).stdout
+            for record in sorted(map(json.loads, said.splitlines()), key=lambda record: record["target"]):
+                status, cubin, registers = pool.apply(
+                    BY_HAND[backend], (home, str(Path(source).absolute()), record["target"], plain)
+                )
+                artifact = record["artifact"] or {"sha256": "", "kernels": []}
+                found = {kernel["name"]: kernel["num_regs"] for kernel in artifact["kernels"]}
+                same = {"cubin": artifact["sha256"] == cubin, "registers": not registers or found == registers}
+                verdict = "equal" if record["status"] == status and all(same.values()) else "different"
+                if record["status"] in ("unsupported", "unavailable"):
+                    verdict = "answered otherwise"
+                counts[verdict] += 1
+                why = record["reason"] or (
+                    record["diagnostics"][0]["message"] if record["diagnostics"] and status != "built" else ""
+                )
+                table.writerow(
+                    [source, record["target"], record["status"], status, same["cubin"], same["registers"], verdict, why]
+                )
+                file.flush()
+    print(counts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Commands that tell their users of an option given twice, of which click would silently take the last."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+
+class Command(click.Command):
+    """A command whose single-valued options may be given once."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line.
+
+        Raises
+        ------
+        click.UsageError
+            As click does, and where an option that has one value is given several.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter, count in Counter(order).items():
+            if count > 1 and isinstance(parameter, click.Option) and not parameter.multiple and not parameter.is_flag:
+                # Lists are called so in the help: "V,…".
+                hint = ": name all in one, with commas between" if "," in (parameter.metavar or "") else ""
+                raise click.UsageError(
+                    f"{'/'.join(parameter.opts)} is given {count} times and has one value{hint}", ctx
+                )
+        return super().parse_args(ctx, args)
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command

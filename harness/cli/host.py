@@ -1,0 +1,94 @@
+"""What ``try`` does with a program of the host: nvcc's business, and not that of compilers of device code alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from harness.backends import BACKENDS
+from harness.cases.host_program import host_signs
+from harness.diagnostics import one_line
+from harness.engine.environment import Environment
+from harness.engine.plan import choose_backends
+from harness.engine.session import Request, default_toolkit
+from harness.model import Case, UnsupportedRule
+from harness.model.condition import Condition
+from harness.toolkits import RELEASES, ToolkitStore
+from harness.toolkits.local import find_local
+
+DEVICE_ONLY = tuple(info.name for info in BACKENDS.values() if "cuda" in info.languages and not info.nvcc)
+"""Backends that take CUDA C++ and have no pass of the host."""
+_USUAL = "13.0"  # the first release whose wheels have an nvcc
+_ALL_FOR_THE_DEVICE = ("-default-device", "--device-as-default-execution-space")
+
+
+def with_nvcc(
+    request: Request, case: Case, environment: Environment, store: ToolkitStore, console: Console
+) -> tuple[Request, Case]:
+    """The request and the case as they are meant for a program of the host; any other file's are left as they are.
+
+    Where nobody names backends, those that compile device code alone are not applicable, and a toolkit that has an nvcc is
+    taken unless one is named. A backend that is named is asked all the same.
+    """
+    named = None if request.backends in (None, "all") else choose_backends(request.backends, environment)
+    if named and request.toolkits is None and [info.name for info in named] == ["nvcc"]:
+        request = replace(request, toolkits=_toolkit_with_nvcc(environment, store))
+    signs = _signs(case, request.include)
+    if not signs:
+        return request, case
+    told = f"a host program ({', '.join(signs)})"
+    if named:
+        asked = ", ".join(info.name for info in named if info.name in DEVICE_ONLY)
+        if asked:
+            _say(console, f"{case.name} is {told}: {asked} will refuse it, nvcc compiles it (leave -b out)")
+        return request, case
+    toolkits = request.toolkits or _toolkit_with_nvcc(environment, store)
+    taken = "" if request.toolkits else f", of CUDA {toolkits}"
+    _say(
+        console, f"{case.name} is {told}: nvcc compiles it{taken}; NVRTC and CuPy, for device code alone, are left out"
+    )
+    rule = UnsupportedRule(
+        when=Condition.parse(" or ".join(f'backend == "{name}"' for name in DEVICE_ONLY), {}),
+        reason=f"{told}, and this backend compiles device code alone: nvcc is what compiles it",
+    )
+    backends = ",".join(info.name for info in choose_backends(request.backends, environment))
+    return (
+        replace(request, backends=backends, toolkits=toolkits),
+        replace(case, unsupported=(rule, *case.unsupported)),
+    )
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(one_line(text), markup=False, soft_wrap=True)
+
+
+def _signs(case: Case, include: Iterable[Path]) -> list[str]:
+    flags = [flag for rule in case.options for flag in rule.values.get("flags", ())]
+    if "cuda" not in case.sources or any(flag.startswith(_ALL_FOR_THE_DEVICE) for flag in flags):
+        return []
+    macros = {name: str(value) for name, value in case.variants[0].definitions.items()}
+    found = host_signs(case.sources["cuda"].read_text("utf-8"), macros)
+    # Somebody may have headers of these names for NVRTC.
+    return [
+        str(sign) for sign in found
+        if sign.kind != "header" or not any((folder / sign.what.strip("<>")).is_file() for folder in include)
+    ]  # fmt: skip
+
+
+def _toolkit_with_nvcc(environment: Environment, store: ToolkitStore) -> str:
+    """The environment's own release, the usual one, the newest that is installed, one of this machine's: the first that has an nvcc."""
+    own = default_toolkit(environment)
+    there = [
+        name
+        for name in reversed(list(RELEASES))
+        if (found := store.find(name)) and (found.home / "bin" / "nvcc").is_file()
+    ]
+    if own in there or int(own.split(".")[0]) >= 13:
+        return own
+    if _USUAL in there or not there:
+        local = [] if there else [name for name, home in find_local().items() if (home / "bin" / "nvcc").is_file()]
+        return f"{local[0]}@local" if local else _USUAL
+    return there[0]

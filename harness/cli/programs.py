@@ -1,0 +1,156 @@
+"""A file without a case as a case: what it is called, and what tells it from others."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.cli.habits import spell
+from harness.diagnostics import one_line
+from harness.errors import UsageError
+from harness.model import Case, OptionRule, Variant
+from harness.model.condition import Condition
+from harness.records.programs import DIGITS
+
+LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cuda", ".py": "python"}
+_LONGEST = 160
+_MACRO = re.compile(r"[A-Za-z_]\w*")
+
+
+def programs_of(
+    files: Sequence[Path],
+    *,
+    include: Sequence[Path],
+    define: Sequence[str],
+    rules: Mapping[tuple[str, ...], dict[str, Any]],
+    signatures: Sequence[str],
+) -> list[Case]:
+    """A case for each file; one that is named twice counts once.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        CUDA C++ or Python.
+    include : sequence of Path
+        Further include directories, as they are written.
+    define : sequence of str
+        ``NAME`` or ``NAME=VALUE``.
+    rules : Mapping
+        Options by backends (`harness.cli.habits.rules_of`).
+    signatures : sequence of str
+        ``KERNEL=SIGNATURE``.
+
+    Raises
+    ------
+    UsageError
+        On a file that cannot be read, and on options that none of the files takes.
+    """
+    places = {_place(file): file for file in files}
+    languages = {place: _language(file) for place, file in places.items()}
+    if "cuda" not in languages.values():
+        lost = [*spell(rules), *(f"-I{folder}" for folder in include)]
+        if lost:
+            raise UsageError(
+                f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…)"
+            )
+    definitions = dict(_definition(text) for text in define)
+    entries = dict(_pair(text, "--signature") for text in signatures)
+    cases = []
+    for place, file in places.items():
+        language = languages[place]
+        options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
+        if file.suffix in (".cuh", ".cpp"):  # nvcc goes by the name
+            options.insert(0, OptionRule(when=_only(("nvcc",)), values={"flags": ["-x", "cu"]}))
+        words = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
+        if language == "cuda":
+            words = [*spell(rules), *words, *(f"-I{_shown(folder, place)}" for folder in include)]
+        else:
+            words += [f"--signature={name}={value}" for name, value in sorted(entries.items())]
+        cases.append(
+            Case(
+                name=_name(place),
+                path=file,
+                program=_digest(place),
+                title=f"{file.name}, as it stands",
+                sources={language: file},
+                entries={language: entries} if entries and language == "python" else {},
+                variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
+                options=tuple(options) if language == "cuda" else (),
+            )
+        )
+    return cases
+
+
+def _language(file: Path) -> str:
+    if file.suffix not in LANGUAGES:
+        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py)")
+    try:
+        file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from None
+    return LANGUAGES[file.suffix]
+
+
+def _only(backends: Sequence[str]) -> Condition:
+    return Condition.parse(" or ".join(f'backend == "{name}"' for name in backends)) if backends else Condition.always()
+
+
+def _place(file: Path) -> Path:
+    """Where a file lies; a link to it from another folder is another program, for it has other headers beside it."""
+    return file.absolute().parent.resolve() / file.name
+
+
+def _inside(place: Path) -> str:
+    """A path as seen from the current folder; empty where it lies outside."""
+    try:
+        return place.relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return ""
+
+
+def _name(place: Path) -> str:
+    """``kernel.cu``, ``other/kernel.cu``; outside of the current folder ``kernel.cu@3fa9c1``, so that no record names a folder of the machine's."""
+    return one_line(_inside(place) or f"{place.name}@{_digest(place)[:DIGITS]}")
+
+
+def _shown(folder: Path, place: Path) -> str:
+    """An include directory as seen from the current folder, where both it and the program lie in there."""
+    folder = folder.resolve()
+    inside = _inside(folder) if _inside(place) else ""
+    return inside or f"{folder.name}@{_digest(folder)[:DIGITS]}"
+
+
+def _digest(place: Path) -> str:
+    return hashlib.sha256(os.fsencode(place)).hexdigest()[: 2 * DIGITS]
+
+
+def _line(words: Sequence[str]) -> str:
+    """Words of options as one line that is told from every other: a long one is cut, and ends with a digest of the whole."""
+    text = " ".join(map(shlex.quote, words))
+    line = one_line(text, _LONGEST)
+    return (
+        line
+        if line == text
+        else f"{line} #{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:DIGITS]}"
+    )
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise UsageError(f"{option} {text!r} is not NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def _definition(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not _MACRO.fullmatch(name):
+        raise UsageError(f"-D {text!r}: {name!r} is not the name of a macro")
+    if not equals:
+        return name, 1
+    return name, int(value) if re.fullmatch(r"-?\d+", value) else value

@@ -1,0 +1,93 @@
+"""What a user asked for by name and no compiler answered: a run that is green for want of an answer is no proof."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.cases import find_cases
+from harness.engine.devices import Devices
+from harness.engine.environment import Environment
+from harness.engine.plan import choose_backends
+from harness.engine.session import Request, with_own
+from harness.model import Status
+from harness.model.axes import parse_targets
+from harness.toolkits import parse_toolkits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One word of a user's, and what it stands for.
+
+    Parameters
+    ----------
+    kind : str
+        Key of a record: ``case``, ``backend``, ``toolkit`` or ``target``.
+    word : str
+        As the user wrote it.
+    values : frozenset of str
+        Values of that key that it stands for.
+    called : str
+        What users call the kind, where that is another word: a ``file`` that has no case.
+    """
+
+    kind: str
+    word: str
+    values: frozenset[str]
+    called: str = ""
+
+
+def asked_of(request: Request, environment: Environment, devices: Devices | None = None) -> list[Asked]:
+    """Every case, backend, toolkit and target that a request names; what it leaves to cumatrix is not among them."""
+
+    def words(text: str | None) -> Iterator[str]:
+        return filter(None, (word.strip() for word in (text or "").split(",")))
+
+    found: dict[str, dict[str, Iterable[str]]] = {
+        "case": {item: [_name(path, request) for path in find_cases(request.cases, [item])] for item in request.selection},
+        "backend": {word: [info.name for info in choose_backends(word, environment)] for word in words(request.backends)},
+        "toolkit": {word: map(str, parse_toolkits(word)) for word in words(request.toolkits)},
+        "target": {word: map(str, parse_targets(with_own(word, devices))) for word in words(request.targets)},
+    }  # fmt: skip
+    return [
+        Asked(kind=kind, word=word, values=frozenset(values))
+        for kind, named in found.items()
+        for word, values in named.items()
+    ]
+
+
+def _name(path: Any, request: Request) -> str:
+    return str(path.parent.relative_to(request.cases).as_posix())
+
+
+def answered(record: Mapping[str, Any]) -> bool:
+    """Whether a compiler had its say."""
+    return Status(record["status"]).answered
+
+
+def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
+    """A sentence where no compiler answered any cell; empty where one did."""
+    if not records or any(map(answered, records)):
+        return ""
+    many = f"any of the {len(records):,} cells" if len(records) > 1 else "the one cell"
+    return f"no compiler answered {many}: {_why(records)}"
+
+
+def unanswered(asked: Iterable[Asked], records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each thing that was asked for by name and of which no compiler answered a single cell."""
+    said = []
+    for item in asked:
+        found = [record for record in records if record[item.kind] in item.values]
+        if not any(map(answered, found)):
+            why = _why(found) if found else "none of the chosen cells has it"
+            said.append(f"no compiler answered for the {item.called or item.kind} {item.word}: {why}")
+    return said
+
+
+def _why(records: Sequence[Mapping[str, Any]]) -> str:
+    """The reasons that were given most often."""
+    reasons = Counter(record["reason"] for record in records).most_common()
+    more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else ""
+    return "; ".join(reason for reason, _ in reasons[: 1 if more else 2]) + more

@@ -1,0 +1,29 @@
+"""Which of several records of one cell counts: an answer is never hidden by the lack of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from harness.model import Status
+
+_R = TypeVar("_R", bound=Mapping[str, Any])
+
+
+def identity(record: Mapping[str, Any]) -> tuple[str, str]:
+    """What makes two records tell of the same thing: the cell's id, and for a program without a case where it lies."""
+    return record["cell"], record.get("program", "")
+
+
+def weight(record: Mapping[str, Any]) -> int:
+    """2 where a compiler had its say, 1 where the combination means nothing, 0 where a part was missing or cumatrix failed."""
+    status = Status(record["status"])
+    if status.answered:
+        return 2
+    return 1 if status is Status.UNSUPPORTED else 0
+
+
+def choose(records: Sequence[_R]) -> _R:
+    """The record that counts, of those of one cell from the oldest to the newest: the newest of those that say most."""
+    most = max(map(weight, records))
+    return next(record for record in reversed(records) if weight(record) == most)

@@ -1,0 +1,106 @@
+"""Which headers a program finds: those that the compiler finds by itself, and those of directories that somebody named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import write_case
+
+from harness.toolkits import Installed
+
+pytestmark = pytest.mark.compilers
+KERNEL = 'extern "C" __global__ void k(int *a) {{ *a = {}; }}\n'
+AXES = {"nvrtc": ("-b", "nvrtc", "-t", "12.4"), "nvcc": ("-b", "nvcc", "-t", "13.0")}
+
+
+@pytest.fixture(params=AXES)
+def attempt(request: pytest.FixtureRequest, cumatrix: Any, toolkit: Callable[[str], Installed]) -> Callable[..., Any]:
+    """Try a file with one compiler for one target; its record."""
+    axes = AXES[request.param]
+    toolkit(axes[-1])
+
+    def attempt(file: Path, *options: str | Path) -> dict[str, Any]:
+        (record,) = cumatrix.records("try", file, *axes, "-a", "sm_80", *options)
+        return record
+
+    return attempt
+
+
+def lay(folder: Path, **files: str) -> Path:
+    """Files by name, with ``__`` for a slash and ``_`` for a full stop; returns the program's path."""
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder / "src" / "k.cu"
+
+
+def test_headers_in_quotes_are_found_from_where_the_program_lies(attempt: Callable[..., Any], tmp_path: Path) -> None:
+    program = '#include "../common.h"\n#include "det/d.h"\n' + KERNEL.format("COMMON + D + E")
+    # d.h names e.h as it lies beside d.h, not beside the program.
+    source = lay(
+        tmp_path, common_h="#define COMMON 1\n", src__det__d_h='#include "e.h"\n#define D 2\n',
+        src__det__e_h="#define E 3\n", src__k_cu=program,
+    )  # fmt: skip
+    assert attempt(source)["status"] == "built"
+    linked = tmp_path / "src" / "linked"
+    linked.mkdir()
+    (linked / "k.cu").symlink_to(source)
+    assert attempt(linked / "k.cu")["status"] == "rejected", "a link is beside what it lies beside"
+
+
+def test_the_programs_own_folder_is_no_include_directory(attempt: Callable[..., Any], tmp_path: Path) -> None:
+    source = lay(
+        tmp_path, src__boost__b_h="#define B 1\n", src__own_h="", src__k_cu="#include <boost/b.h>\n" + KERNEL.format("B")
+    )  # fmt: skip
+    record = attempt(source)
+    assert (record["status"], record["diagnostics"][0]["line"]) == ("rejected", 1)
+    assert "boost/b.h" in record["diagnostics"][0]["message"]
+    assert attempt(source, "-I", source.parent)["status"] == "built"
+
+
+@pytest.mark.parametrize("attempt", ["nvcc"], indirect=True)
+def test_a_header_of_the_hosts_name_beside_the_program_is_left_alone(
+    attempt: Callable[..., Any], tmp_path: Path
+) -> None:
+    source = lay(tmp_path, src__math_h="#error mine\n", src__k_cu="#include <cmath>\n" + KERNEL.format("(int)sqrtf(4)"))
+    assert attempt(source)["status"] == "built"
+
+
+def test_a_record_has_no_path_of_this_machine(attempt: Callable[..., Any], tmp_path: Path) -> None:
+    source = lay(
+        tmp_path / "a folder (1)", common_h="int outside = missing1;\n", src__det__d_h="int inside = missing2;\n",
+        src__k_cu='#include "../common.h"\n#include "det/d.h"\nint here = missing3;\n',
+    )  # fmt: skip
+    record = attempt(source)
+    assert record["status"] == "rejected"
+    found = {(item["file"], item["line"]) for item in record["diagnostics"] if "missing" in item["message"]}
+    assert found == {("common.h", 1), ("d.h", 1), ("k.cu", 3)}
+    for place in ("../common.h(1)", "det/d.h(1)", "k.cu(3)"):
+        assert f"\n{place}" in "\n" + record["log"]
+    assert str(tmp_path) not in json.dumps([record["log"], record["diagnostics"], record["command"]])
+
+
+def test_a_case_names_its_include_directories(
+    cumatrix: Any, toolkit: Callable[[str], Installed], venv: Callable[..., str], tmp_path: Path
+) -> None:
+    """CuPy gets a text, which lies nowhere: of RawModule's users each names the folder of their headers."""
+    toolkit("12.4")
+    text = '#include "own.h"\n' + KERNEL.format("OWN")
+    for name, table in (("plain/alone", ""), ("plain/named", '[[options]]\ninclude = ["."]\n')):
+        write_case(tmp_path / "cases", name, text, table)
+        (tmp_path / "cases" / name / "own.h").write_text("#define OWN 7\n")
+    python = venv("cupy-cuda12x==13.1.0")
+    records = cumatrix.records(
+        "run", "plain", "-b", "nvrtc,cupy-nvrtc", "-t", "12.4", "-a", "sm_80", "--python", python
+    )
+    assert {(record["case"], record["backend"]): record["status"] for record in records} == {
+        ("plain/alone", "nvrtc"): "built",
+        ("plain/named", "nvrtc"): "built",
+        ("plain/alone", "cupy-nvrtc"): "rejected",
+        ("plain/named", "cupy-nvrtc"): "built",
+    }

@@ -1,0 +1,103 @@
+"""``cumatrix try`` on programs of the host: what somebody has at hand first."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.toolkits import Installed
+
+pytestmark = pytest.mark.compilers
+
+VECTOR_ADD = """\
+#include <cstdio>
+#include <cuda_runtime.h>
+
+__global__ void add(const float *a, const float *b, float *c, int n) {
+    int i = blockDim.x * blockIdx.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}
+
+int main() {
+    float *a;
+    cudaMalloc(&a, 1024);
+    add<<<1, 256>>>(a, a, a, 256);
+    std::printf("%s\\n", cudaGetErrorString(cudaDeviceSynchronize()));
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
+    """A program as tutorials have it."""
+    toolkit("13.0")
+    (tmp_path / "vectorAdd.cu").write_text(VECTOR_ADD)
+    return tmp_path / "vectorAdd.cu"
+
+
+def test_nvcc_is_taken_and_a_toolkit_that_has_it(cumatrix: Any, program: Path) -> None:
+    done = cumatrix("try", program, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "vectorAdd.cu is a host program (main() in line 9, a launch in line 12" in done.stderr
+    assert "of CUDA 13.0" in done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {record["toolkit"] for record in records} == {"13.0"}
+    counts = Counter((record["backend"], record["status"]) for record in records)
+    # nvcc 13 knows nothing below 7.5: three of the nine usual targets.
+    assert counts == {("nvcc", "built"): 6, ("nvcc", "unsupported"): 3, ("nvrtc", "unsupported"): 9}
+    reasons = {record["reason"] for record in records if record["backend"] == "nvrtc"}
+    assert len(reasons) == 1 and "main() in line 9" in reasons.pop()
+
+
+def test_what_is_wrong_in_it_is_nvccs_to_say(cumatrix: Any, program: Path) -> None:
+    program.write_text(VECTOR_ADD.replace("c[i] =", "d[i] ="))
+    done = cumatrix("try", program, "-a", "sm_80")
+    assert done.returncode == 1
+    assert 'identifier "d" is undefined' in done.stderr and "stdio" not in done.stderr
+
+
+def test_a_backend_that_is_named_is_asked(cumatrix: Any, program: Path) -> None:
+    done = cumatrix("try", program, "-b", "nvrtc", "-t", "13.0", "-a", "sm_80", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["status"] == "rejected"
+    assert "nvrtc will refuse it, nvcc compiles it" in done.stderr
+
+
+def test_a_toolkit_without_nvcc_that_is_named(
+    cumatrix: Any, program: Path, toolkit: Callable[[str], Installed]
+) -> None:
+    toolkit("12.9")
+    done = cumatrix("try", program, "-t", "12.9", "-a", "sm_80", "--json")
+    assert done.returncode == 4
+    found = {record["backend"]: record for record in map(json.loads, done.stdout.splitlines())}
+    assert {name: record["status"] for name, record in found.items()} == {"nvrtc": "unsupported", "nvcc": "unavailable"}
+    assert "has no nvcc" in found["nvcc"]["reason"]
+
+
+def test_nvcc_alone_needs_no_toolkit_named(cumatrix: Any, program: Path) -> None:
+    program.write_text("__global__ void k(int *a) { *a = 1; }")
+    done = cumatrix("try", program, "-b", "nvcc", "-a", "sm_80", "--json")
+    assert (done.returncode, json.loads(done.stdout)["toolkit"]) == (0, "13.0")
+
+
+@pytest.mark.parametrize("option", ["-default-device", "--device-as-default-execution-space"])
+def test_host_functions_for_the_device(cumatrix: Any, program: Path, option: str) -> None:
+    """NVRTC then takes main() for a function of the device, and builds it."""
+    program.write_text("__global__ void k(int *a) { *a = 1; }\nint main() { return 0; }")
+    arguments = ("try", program, "-t", "13.0", "-a", "sm_80", f"--option={option}", "--json")
+    records = [json.loads(line) for line in cumatrix(*arguments).stdout.splitlines()]
+    assert {record["backend"]: record["status"] for record in records}["nvrtc"] == "built"
+
+
+def test_headers_that_somebody_has_for_the_device(cumatrix: Any, program: Path, tmp_path: Path) -> None:
+    program.write_text("#include <vector>\n__global__ void k(int *a) { *a = VECTOR; }")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "vector").write_text("#define VECTOR 1\n")
+    arguments = ("try", program, "-t", "13.0", "-a", "sm_80", "-I", tmp_path / "mine", "--json")
+    records = [json.loads(line) for line in cumatrix(*arguments).stdout.splitlines()]
+    assert {record["backend"]: record["status"] for record in records}["nvrtc"] == "built"

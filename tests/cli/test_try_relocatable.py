@@ -1,0 +1,106 @@
+"""Options that ask for relocatable device code: it is linked, or the record says that it was not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.artifacts import is_relocatable
+from harness.toolkits import Installed
+
+pytestmark = pytest.mark.compilers
+
+WHOLE = 'extern "C" __global__ void k(int *a) { *a = 1; }'
+PART = '__device__ int elsewhere(int);\nextern "C" __global__ void k(int *a) { *a = elsewhere(1); }'
+LINKED = [
+    ("--option=-rdc=true",),
+    ("--option=--relocatable-device-code=true",),
+    ("--option=-rdc", "--option=true"),
+    ("--option=-dlto",),
+    ("--option=--dlink-time-opt",),
+]
+AXES = {
+    "nvrtc": ("-b", "nvrtc", "-t", "12.9"),
+    "nvcc": ("-b", "nvcc", "-t", "13.0"),
+    "nvcc, device alone": ("-b", "nvcc", "-t", "13.0", "--device-only"),
+}
+
+
+@pytest.fixture
+def attempt(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Try a text for one target; its record."""
+
+    def attempt(text: str, *arguments: str, target: str = "sm_80") -> dict[str, Any]:
+        toolkit(arguments[arguments.index("-t") + 1])
+        (tmp_path / "k.cu").write_text(text)
+        (record,) = cumatrix.records("try", tmp_path / "k.cu", *arguments, "-a", target)
+        return record
+
+    return attempt
+
+
+@pytest.mark.parametrize(
+    ("axes", "options"),
+    [
+        *(("nvrtc", options) for options in LINKED),
+        *((axes, LINKED[index]) for axes in ("nvcc", "nvcc, device alone") for index in (0, 3)),
+    ],
+)
+def test_it_is_linked(attempt: Callable[..., dict[str, Any]], axes: str, options: tuple[str, ...]) -> None:
+    record = attempt(WHOLE, *AXES[axes], *options)
+    assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", "link", "cubin"), record
+    assert not any(note.startswith("not linked") for note in record["notes"])
+    assert "k" in {kernel["name"] for kernel in record["artifact"]["kernels"]}
+    refused = attempt(PART, *AXES[axes], *options)
+    assert (refused["status"], refused["stage"]) == ("rejected", "link"), refused
+    assert "_Z9elsewherei" in refused["diagnostics"][0]["message"]
+
+
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("option", ["-dc", "--device-c"])
+def test_one_file_of_several_is_not_linked_and_says_so(
+    attempt: Callable[..., dict[str, Any]], axes: str, option: str
+) -> None:
+    record = attempt(PART, *AXES[axes], f"--option={option}")
+    assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", "assemble", "object")
+    assert [note for note in record["notes"] if note.startswith("not linked: with -dc")]
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_what_asks_for_none_is_left_alone(attempt: Callable[..., dict[str, Any]], axes: str) -> None:
+    record = attempt(WHOLE, *AXES[axes], "--option=-rdc=false")
+    assert (record["stage"], record["artifact"]["format"], record["notes"]) == ("assemble", "cubin", [])
+
+
+def test_a_toolkit_that_cannot_link(attempt: Callable[..., dict[str, Any]]) -> None:
+    record = attempt(WHOLE, "-b", "nvrtc", "-t", "12.4", "--option=-rdc=true")
+    assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", "assemble", "object")
+    assert record["notes"] == ["not linked: PyPI's wheels of CUDA 12.4 have no libcudadevrt.a"]
+    # Link-time optimization makes no code before it links: nothing could be shown.
+    record = attempt(WHOLE, "-b", "nvrtc", "-t", "11.8", "--option=-dlto")
+    assert record["status"] == "unavailable" and "no nvJitLink" in record["reason"]
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "nvcc"])
+def test_link_time_optimization_for_a_virtual_target(attempt: Callable[..., dict[str, Any]], backend: str) -> None:
+    record = attempt(WHOLE, "-b", backend, "-t", "13.0", "--option=-dlto", target="compute_80")
+    assert record["status"] == "unsupported" and "real architecture" in record["reason"]
+
+
+@pytest.mark.parametrize(("release", "stage", "kind"), [("12.4", "assemble", "object"), ("12.9", "link", "cubin")])
+def test_cupy_links_it_itself(
+    attempt: Callable[..., dict[str, Any]], venv: Callable[..., str], release: str, stage: str, kind: str
+) -> None:
+    python = venv("cupy-cuda12x==13.1.0")
+    record = attempt(WHOLE, "-b", "cupy-nvrtc", "-t", release, "--python", python, "--option=-rdc=true")
+    assert (record["status"], record["stage"], record["artifact"]["format"]) == ("built", stage, kind)
+    assert any(note.startswith("not linked") for note in record["notes"]) == (kind == "object")
+
+
+def test_relocatable_is_read_from_the_code() -> None:
+    assert not is_relocatable(b"")
+    assert not is_relocatable(b"\x7fELF" + bytes(12) + b"\x02\x00")
+    assert is_relocatable(b"\x7fELF" + bytes(12) + b"\x01\x00")
