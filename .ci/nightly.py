@@ -4,8 +4,8 @@
 nightly.py matrix --runner gpu --shards 2      which job runs which tox environments, as JSON
 nightly.py run ENV,ENV -- -a own               these environments, one after another
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
-nightly.py judge --address URL                 merge, history, diff with the night before, page
-nightly.py issue --state STATE                 opens, updates or closes the one issue
+nightly.py judge --jobs JSON --address URL     each environment against its last night; history, page
+nightly.py issue --needs JSON                  opens, updates or closes the one issue
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import nights
 
 LABEL = "nightly"
-TITLE = "The nightly run is not as it was"
+TITLE = "The nightly run is not as expected"
 HOSTED = "ubuntu-latest"
 SUMMARY = Path("summary.md")
-NIGHT, BEFORE = Path("night"), Path("before")  # what this night made, and what the last one left
 
 
 def matrix(args: argparse.Namespace) -> int:
@@ -65,24 +67,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def collect(args: argparse.Namespace) -> int:
-    """Copy what the jobs sent (``records-TIER-SHARD/``) to ``night/TIER/``, and say what is not there."""
-    missing, count = [], 0
-    for job in json.loads(args.jobs)["include"]:
-        source = args.artifacts / f"records-{job['tier']}-{job['shard']}"
-        target = NIGHT / job["tier"]
-        target.mkdir(parents=True, exist_ok=True)
-        for name in job["environments"].split(","):
-            files = [source / f"{name}{ending}" for ending in (".jsonl", ".plan.json")]
-            for file in files:
-                if file.is_file():
-                    shutil.copyfile(file, target / file.name)
-            if files[0].is_file() and files[0].stat().st_size:
-                count += 1
-            else:
-                missing.append(f"{name} ({job['tier']}, shard {job['shard']})")
-    lines = [f"Records of {count} environments."]
-    lines += [f"**Nothing came from {', '.join(missing)}.**"] if missing else []
-    _write(lines)
+    """Copy what the jobs sent (``records-TIER-SHARD/``) to ``night/TIER/``, and count it."""
+    expected = nights.planned(args.jobs)
+    count = 0
+    for each in expected:
+        source = args.artifacts / f"records-{each.tier}-{each.shard}"
+        if nights.sent(source, each.name):
+            nights.copy(source, nights.NIGHT / each.tier, each.name)
+            count += 1
+    _write([f"Records of {count} of {len(expected)} environments."])
     if not count:
         print("nightly.py: the night has no results at all", file=sys.stderr)
         return 3
@@ -90,27 +83,22 @@ def collect(args: argparse.Namespace) -> int:
 
 
 def judge(args: argparse.Namespace) -> int:
-    """One set of records, the history, what changed, the page; tells the state as the step's output."""
-    after = Path("after")
-    after.mkdir(exist_ok=True)
-    if (BEFORE / "history").is_dir():
-        shutil.copytree(BEFORE / "history", after / "history", dirs_exist_ok=True)
-    merged = after / "night.jsonl"
-    said = _cumatrix("merge", str(NIGHT), "--out", str(merged))
-    if not merged.is_file():
-        return said.returncode or 1
-    _cumatrix("history", "add", str(NIGHT), "--history", str(after / "history"), "--commit", args.commit, check=True)
-    state = "fine"
-    if (BEFORE / "night.jsonl").is_file():
-        said = _cumatrix("diff", str(BEFORE / "night.jsonl"), str(merged))
-        if said.returncode not in (0, 1):
-            return said.returncode
-        state = "regression" if said.returncode else "fine"
-        _write(["", f"Against the night before: {state}.", "", fenced(said.stdout)])
-    else:
-        _write(["", "There is no earlier night to compare with."])
+    """Every environment against its last night, the history, the page; tells the state as the step's output."""
+    if (nights.BEFORE / "history").is_dir():
+        shutil.copytree(nights.BEFORE / "history", nights.AFTER / "history", dirs_exist_ok=True)
+    environments = nights.planned(args.jobs)
+    others = nights.left(environments)
+    if args.only:
+        environments += others
+    nights.look(environments)
+    state = nights.state_of(environments)
+    _write(["", f"**{state}**", "", *nights.told(environments, args.address)])
+    if others and not args.only:
+        _write([f"- No longer part of the night: {', '.join(map(str, others))}"])
+    history = str(nights.AFTER / "history")
+    _cumatrix("history", "add", str(nights.NIGHT), "--history", history, "--commit", args.commit)
     address = ["--address", args.address] if args.address else []
-    _cumatrix("report", str(merged), "--history", str(after / "history"), "--out", "site", *address, check=True)
+    _cumatrix("report", str(nights.NIGHT), "--history", history, "--out", "site", *address)
     with open(os.environ.get("GITHUB_OUTPUT", os.devnull), "a") as file:
         file.write(f"state={state}\n")
     print(f"state={state}")
@@ -118,27 +106,45 @@ def judge(args: argparse.Namespace) -> int:
 
 
 def issue(args: argparse.Namespace) -> int:
-    """Open the issue, or add to the one that is open; close it when all is fine again."""
+    """Open the issue, or bring the one that is open up to date; close it when all is fine. 1 where the night is not complete."""
+    state = outcome(json.loads(args.needs))
     found = _gh("issue", "list", "--label", LABEL, "--state", "open", "--limit", "1", "--json", "number")
     number = next((str(item["number"]) for item in json.loads(found or "[]")), None)
     body = SUMMARY.read_text("utf-8") if SUMMARY.is_file() else "The night left no summary.\n"
-    body = f"{args.state}: {args.link}\n\n{body}"[:60_000]
-    if args.state == "fine":
+    body = cut(f"{state}: {args.link}\n\n{body}")
+    if state == "fine":
         if number:
             _gh("issue", "close", number, "--comment", body)
     elif number:
-        _gh("issue", "comment", number, "--body", body)
+        _gh("issue", "edit", number, "--body", body)
+        # What fails as it did before is no news: nobody is told of it every night.
+        if state != "failing":
+            _gh("issue", "comment", number, "--body", body)
     else:
-        _gh("label", "create", LABEL, "--force", "--description", "Regressions that the nightly run found")
+        _gh("label", "create", LABEL, "--force", "--description", "What the nightly run found not to be as expected")
         _gh("issue", "create", "--title", TITLE, "--label", LABEL, "--body", body)
+    if "incomplete" in state or state == "no results":
+        print(f"::error::the night ended with: {state}")
+        return 1
     return 0
 
 
-def fenced(text: str) -> str:
-    """A code block that the text cannot end: parts of it come from compilers."""
-    text = text[:40_000]
-    fence = "`" * max(3, 1 + max((len(ticks) for ticks in re.findall("`+", text)), default=0))
-    return f"{fence}\n{text.rstrip()}\n{fence}"
+def outcome(needs: dict[str, Any]) -> str:
+    """The night's state, out of what became of the jobs before."""
+    if needs["matrix"]["result"] != "success":
+        return "no results"
+    state: str = needs["matrix"]["outputs"]["state"]
+    if needs["cells"]["result"] != "success" and "incomplete" not in state:
+        return "incomplete" if state == "fine" else f"incomplete, {state}"
+    return state
+
+
+def cut(text: str, size: int = 60_000) -> str:
+    """At most so many bytes, whole lines: GitHub takes 65,536 characters."""
+    data = text.encode()
+    if len(data) <= size:
+        return text
+    return data[:size].decode("utf-8", "ignore").rpartition("\n")[0] + "\n\n… cut: the rest is in the run's summary."
 
 
 def _write(lines: list[str]) -> None:
@@ -146,12 +152,8 @@ def _write(lines: list[str]) -> None:
         file.write("\n".join(lines) + "\n")
 
 
-def _cumatrix(*argv: str, check: bool = False) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(["cumatrix", *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    print(done.stdout, end="", flush=True)
-    if check:
-        done.check_returncode()
-    return done
+def _cumatrix(*argv: str) -> None:
+    subprocess.run(["cumatrix", *argv], check=True)
 
 
 def _gh(*argv: str) -> str:
@@ -176,16 +178,20 @@ def main() -> int:
     one.add_argument("--jobs", required=True, metavar="JSON")
     one = commands.add_parser("judge")
     one.set_defaults(call=judge)
+    one.add_argument("--jobs", required=True, metavar="JSON")
+    one.add_argument(
+        "--only", default="", metavar="REGEX", help="as for matrix: other environments keep their last night"
+    )
     one.add_argument("--commit", default=os.environ.get("GITHUB_SHA", ""))
     one.add_argument("--address", default="")
     one = commands.add_parser("issue")
     one.set_defaults(call=issue)
-    one.add_argument("--state", required=True)
+    one.add_argument("--needs", required=True, metavar="JSON", help="what GitHub calls needs")
     one.add_argument("--link", default="")
     args = parser.parse_args()
     try:
         code: int = args.call(args)
-    except (OSError, subprocess.CalledProcessError, ValueError, re.error) as error:
+    except (OSError, subprocess.CalledProcessError, ValueError, KeyError, re.error) as error:
         print(f"nightly.py: {error}", file=sys.stderr)
         return 1
     return code

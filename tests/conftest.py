@@ -93,7 +93,7 @@ class Command:
         return [str(self.script), *map(str, arguments)]
 
     def __call__(
-        self, *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 300
+        self, *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 800
     ) -> subprocess.CompletedProcess[str]:
         """Run to the end."""
         return subprocess.run(

@@ -34,7 +34,7 @@ def run(cases: Path, tmp_path: Path) -> Run:
         axes = ["--cumatrix-backend", "nvrtc", "--cumatrix-toolkit", toolkit, "--cumatrix-target", target]
         env = {**os.environ, "CUMATRIX_CACHE": str(tmp_path / "cache")}
         argv = [sys.executable, "-m", "pytest", "cases", *axes, *arguments]
-        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
+        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=800, env=env)
 
     return run
 
@@ -217,7 +217,7 @@ def test_a_broken_case_is_an_error_of_collection(run: Run, cases: Path) -> None:
 
 def test_an_unknown_backend_is_one_sentence(cases: Path, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "pytest", "cases", "--cumatrix-backend", "nvrct"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=800)
     assert done.returncode != 0
     assert "perhaps you meant nvrtc" in (done.stdout + done.stderr).replace('"', "")
     assert "Traceback" not in done.stdout + done.stderr

@@ -95,6 +95,7 @@ class Job:
     observed: dict[str, Any] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
     artifact: dict[str, Any] | None = None
+    parts: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def virtual(self) -> bool:
@@ -161,6 +162,15 @@ class Job:
     def relocatable(self) -> bool:
         """Whether what was kept has still to be linked."""
         return self.artifact is not None and self.artifact["format"] in ("object", "ltoir")
+
+    def complete(self) -> None:
+        """Set what was kept aside: the next program that comes out is another one, and the artifact is all of them."""
+        assert self.artifact is not None
+        path = Path(self.artifact["path"])
+        aside = path.with_name(f"part-{len(self.parts) + 1}{path.suffix}")
+        path.replace(aside)
+        self.parts.append({**self.artifact, "path": str(aside)})
+        self.artifact = {**self.parts[0], "parts": self.parts}
 
     def leave_to_driver(self) -> None:
         """Say that the driver's own linker may have made what was kept: that builds for the device, suffix or not."""

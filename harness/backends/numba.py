@@ -23,30 +23,18 @@ import importlib.metadata
 import os
 import platform
 import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.backends.api import Ended, Job, Rejected, Setup, Unavailable, Unsupported
+from harness.backends.api import Ended, Job, Setup, Unavailable, Unsupported
 from harness.worker import ptxas
+from harness.worker.numba_cell import compile_all
+from harness.worker.numba_fault import first_line, from_elsewhere
+from harness.worker.numba_kernels import Watch
 from harness.worker.numba_launch import RealDevice, launch_kernel, watched
-from harness.worker.numba_program import (
-    described,
-    dispatchers,
-    execute,
-    first_line,
-    from_elsewhere,
-    said_by_ptxas,
-    select,
-    tidy,
-)
 from harness.worker.virtual_device import VirtualDevice, foreign
 from harness.worker.virtual_driver import VirtualDriver, VirtualRuntime
-
-# What Numba raises where it cannot load or use a part of the toolkit at all.
-_LACKING_PARTS = ("CudaSupportError", "NvvmSupportError", "NvrtcSupportError", "CCSupportError")
 
 
 class NumbaBackend:
@@ -86,22 +74,13 @@ class NumbaBackend:
         os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
         self.attach(device)
         job.enter("compile")
-        with self.outcome(job, device):
-            module = execute(job, device)
-            kernels = dispatchers(module)
-            for name, kernel, arguments in select(job, kernels):
-                job.command.append(f"{name}.compile({arguments}) for compute capability {dotted(job.capability)}")
-                if job.virtual:
-                    self.to_ptx(device, kernel, arguments)
-                else:
-                    self.build(device, kernel, arguments)
+        watch = Watch(job, lambda kernel: self.collected(device, kernel))
+        with watch.listening():
+            compile_all(self, job, device, watch, lambda *kernel: self.finish(device, watch, *kernel))
         self.check_libraries(setup)
-        if job.artifact is None:
-            raise Ended(f"{self.library} compiled without linking anything")
-        if (count := device.images + device.fetched) > 1:
-            job.notes.append(f"{count} kernels were linked, each by itself; the artifact is the last one's")
-        if device.launched():
-            job.notes.append(f"{device.launched()} launches were left out: the device is virtual")
+        if count := device.launched():
+            launches = "1 launch was" if count == 1 else f"{count} launches were"
+            job.notes.append(f"{launches} left out: the device is virtual")
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Launch on the real device, compiling on the way as ever."""
@@ -111,15 +90,17 @@ class NumbaBackend:
         self.reload_settings()
         job.enter("compile")
         launches = {fields["kernel"]: fields for fields in job.launches}
-        with self.outcome(job, device), watched(device):
-            kernels = dispatchers(execute(job, device))
-            for name, kernel, arguments in select(job, kernels):
-                if name in launches:
-                    launch_kernel(job, launches[name], kernel)
-                else:
-                    job.command.append(f"{name}.compile({arguments})")
-                    kernel.compile(arguments)
-                    job.notes.append(f"{name} was loaded; the case does not say how to launch it")
+        watch = Watch(job, lambda kernel: None)
+
+        def act(name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
+            if name in launches:
+                launch_kernel(job, launches[name], kernel)
+            else:
+                kernel.compile(arguments)
+                job.notes.append(f"{name} was loaded; the case does not say how to launch it")
+
+        with watched(device), watch.listening():
+            compile_all(self, job, device, watch, act)
         self.check_libraries(setup)
 
     def packages(self) -> list[str]:
@@ -230,12 +211,35 @@ class NumbaBackend:
 
         config.reload_config()
 
+    def finish(self, device: VirtualDevice, watch: Watch, name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
+        """Compile one signature of a kernel, unless running the program did."""
+        if arguments in kernel.overloads:
+            return
+        if not device.job.virtual:
+            self.build(device, kernel, arguments)
+            return
+        watch.command(name, arguments)
+        device.job.keep(self.to_ptx(device, kernel, arguments), "ptx")
+        device.job.complete()
+
     def build(self, device: VirtualDevice, kernel: Any, arguments: Any) -> None:
-        """Compile and link one signature of a kernel, keeping what comes out."""
+        """Compile and link one signature of a kernel; what comes out is kept as it is linked."""
         kernel.compile(arguments)
 
-    def to_ptx(self, device: VirtualDevice, kernel: Any, arguments: Any) -> None:
-        """Compile a kernel's function to PTX and keep it."""
+    def collected(self, device: VirtualDevice, kernel: Any) -> None:
+        """Collect, without an exception that the program could catch."""
+        try:
+            self.collect(device, kernel)
+        except Ended as ended:
+            device.ended = device.ended or ended
+        except Exception as error:
+            device.fault = device.fault or error
+
+    def collect(self, device: VirtualDevice, kernel: Any) -> None:
+        """Keep what came out for a kernel, where the device's linker had no part in it."""
+
+    def to_ptx(self, device: VirtualDevice, kernel: Any, arguments: Any) -> bytes:
+        """Compile a kernel's function to PTX."""
         from numba import cuda
 
         options = {name: kernel.targetoptions.get(name) for name in ("debug", "lineinfo", "fastmath", "opt")}
@@ -246,41 +250,9 @@ class NumbaBackend:
         suffix = device.job.arch[len(device.job.arch.rstrip("af")) :]
         capability = (*device.job.capability, suffix) if suffix else device.job.capability
         ptx, _ = build(kernel.py_func, arguments, cc=capability, **options)
-        device.job.keep(ptx.encode() if isinstance(ptx, str) else ptx, "ptx")
-        device.check(ptx if isinstance(ptx, str) else ptx.decode())
-
-    @contextmanager
-    def outcome(self, job: Job, device: VirtualDevice | RealDevice) -> Iterator[None]:
-        """Tell the library's refusals from the linker's, the program's and our own mistakes."""
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            try:
-                yield
-            except (Ended, MemoryError):
-                raise
-            except (Exception, SystemExit) as error:
-                if device.fault is not None:
-                    raise device.fault from None
-                if device.ended is not None:
-                    raise device.ended from None
-                if not from_elsewhere(error):
-                    raise
-                self.check_libraries(device.setup)
-                text = described(error, job)
-                job.say(text)
-                if type(error).__name__ in _LACKING_PARTS or "libcudadevrt.a not found" in text:
-                    raise Unavailable(f"{self.library} misses a part of CUDA {device.setup.release}: {text}") from None
-                if said_by_ptxas(text):
-                    raise Rejected("the linker's ptxas refused the PTX", stage="assemble") from None
-                on_device = [stage for stage in job.stages[-1:] if stage in ("load", "launch")]
-                linking = type(error).__name__ in ("LinkerError", "nvJitLinkError")
-                stage = "link" if linking else (on_device or ["compile"])[0]
-                raise Rejected(f"{self.library} refused the program", stage=stage) from None
-            finally:
-                for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in seen):
-                    job.say(tidy(text, job))
-        if device.ended is not None:
-            raise device.ended
+        text: str = ptx if isinstance(ptx, str) else ptx.decode()
+        device.check(text)
+        return text.encode()
 
 
 class _Nothing:

@@ -123,7 +123,7 @@ class NumbaCudaBackend(NumbaBackend):
             importlib.import_module("numba.cuda.core.config").reload_config()
 
     def build(self, device: VirtualDevice, kernel: Any, arguments: Any) -> None:
-        """Compile, and fetch the cubin from the kernel: nvJitLink made it in this process."""
+        """Compile and link, or assemble alone where the toolkit lacks what is to be linked."""
         if self.driver is None:
             super().build(device, kernel, arguments)
             return
@@ -134,25 +134,29 @@ class NumbaCudaBackend(NumbaBackend):
             missing = nvjitlink.parts(setup)
             if "libcudadevrt.a not found" not in str(error) or not isinstance(missing, str):
                 raise
-            self.to_ptx(device, kernel, arguments)
-            assert job.artifact is not None
-            ptxas.assemble(setup, job, Path(job.artifact["path"]), relocatable=True)
+            ptx = job.keep(self.to_ptx(device, kernel, arguments), "ptx")
+            ptxas.assemble(setup, job, ptx, relocatable=True)
+            job.complete()
             job.notes.append(f"not linked: {missing}")
+
+    def collect(self, device: VirtualDevice, kernel: Any) -> None:
+        """Fetch the cubin from the kernel: nvJitLink made it in this process."""
+        # The bindings leave linking to the driver below nvJitLink 12.3.
+        if self.driver is None or device.images:
             return
-        library = kernel.overloads[arguments].library
+        job, library = device.job, kernel._codelibrary
         ptxs = library.get_asm_strs() if hasattr(library, "get_asm_strs") else [library.get_asm_str()]
         for ptx in ptxs:
             device.check(ptx)
-        if device.images:  # the bindings left linking to the driver, as they do below nvJitLink 12.3
-            return
         job.keep("\n".join(ptxs).encode(), "ptx")
-        cubin = library.get_cubin()
-        device.fetched += 1
-        job.enter("assemble")
-        if library.needs_cudadevrt or getattr(library, "_linking_files", ()):
-            job.enter("link")
-        job.observed["nvjitlink"] = _nvjitlink_version()
-        job.keep(bytes(getattr(cubin, "code", cubin)), "cubin")
+        if not job.virtual:
+            cubin = library.get_cubin()
+            job.enter("assemble")
+            if library.needs_cudadevrt or getattr(library, "_linking_files", ()):
+                job.enter("link")
+            job.observed["nvjitlink"] = _nvjitlink_version()
+            job.keep(bytes(getattr(cubin, "code", cubin)), "cubin")
+        job.complete()
 
 
 def bindings_only() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from harness.errors import NothingToRun, PartUnavailable
 
 if TYPE_CHECKING:
     from harness.analysis.changes import Change, Changes
+    from harness.analysis.unexpected import Unexpected
 
 _STYLES = {"regression": "bold red", "fix": "green", "changed": "yellow", "lost": "magenta", "found": "cyan",
            "diagnostics": "yellow", "resources": "blue", "appeared": "cyan", "vanished": "magenta"}  # fmt: skip
@@ -68,7 +70,8 @@ def diff(
 
     OLD and NEW are .jsonl files, folders of them, a results.parquet, or runs of a history.
 
-    A regression is a cell that is not as expected now, and was as expected before or failed less gravely.
+    A regression is a cell that is not as expected now, and was as expected before or failed less gravely. The last line
+    says how many cells of NEW are not as expected, whether or not anything changed.
 
     \b
     cumatrix diff yesterday.jsonl today.jsonl
@@ -78,6 +81,7 @@ def diff(
     try:
         from harness.analysis.changes import KINDS, changes
         from harness.analysis.load import load_set
+        from harness.analysis.unexpected import unexpected
     except ImportError as error:
         raise PartUnavailable(f"diff needs {error.name}: pip install 'cumatrix[report]'") from None
     from harness.cli.rejudge import rejudger
@@ -92,7 +96,9 @@ def diff(
             click.echo(f"cumatrix: {warning}", err=True)
         if each.table.empty:
             raise NothingToRun(f"there are no cells in {each.name}")
-    found = changes(sets[0].table, sets[1].table, across=across)
+    tables = sets[0].table, sets[1].table
+    found = changes(*tables, across=across)
+    bad = unexpected(*tables, across=across)
     if as_json:
         value = {
             "schema": 1,
@@ -101,11 +107,16 @@ def diff(
             "across": list(across),
             "counts": found.counts,
             "same": found.same,
+            "unexpected": [item.to_json() for item in bad],
             "changes": [item.to_json() for item in found.items if not kinds or item.kind in kinds],
         }
         sys.stdout.write(json.dumps(value) + "\n")
     else:
-        _show(console_for(sys.stdout), found, kinds, limit)
+        console = console_for(sys.stdout)
+        _show(console, found, kinds, limit)
+        if bad:
+            # Nothing changed is not the same as all is well.
+            console.print(Text(_standing(bad), "bold red"), soft_wrap=True)
     return 1 if found.regressions else 0
 
 
@@ -125,6 +136,12 @@ def _show(console: Console, found: Changes, kinds: tuple[str, ...], limit: int) 
             console.print(f"    … and {count - len(shown)} more: --limit 0", markup=False)
     words = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
     console.print(Text(f"{words or 'nothing changed'}; {found.same} cells are the same"))
+
+
+def _standing(bad: Sequence[Unexpected]) -> str:
+    before = sum(not item.new for item in bad)
+    cells = "1 cell of NEW is" if len(bad) == 1 else f"{len(bad)} cells of NEW are"
+    return f"{cells} not as expected: {len(bad) - before} new, {before} as before"
 
 
 def _details(item: Change) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.habits import spell
+from harness.cli.signatures import entries_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Case, OptionRule, Variant
@@ -59,7 +60,8 @@ def programs_of(
                 f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…)"
             )
     definitions = dict(_definition(text) for text in define)
-    entries = dict(_pair(text, "--signature") for text in signatures)
+    python = [file for file in files if file.suffix == ".py"]
+    entries = entries_of(python or files, signatures)
     cases = []
     for place, file in places.items():
         language = languages[place]
@@ -138,13 +140,6 @@ def _line(words: Sequence[str]) -> str:
         if line == text
         else f"{line} #{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:DIGITS]}"
     )
-
-
-def _pair(text: str, option: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    if not name or not value:
-        raise UsageError(f"{option} {text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
 
 
 def _definition(text: str) -> tuple[str, Any]:

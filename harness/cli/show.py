@@ -11,6 +11,7 @@ from rich.text import Text
 
 from harness.cli.grid import show_matrix
 from harness.cli.marks import MARKS, mark
+from harness.cli.remarks import show_remarks
 from harness.diagnostics import one_line
 
 _MAX_LISTED = 20
@@ -21,6 +22,8 @@ def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, plan
     rows = {(record["case"], record["variant"], _toolchain(record)) for record in records}
     if records and (table or len(rows) <= 40):
         show_matrix(console, records)
+    if table:
+        show_remarks(console, records)
     strange = [record for record in records if not mark(record).as_expected]
     for record in strange[:_MAX_LISTED]:
         said = mark(record)
@@ -46,7 +49,7 @@ def _toolchain(record: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _why(record: Mapping[str, Any]) -> str:
     diagnostics = record["diagnostics"]
-    words = record["reason"] or (diagnostics[0]["message"] if diagnostics else "")
+    words = record["reason"] or (diagnostics[0]["message"] if diagnostics else "; ".join(record["notes"]))
     got = f"{record['status']} at {record['stage']}" if record["stage"] else record["status"]
     wanted = record["expected"]
     expected = wanted["status"] + (f" at {wanted['stage']}" if wanted["stage"] else "")

@@ -69,7 +69,10 @@ def _read(log: str, source: str) -> Iterator[Diagnostic]:
         elif match := _PYTHON.match(line):
             name = match["name"].rpartition(".")[2]
             # Numba puts the telling words on the lines after the class; they end at the first empty line or caret.
-            message = " ".join([match["message"], *_following(lines[number + 1 : number + 12])])
+            following = lines[number + 1 : number + 12]
+            # "Failed in cuda mode pipeline (step: …)" says nothing without the exception in it, which comes next.
+            inner = following[:1] if match["message"].startswith("Failed in ") else []
+            message = " ".join([match["message"], *map(str.strip, inner), *_following(following[len(inner) :])])
             severity = "warning" if name.endswith("Warning") else "error"
             yield _diagnostic(severity, name, f"{name}: {message}", "", None, source)
 
@@ -77,7 +80,8 @@ def _read(log: str, source: str) -> Iterator[Diagnostic]:
 def _following(lines: list[str]) -> Iterator[str]:
     for line in lines:
         text = line.strip()
-        if _PYTHON.match(line) or (set(text) <= set("^~- ") and text):
+        other = _PYTHON.match(line) or _PLACED.match(line) or _BARE.match(line) or line.startswith("ptxas ")
+        if other or (set(text) <= set("^~- ") and text):
             return
         if text:
             yield text

@@ -79,7 +79,8 @@ class Bench:
             if found is None:
                 return _problem(
                     Status.UNAVAILABLE,
-                    f"{info.name} needs {info.distributions[0]}, which is not installed in {self.environment.name}",
+                    f"{info.name} needs {info.distributions[0]}, which is not installed in {self.environment.name}: "
+                    f"`{self.environment.python} -m pip install {info.distributions[0]}`",
                 )
             replaced = self.environment.version_of(*info.excludes)
             if replaced:

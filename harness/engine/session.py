@@ -11,10 +11,11 @@ from harness.cases import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
+from harness.engine.nothing import nothing
 from harness.engine.plan import choose_backends, plan
 from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits
-from harness.errors import NothingToRun, PartUnavailable, UsageError
+from harness.errors import PartUnavailable, UsageError
 from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, Target, TargetError, ToolkitRef
 from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
 from harness.model.judge import expectation_of, judge
@@ -101,7 +102,7 @@ def cells_of(
     ------
     UsageError
         On anything that cannot be read.
-    NothingToRun
+    NothingToRun, PartUnavailable
         When nothing is left of the selection.
     """
     chosen = load_cases(request.cases, request.selection) if cases is None else cases
@@ -112,7 +113,7 @@ def cells_of(
         nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
     )  # fmt: skip
     if not cells:
-        raise NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits, targets and -k")
+        raise nothing(chosen, backends, environment, named=named)
     if request.order == "reverse":
         cells.reverse()
     elif request.order == "random":

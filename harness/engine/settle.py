@@ -15,7 +15,7 @@ from typing import Any
 from harness.artifacts import is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log
-from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status
+from harness.model import Artifact, Cell, Diagnostic, KernelResources, Outcome, Stage, Status
 
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
@@ -23,6 +23,7 @@ LOG_LIMIT = 64 << 10
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 _ROOM = 64 << 10  # bytes
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
+_FIELDS = {"status", "reason"}
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
 
@@ -59,8 +60,10 @@ def settle(
     source = cell.case.sources[language] if language else Path("kernel.cu")
     name = source.name
     log = _log(scratch, ended, source, home)
-    diagnostics = parse_log(log, name)
-    notes = list(reply.get("notes", ()))
+    # A Python program prints what it likes: only what the library said is read for diagnostics, while it lives to tell.
+    said = _said(scratch, source, home) if language == "python" and reply else log
+    diagnostics = parse_log(said, name)
+    notes = [one_line(note) for note in reply.get("notes", ())]
     if ended["leftovers"]:
         notes.append(f"ended {ended['leftovers']} process(es) that it left behind")
     if ended["output_total"] > len(ended["output"]) + 100:
@@ -109,7 +112,9 @@ def settle(
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
-            missing = [name for name in entries if not any(name in kernel.name for kernel in artifact.kernels)]
+            names = (reply["artifact"] or {}).get("names", {})  # a function's, where it was asked for by another
+            wanting = [(name, names.get(name, name)) for name in entries]
+            missing = [name for name, own in wanting if not any(own in kernel.name for kernel in artifact.kernels)]
             status, reason = _check(wanted, artifact, missing)
         except (OSError, ValueError, TypeError, KeyError) as error:
             status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
@@ -118,7 +123,7 @@ def settle(
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(d.severity in ("error", "fatal") for d in diagnostics):
         # A tool that says no without a message in a known form: its last words are better than nothing.
-        last = next((line for line in reversed(log.splitlines()) if line.strip()), reason)
+        last = next((line for line in reversed(said.splitlines()) if line.strip()), reason)
         diagnostics = (Diagnostic(severity="error", message=one_line(last), fingerprint="plain"), *diagnostics)
     return Outcome(
         status=status,
@@ -158,7 +163,22 @@ def _check(wanted: str, artifact: Artifact, missing: list[str]) -> tuple[Status,
     return Status.BUILT, ""
 
 
-def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
+def _artifact(cell: Cell, told: Mapping[str, Any], log: str) -> Artifact:
+    """What came out; where that is one program a kernel, all of them, one after another."""
+    parts = [_part(cell, part, log) for part in told.get("parts") or [told]]
+    targets = dict.fromkeys(target for _, target, _, _ in parts)
+    data = b"".join(data for data, _, _, _ in parts)
+    formats = {kind for _, _, _, kind in parts}
+    return Artifact(
+        format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
+        target=", ".join(targets),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        kernels=tuple(kernel for _, _, kernels, _ in parts for kernel in kernels),
+    )
+
+
+def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, tuple[KernelResources, ...], str]:
     data = Path(told["path"]).read_bytes()
     kind = told["format"]
     if kind == "ptx":
@@ -170,13 +190,7 @@ def _artifact(cell: Cell, told: Mapping[str, str], log: str) -> Artifact:
             target = cell.target.real  # this format does not say, and the number is right
     else:
         raise ValueError(f"unknown format {kind!r}")
-    return Artifact(
-        format=kind,
-        target=str(target),
-        bytes=len(data),
-        sha256=hashlib.sha256(data).hexdigest(),
-        kernels=kernels,
-    )
+    return data, str(target), kernels, kind
 
 
 def _has_suffix_note(data: bytes) -> bool:
@@ -185,9 +199,11 @@ def _has_suffix_note(data: bytes) -> bool:
 
 
 def _reply(scratch: Path) -> dict[str, Any]:
+    """What the child wrote, where it is whole: a program could have written something else."""
     try:
-        return json.loads((scratch / "reply.json").read_text("utf-8"))
-    except (OSError, ValueError):
+        reply = json.loads((scratch / "reply.json").read_text("utf-8"))
+        return reply if reply.keys() >= _FIELDS and reply["status"] in list(Status) else {}
+    except (OSError, ValueError, AttributeError):
         return {}
 
 
@@ -199,11 +215,11 @@ def _read(path: Path) -> str:
 
 
 def _log(scratch: Path, ended: Mapping[str, Any], source: Path, home: Path) -> str:
-    parts = [_read(scratch / "log"), ended["output"]]
-    text = clean("\n".join(part.rstrip("\n") for part in parts if part.strip()))
-    text = text.replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
-    # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
-    text = _TIMES.sub("", _HASHED.sub(source.name, _near(_plain(text, scratch), source)))
+    printed = ended["output"]
+    if source.suffix == ".py" and printed.strip():
+        printed = f"--- printed while {source.name} ran, by the program or by what it called ---\n{printed}"
+    parts = [_read(scratch / "log"), printed]
+    text = _tidy("\n".join(part.rstrip("\n") for part in parts if part.strip()), scratch, source, home)
     if len(text) <= LOG_LIMIT:
         return text
     half = LOG_LIMIT // 2
@@ -216,6 +232,17 @@ def _near(text: str, source: Path) -> str:
     for folder in sorted(folders, key=len, reverse=True):
         text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
     return text
+
+
+def _said(scratch: Path, source: Path, home: Path) -> str:
+    """The part of the log that was not printed."""
+    return _tidy(_read(scratch / "log").rstrip("\n"), scratch, source, home)
+
+
+def _tidy(text: str, scratch: Path, source: Path, home: Path) -> str:
+    text = clean(text).replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
+    # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
+    return _TIMES.sub("", _HASHED.sub(source.name, _near(_plain(text, scratch), source)))
 
 
 def _plain(text: str, scratch: Path) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
-from urllib.parse import quote
 
 import pandas as pd
 from markupsafe import Markup
@@ -15,6 +14,7 @@ from harness.analysis.changes import MEANINGS
 from harness.analysis.history import History
 from harness.analysis.statements import Statement
 from harness.analysis.trends import breaks, trend, unsteady
+from harness.report.links import cell_link, matrix_link
 from harness.report.matrix import COLUMNS
 from harness.report.page import Section
 from harness.report.pictures import outcomes_over_time, pictures, resources_by_target
@@ -69,18 +69,6 @@ def section_names(history: History | None) -> list[tuple[str, str]]:
         "pictures",
     ]
     return [(name, name.capitalize()) for name in names]
-
-
-def matrix_link(**terms: str) -> str:
-    """Address of the matrix, filtered; what `assets/query.js` reads."""
-    query = " ".join(f'{field}:"{value.replace(chr(34), "")}"' for field, value in terms.items() if value)
-    return f"index.html#q={quote(query, safe='/:,.')}"
-
-
-def cell_link(cell: Mapping[str, Any]) -> str:
-    """Address of a cell in the matrix, as `assets/data.js` spells it."""
-    parts = [str(cell[key]).replace("%", "%25").replace(";", "%3B") for key in ("case", "variant", *COLUMNS)]
-    return f"index.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"
 
 
 def _links(table: pd.DataFrame) -> dict[str, str]:

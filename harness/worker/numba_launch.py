@@ -52,6 +52,7 @@ def watched(device: RealDevice) -> Iterator[None]:
         cubin = library.get_cubin()
         job.keep(bytes(getattr(cubin, "code", cubin)), "cubin")
         job.leave_to_driver()
+        job.complete()
         job.enter("load")
         return bind(kernel)
 

@@ -95,8 +95,6 @@ class VirtualDevice:
         Tells how many launches were asked for and left out.
     images : int
         Programs that were linked here.
-    fetched : int
-        Programs that the library linked by itself.
     """
 
     def __init__(self, setup: Setup, job: Job, library: str) -> None:
@@ -106,7 +104,6 @@ class VirtualDevice:
         self.launches = 0
         self.launched: Callable[[], int] = lambda: self.launches
         self.images = 0
-        self.fetched = 0
 
     def check(self, ptx: str) -> None:
         """Read back what was built: see `read_back`."""
@@ -116,7 +113,9 @@ class VirtualDevice:
         """What the driver's linker would do, done with the toolkit's tools; None when it ends the cell."""
         try:
             self.images += 1
-            return self._link(inputs, options)
+            image = self._link(inputs, options)
+            self.job.complete()
+            return image
         except Ended as end:
             self.ended = end
             return None

@@ -58,13 +58,17 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Pa
     def run(
         requirement: str, backend: str, release: str, source: str, target: str,
         entries: Mapping[str, str], options: Mapping[str, Any], tools: Path | None = None,
+        *, name: str = "kernel", beside: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         installed = toolkit(release)
         zygote = workers.get(requirement, backend, installed, tools)
         if not zygote.ready:
             return dict(zygote.hello)
-        path = tmp_path / ("kernel.py" if backend.startswith("numba") else "kernel.cu")
-        path.write_text(source)
+        folder = tmp_path / "program"
+        path = folder / f"{name}.{'py' if backend.startswith('numba') else 'cu'}"
+        for file, text in {path.name: source, **(beside or {})}.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(text)
         number = len(list(tmp_path.glob("cell-*")))
         scratch = tmp_path / f"cell-{number:02}"
         scratch.mkdir()

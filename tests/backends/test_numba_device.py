@@ -92,7 +92,8 @@ def test_a_device_that_gets_specific_code_only_is_unsupported(device: VirtualDev
 def test_one_ptx_is_assembled(device: VirtualDevice) -> None:
     assert device.link([(PTX, PROGRAM + b"\0")], {}) == PROGRAM
     assert device.job.stages == ["assemble"]
-    assert device.job.artifact == {"path": str(device.job.scratch / "artifact.cubin"), "format": "cubin"}
+    (part,) = device.job.parts
+    assert (part["format"], Path(part["path"]).read_bytes()) == ("cubin", PROGRAM)
 
 
 def test_options_of_the_driver_become_those_of_ptxas(device: VirtualDevice) -> None:

@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, toolkit: Any) -> Path:
     ):
         (folder / "k.cu").write_text(source)
         axes = ["-b", "nvrtc", "-t", "12.9", "-a", targets, "--out", f"{name}.jsonl"]
-        subprocess.run([script, "try", "k.cu", *axes], cwd=folder, check=False, capture_output=True, timeout=120)
+        subprocess.run([script, "try", "k.cu", *axes], cwd=folder, check=False, capture_output=True, timeout=800)
     return folder
 
 
@@ -49,7 +49,9 @@ def test_a_regression_exits_with_1(run: Any) -> None:
     assert 'identifier "missing" is undefined' in done.stdout
     assert "  > k.cu nvrtc cuda12.9 sm_100" in done.stdout
     assert "  < k.cu nvrtc cuda12.9 sm_90" in done.stdout
-    assert done.stdout.endswith("1 regression, 1 appeared, 1 vanished; 0 cells are the same\n")
+    assert done.stdout.endswith(
+        "1 regression, 1 appeared, 1 vanished; 0 cells are the same\n2 cells of NEW are not as expected: 2 new, 0 as before\n"
+    )
 
 
 def test_a_fix_does_not(run: Any) -> None:
@@ -64,6 +66,19 @@ def test_the_same_and_other_resources(run: Any) -> None:
     done = run("diff", "good.jsonl", "big.jsonl")
     assert done.returncode == 0
     assert "2 resources: built both times" in done.stdout
+
+
+def test_nothing_changed_is_not_all_is_well(run: Any) -> None:
+    done = run("diff", "bad.jsonl", "bad.jsonl")
+    assert done.returncode == 0
+    assert done.stdout == (
+        "nothing changed; 2 cells are the same\n2 cells of NEW are not as expected: 0 new, 2 as before\n"
+    )
+    bad = json.loads(run("diff", "bad.jsonl", "bad.jsonl", "--json").stdout)["unexpected"]
+    assert [(item["cell"], item["before"], item["new"]) for item in bad] == [
+        (f"k.cu nvrtc cuda12.9 {target}", "rejected at compile", False) for target in ("sm_80", "sm_100")
+    ]
+    assert bad[0]["page"] == "index.html#cell=k.cu;;nvrtc;;12.9;sm_80"
 
 
 def test_json(run: Any) -> None:

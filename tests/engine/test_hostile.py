@@ -6,10 +6,10 @@ A Numba program is a Python module, so that its compilation may do anything at a
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from cells import Place, lasting, make_case, run_all
@@ -33,9 +33,11 @@ def scale(a):
 """
 LEAVES_CHILDREN = """
 import os, signal, time
+ready, told = os.pipe()
 def stay():
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    os.write(told, b"x")
     os.execv("/bin/sh", ["{mark}", "-c", "trap '' TERM HUP INT; while :; do sleep 1000; done"])
 for number in range(3):
     if os.fork() == 0:
@@ -44,9 +46,11 @@ for number in range(3):
         if number == 2 and os.fork():
             os._exit(0)  # its child belongs to nobody
         stay()
-time.sleep(0.5)
+for number in range(3):
+    os.read(ready, 1)
 """
 PROGRAMS = {
+    "plain": "",
     "segfault": "import ctypes; ctypes.string_at(0)",
     "killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     "aborts": "import os; os.abort()",
@@ -82,6 +86,19 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], P
     return write
 
 
+def deadline(seconds: float) -> float:
+    """A deadline that a program which ends cannot miss: far more than one like it has just taken on this machine, busy as it is."""
+    return 3 + 20 * seconds
+
+
+@pytest.fixture
+def patience(perform: Perform) -> float:
+    """A deadline for a program of Numba."""
+    record = perform("plain")
+    assert record["status"] == "built"
+    return deadline(record["seconds"])
+
+
 Perform = Callable[..., dict[str, Any]]
 
 
@@ -115,12 +132,10 @@ def test_a_signal_is_a_crash(perform: Perform, name: str, signal: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["loops", "sleeps", "stops"])
-def test_what_does_not_end_is_ended_at_the_deadline(perform: Perform, name: str) -> None:
-    started = time.monotonic()
-    record = perform(name, seconds=3)
+def test_what_does_not_end_is_ended_at_the_deadline(perform: Perform, patience: float, name: str) -> None:
+    record = perform(name, seconds=patience)
     assert (record["status"], record["stage"], record["signal"]) == ("timed_out", "compile", None)
-    assert 3 <= record["seconds"] < 30
-    assert time.monotonic() - started < 60
+    assert patience <= record["seconds"]
     assert any("ended at the deadline" in note for note in record["notes"])
 
 
@@ -151,7 +166,7 @@ def processes(mark: str) -> list[int]:
 
 
 def test_children_end_with_their_cell(perform: Perform) -> None:
-    mark = f"left-behind-{os.getpid()}-{time.monotonic_ns()}"
+    mark = f"left-behind-{os.getpid()}-{uuid4().hex}"
     record = perform("children", mark=mark)
     assert processes(mark) == []
     assert record["status"] == "built"
@@ -159,10 +174,12 @@ def test_children_end_with_their_cell(perform: Perform) -> None:
     assert next(int(note.split()[1]) for note in record["notes"] if "left behind" in note) >= 3
 
 
-def test_children_of_a_cell_that_hangs_end_too(perform: Perform, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = f"left-hanging-{os.getpid()}-{time.monotonic_ns()}"
+def test_children_of_a_cell_that_hangs_end_too(
+    perform: Perform, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"left-hanging-{os.getpid()}-{uuid4().hex}"
     monkeypatch.setitem(PROGRAMS, "children", LEAVES_CHILDREN + "while True: time.sleep(1)\n")
-    assert perform("children", seconds=3, mark=mark)["status"] == "timed_out"
+    assert perform("children", seconds=patience, mark=mark)["status"] == "timed_out"
     assert processes(mark) == []
 
 
@@ -198,7 +215,7 @@ def test_a_forged_answer_is_not_believed(perform: Perform) -> None:
 
 
 def test_the_neighbours_do_not_notice(place: Place, programs: Callable[[str, str], Path]) -> None:
-    limits = Limits(seconds=4, memory=3 << 29)
+    memory = 3 << 29
 
     def plain(name: str) -> Cell:
         text = KERNEL.replace("a.size", f"a.size - {sum(name.encode())}")
@@ -211,10 +228,12 @@ def test_the_neighbours_do_not_notice(place: Place, programs: Callable[[str, str
         )
         return place.cell(case, "numba", RELEASE, "sm_80")
 
-    names = [name for name in PROGRAMS if name not in ("sleeps", "stops", "floods")]
+    names = [name for name in PROGRAMS if name not in ("plain", "sleeps", "stops", "floods")]
     neighbours = [plain(f"beside-{name}") for name in names] + [plain("last")]
     mixed = [cell for pair in zip(neighbours, map(hostile, names), strict=False) for cell in pair] + neighbours[-1:]
-    alone = run_all(neighbours, Workshop(place.environment, place.store, None, limits))
+    alone = run_all(neighbours, Workshop(place.environment, place.store, None, Limits(seconds=600, memory=memory)))
+    # The one that never ends is waited for.
+    limits = Limits(seconds=deadline(max(record["seconds"] for record in alone.values())), memory=memory)
     among = run_all(mixed, Workshop(place.environment, place.store, None, limits), jobs=2)
     assert len(among) == len(mixed)
     assert {record["status"] for record in alone.values()} == {"built"}
@@ -229,13 +248,15 @@ def control(
     toolkit("12.4")
     place = places("")
 
-    def run(source: Path, seconds: float) -> dict[str, Any]:
-        workshop = Workshop(place.environment, place.store, None, Limits(seconds=seconds))
+    def run(source: Path) -> dict[str, Any]:
         neighbour = source.parent.parent / "neighbour" / "kernel.cu"
         neighbour.parent.mkdir(exist_ok=True)
         neighbour.write_text("__global__ void k(int *a) { *a = 1; }")
         cells = [place.cell(make_case(path), "nvrtc", "12.4", "sm_80") for path in (source, neighbour)]
-        first, second = run_all(cells, workshop).values()
+        (alone,) = run_all(cells[1:], Workshop(place.environment, place.store, None, Limits(seconds=600))).values()
+        limits = Limits(seconds=deadline(alone["seconds"]))
+        records = run_all(cells, Workshop(place.environment, place.store, None, limits))
+        first, second = (records[cell.id] for cell in cells)
         assert second["status"] == "built"
         return first
 
@@ -246,7 +267,7 @@ def test_a_compiler_that_takes_too_long_is_ended(control: Callable[..., dict[str
     source = tmp_path / "slow" / "kernel.cu"
     source.parent.mkdir()
     source.write_text("__global__ void k(int *a) { *a = " + " + ".join(f"a[{n}]" for n in range(100_000)) + "; }")
-    record = control(source, 2)
+    record = control(source)
     assert (record["status"], record["stage"]) == ("timed_out", "compile")
 
 
@@ -256,5 +277,5 @@ def test_a_compiler_that_waits_for_a_pipe_is_ended(control: Callable[..., dict[s
     pipe = source.parent / "never"
     os.mkfifo(pipe)
     source.write_text(f'#include "{pipe}"\n__global__ void k() {{}}')
-    record = control(source, 2)
+    record = control(source)
     assert (record["status"], record["stage"]) == ("timed_out", "compile")

@@ -20,7 +20,9 @@ KEPT = ROOT / "reports" / "h200-2026-11-21" / "records.tar.gz"
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("h200")
     with tarfile.open(KEPT) as archive:
-        archive.extractall(folder, filter="data")
+        # The keyword "filter" came with Python 3.11.4 only.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)
     return read_records([folder])
 
 

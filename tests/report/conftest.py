@@ -14,6 +14,7 @@ import pytest
 # The builders of records are shared with the tests of the records.
 sys.path[:0] = [str(Path(__file__).parents[1] / "records"), str(Path(__file__).parent)]
 
+from browsing import settled  # noqa: E402
 from site_builders import build_site  # noqa: E402
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -29,8 +30,10 @@ def browser() -> Iterator[Any]:
         pytest.skip("no Chromium on the PATH: apt-get install chromium")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        # In a container root has no sandbox to use.
-        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        # In a container root has no sandbox to use, and /dev/shm has 64 MB.
+        chromium = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=300_000
+        )
         yield chromium
         chromium.close()
 
@@ -58,7 +61,7 @@ def visit(browser: Any, site: Path) -> Iterator[Callable[..., Any]]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(300_000)  # for what never happens; nothing is measured by it
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda said: problems.append(said.text) if told(said, may_say) else None)
         page.on("dialog", lambda dialog: (problems.append(f"dialog {dialog.message}"), dialog.dismiss()))
@@ -66,6 +69,7 @@ def visit(browser: Any, site: Path) -> Iterator[Callable[..., Any]]:
         page.goto(f"{folder.as_uri()}/{address}")
         if script and address.startswith("index.html"):
             page.wait_for_selector("html[data-ready]")
+            settled(page)
         return page
 
     yield open_page

@@ -132,20 +132,25 @@ def test_policy_refuses_scripts_and_markup(browser, site):
     page = context.new_page()
     page.goto(f"{site.as_uri()}/index.html")
     page.wait_for_selector("html[data-ready]")
-    page.evaluate("""() => {
+    page.evaluate("""async () => {
         window.acted = [];
+        const ended = [];
+        const end = (element, number) => ended.push(new Promise((resolve) => {
+            element.onload = () => { acted.push(number); resolve(); };
+            element.onerror = resolve;
+        }));
         const inline = document.createElement('div');
         try { inline.setAttribute('onclick', 'acted.push(1)'); } catch {}
         document.body.append(inline);
         inline.click();
         try { document.body.innerHTML += '<b>x</b>'; acted.push(2); } catch {}
         try { const script = document.createElement('script'); script.textContent = 'acted.push(3)'; document.head.append(script); } catch {}
-        try { const script = document.createElement('script'); script.src = 'data:text/javascript,acted.push(4)'; document.head.append(script); } catch {}
+        try { const script = document.createElement('script'); script.src = 'data:text/javascript,acted.push(4)'; end(script, 4); document.head.append(script); } catch {}
         const image = new Image();
-        image.onload = () => acted.push(5);
+        end(image, 5);
         image.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=';
+        await Promise.all(ended);
     }""")
-    page.wait_for_timeout(100)
     assert page.evaluate("acted") == []
     context.close()
 

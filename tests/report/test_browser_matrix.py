@@ -6,6 +6,7 @@ import re
 from urllib.parse import unquote
 
 import pytest
+from browsing import settled
 from site_builders import cells, records
 
 ALL = len(cells())
@@ -178,7 +179,7 @@ def test_every_state_is_in_the_address_and_comes_back_from_it(visit):
         "tbody td[aria-label=built]"
     ).count() else None
     address = page.url
-    shown = page.inner_text("#viewport")
+    shown = settled(page).inner_text("#viewport")
     again = visit("index.html#" + address.partition("#")[2])
     assert again.input_value("#q") == 'backend:numba,nvrtc "a&b=c%" or case:wmma'
     assert again.input_value("#across") == "target,backend,library,toolkit"
@@ -216,6 +217,7 @@ def test_pivots_gather_cells_and_lose_none(visit):
         page.select_option("#down", down)
         for across in page.eval_on_selector_all("#across option", "options => options.map(option => option.value)"):
             page.select_option("#across", across)
+            settled(page)
             labels = page.eval_on_selector_all(
                 "tbody tr[role=row] td:not(.open)", "cells => cells.map(c => c.getAttribute('aria-label'))"
             )
@@ -279,8 +281,13 @@ def test_keyboard_goes_everywhere(visit):
 def test_headings_stay_in_view(visit):
     page = visit(viewport={"width": 700, "height": 500})
     page.eval_on_selector("#viewport", "box => { box.scrollTop = 200; box.scrollLeft = 300; }")
-    page.wait_for_timeout(50)
-    box, head, row = (page.locator(s).first.bounding_box() for s in ("#viewport", "thead .corner", "tbody tr.leaf th"))
+    settled(page)
+    places = """selectors => selectors.map(selector => {
+        const { x, y } = document.querySelector(selector).getBoundingClientRect();
+        return { x, y };
+    })"""
+    box, head, row = page.evaluate(places, ["#viewport", "thead .corner", "tbody tr.leaf th"])
+    assert page.evaluate("document.querySelector('#viewport').scrollLeft") > 0
     assert abs(head["x"] - box["x"]) < 3
     assert abs(head["y"] - box["y"]) < 3
     assert abs(row["x"] - box["x"]) < 3

@@ -12,8 +12,8 @@ from harness.analysis import cells_frame
 from harness.records import merge
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
+from harness.report.links import cell_link, matrix_link
 from harness.report.page import page_names
-from harness.report.sections import cell_link, matrix_link
 
 HOSTILE = "\x1b[31m'\\');alert(1)//</script>\u2028\u202e__proto__"
 

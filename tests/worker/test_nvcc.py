@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from cells import Place, make_case, run_all
@@ -182,13 +183,18 @@ def test_a_deadline_ends_the_whole_tree(
 ) -> None:
     toolkit("13.0")
     place = Place(None, store)
-    source = tmp_path / "endless.cu"
+    source = tmp_path / f"endless-{uuid4().hex}.cu"
     source.write_text("__global__ void k(int *x) { x[0] = " + "x[0] ? 1 : " * 200_000 + "0; }")
-    workshop = Workshop(place.environment, store, None, Limits(seconds=4))
-    cell = place.cell(make_case(source, "made/endless", options={"depth": "device"}), "nvcc", "13.0", "sm_80")
-    (record,) = run_all([cell], workshop).values()
+    plain = tmp_path / "plain.cu"
+    plain.write_text("__global__ void k(int *x) { x[0] = 1; }")
+    cells = [place.cell(make_case(path, f"made/{path.stem}", options={"depth": "device"}), "nvcc", "13.0", "sm_80")
+             for path in (plain, source)]  # fmt: skip
+    (built,) = run_all(cells[:1], Workshop(place.environment, store, None, Limits(seconds=600))).values()
+    # Long enough to get to the compiler, however busy the machine is.
+    limits = Limits(seconds=4 + 4 * built["seconds"])
+    (record,) = run_all(cells[1:], Workshop(place.environment, store, None, limits)).values()
     assert (record["status"], record["stage"]) == ("timed_out", "compile")
-    assert "endless.cu" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert source.name not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
 
 
 @pytest.mark.compilers

@@ -231,6 +231,7 @@
     const raw = await cumatrix.load("matrix");
     const app = new App(new cumatrix.Matrix(raw));
     document.documentElement.dataset.ready = "true";
-    requestAnimationFrame(() => setTimeout(() => app.more(), 50));
+    const more = cumatrix.later(50, () => app.more());
+    requestAnimationFrame(() => more());
   });
 }

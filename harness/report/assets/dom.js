@@ -31,11 +31,19 @@ cumatrix.chip = (mark) => cumatrix.h("span", { class: `m ${mark.style}`, "aria-h
 const numbers = new Intl.NumberFormat("en");
 cumatrix.count = (number) => (number < 1000 ? String(number) : numbers.format(number));
 
+/** How many things are to happen soon; when there are none, what is shown stays until somebody does something. */
+cumatrix.pending = 0;
+
 /** Run something soon, but once for many calls in a row. */
 cumatrix.later = (milliseconds, action) => {
   let timer = 0;
   return (...values) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => action(...values), milliseconds);
+    if (timer) clearTimeout(timer);
+    else cumatrix.pending++;
+    timer = setTimeout(() => {
+      timer = 0;
+      cumatrix.pending--;
+      action(...values);
+    }, milliseconds);
   };
 };

@@ -144,7 +144,8 @@
         } else this.table.replaceChildren(group, this.head(left, right), h("tbody", {}, rows));
         this.headings = headings;
       }
-      if (hadFocus) this.focus(false);
+      // The element that has it may stand for another cell by now.
+      if (hadFocus) this.focus();
     }
 
     head(left, right) {

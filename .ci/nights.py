@@ -1,0 +1,191 @@
+"""What a night means beside the last one of each environment. The standard library only.
+
+``night/TIER/ENVIRONMENT.jsonl`` is what this night made; ``before`` what earlier nights left, and ``after`` what this one leaves: ``history``,
+and in ``last`` the records of each environment's last night. So an environment that sent nothing for a night is compared
+with what it was, when it is back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+NIGHT, BEFORE, AFTER = Path("night"), Path("before"), Path("after")
+LISTED = 20  # cells of an environment that are named in a list
+ENDINGS = (".jsonl", ".plan.json")
+SHOWN_BY_OTHERS = ("regression", "fix", "lost")  # kinds of changes that are told as cells, not as a number
+
+
+@dataclass
+class Environment:
+    """One environment of one tier: what came of it tonight, beside its last night."""
+
+    name: str
+    tier: str
+    shard: int | None = None
+    came: bool = False
+    date: str = ""  # of its last night
+    last: int | None = (
+        None  # where nothing came: how many cells were not as expected then; None where there was no such night
+    )
+    unexpected: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.tier})"
+
+    @property
+    def new(self) -> list[dict[str, Any]]:
+        """Cells that are not as expected, and were before or were not there."""
+        return [item for item in self.unexpected if item["new"]]
+
+
+def sent(source: Path, name: str) -> bool:
+    """Whether a folder has records of that environment, one whole line at least."""
+    records = source / f"{name}.jsonl"
+    return records.is_file() and b"\n" in records.read_bytes()
+
+
+def planned(jobs: str) -> list[Environment]:
+    """Environments that were to come, by the plan of the night (``nightly.py matrix``)."""
+    return [
+        Environment(name=name, tier=job["tier"], shard=job["shard"])
+        for job in json.loads(jobs)["include"]
+        for name in job["environments"].split(",")
+    ]
+
+
+def look(environments: Iterable[Environment]) -> None:
+    """Hold each environment against its last night, and keep the newer of both for the next one."""
+    for each in environments:
+        tonight, before, after = (folder / each.tier for folder in (NIGHT, BEFORE / "last", AFTER / "last"))
+        known = sent(before, each.name)
+        if known:
+            each.date = _date(before / f"{each.name}.plan.json")
+        each.came = sent(tonight, each.name)
+        if each.came:
+            now = tonight / f"{each.name}.jsonl"
+            found = _diff(before / now.name if known else now, now)
+            each.unexpected, each.changes = found["unexpected"], found["changes"]
+            if not known:
+                each.unexpected = [{**item, "before": None, "new": True} for item in each.unexpected]
+        elif known:
+            there = before / f"{each.name}.jsonl"
+            each.last = len(_diff(there, there)["unexpected"])
+        if each.came or known:
+            copy(tonight if each.came else before, after, each.name)
+
+
+def left(environments: Iterable[Environment]) -> list[Environment]:
+    """Environments of earlier nights that were not to come tonight."""
+    asked = {(each.tier, each.name) for each in environments}
+    files = sorted((BEFORE / "last").glob("*/*.jsonl"))
+    found = [Environment(name=path.stem, tier=path.parent.name) for path in files]
+    return [each for each in found if (each.tier, each.name) not in asked]
+
+
+def copy(source: Path, target: Path, name: str) -> None:
+    """Copy an environment's records and its plan."""
+    target.mkdir(parents=True, exist_ok=True)
+    for ending in ENDINGS:
+        if (source / f"{name}{ending}").is_file():
+            shutil.copyfile(source / f"{name}{ending}", target / f"{name}{ending}")
+
+
+def state_of(environments: Iterable[Environment]) -> str:
+    """What the night is called; ``fine`` only where nothing is missing and nothing fails unexpectedly."""
+    words = []
+    environments = list(environments)
+    asked = [each for each in environments if each.shard is not None]
+    if any(not each.came or any(item["mark"] == "missing" for item in each.unexpected) for each in asked):
+        words.append("incomplete")
+    if any(each.new for each in asked):
+        words.append("regression")
+    elif any(each.unexpected or (not each.came and each.last) for each in environments):
+        words.append("failing")
+    return ", ".join(words) or "fine"
+
+
+def told(environments: Iterable[Environment], address: str) -> Iterator[str]:
+    """The night in Markdown, what is new first; nothing that a compiler said can be more than text in it."""
+    environments = list(environments)
+    for each in environments:
+        if not each.came:
+            yield f"- **{each}**: {_absent(each)}"
+    for title, new in (("New", True), ("As before", False)):
+        for each in environments:
+            items = [item for item in each.unexpected if item["new"] is new]
+            if items:
+                against = f", against its last night {each.date}" if each.date else ", its first night"
+                yield f"\n### {title}: {_count(len(items))} not as expected in {each}{against if new else ''}\n"
+                yield from _listed(items, address)
+    yield ""
+    for each in environments:
+        kinds = Counter(item["kind"] for item in each.changes)
+        mended = [item["cell"] for item in each.changes if item["kind"] == "fix"]
+        if mended:
+            more = f" and {len(mended) - LISTED} more" if len(mended) > LISTED else ""
+            yield f"- {each}: mended {', '.join(map(code, mended[:LISTED]))}{more}"
+        others = [f"{count} {kind}" for kind, count in kinds.items() if kind not in SHOWN_BY_OTHERS]
+        if others:
+            yield f"- {each}: {', '.join(others)}"
+
+
+def code(text: str) -> str:
+    """A span of code that the text cannot end: parts of it come from compilers."""
+    text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    text = text if len(text) <= 300 else f"{text[:299]}…"
+    fence = "`" * (1 + max((len(ticks) for ticks in re.findall("`+", text)), default=0))
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{space}{text}{space}{fence}" if text else ""
+
+
+def _absent(each: Environment) -> str:
+    where = "was not asked for" if each.shard is None else f"nothing came from shard {each.shard}"
+    if each.last is None:
+        return f"{where}; there is no earlier night of it"
+    return f"{where}; not as expected in its last night, {each.date}: {_count(each.last)}"
+
+
+def _listed(items: list[dict[str, Any]], address: str) -> Iterator[str]:
+    # A job that was cut short has planned hundreds of cells that never came: a number says it.
+    lost = [item for item in items if item["mark"] == "missing"]
+    items = [item for item in items if item["mark"] != "missing"]
+    if lost:
+        yield f"- {_count(len(lost))} never arrived, {code(lost[0]['cell'])} among them"
+    for item in items[:LISTED]:
+        name = code(item["cell"])
+        link = f"[{name}]({address.rstrip('/')}/{item['page']})" if address else name
+        change = f"{item['before']} → {item['outcome']}" if item["before"] is not None else item["outcome"]
+        said = f": {code(item['message'])}" if item["message"] else ""
+        yield f"- {link} {change.replace('_', ' ')} ({item['verdict'] or 'no verdict'}){said}"
+    if len(items) > LISTED:
+        yield f"- … and {len(items) - LISTED} more"
+
+
+def _count(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number or 'no'} cells"
+
+
+def _date(plan: Path) -> str:
+    """Day of the first run in a plan; empty where there is none."""
+    try:
+        value: Mapping[str, Any] = json.loads(plan.read_bytes())
+        return str(min(each["started"] for each in value.get("plans", [value])))[:10]
+    except (OSError, ValueError, KeyError):
+        return "of an unknown day"
+
+
+def _diff(old: Path, new: Path) -> dict[str, Any]:
+    done = subprocess.run(["cumatrix", "diff", "--json", str(old), str(new)], stdout=subprocess.PIPE, text=True)
+    if done.returncode not in (0, 1):
+        done.check_returncode()
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

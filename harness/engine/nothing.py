@@ -1,0 +1,35 @@
+"""Why a selection is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.backends import BACKENDS, BackendInfo
+from harness.engine.environment import Environment
+from harness.errors import CumatrixError, NothingToRun, PartUnavailable
+from harness.model import Case
+
+
+def nothing(
+    cases: Sequence[Case], backends: Sequence[BackendInfo], environment: Environment, *, named: bool
+) -> CumatrixError:
+    """The error for a selection without a cell.
+
+    Parameters
+    ----------
+    named : bool
+        Whether the user named the backends.
+    """
+    fitting = {name for name, info in BACKENDS.items() if any(info.language(case) for case in cases)}
+    if cases and fitting and not fitting & {info.name for info in backends}:
+        what = f"{cases[0].name} is" if len(cases) == 1 else "all of the cases chosen are"
+        python = all(set(case.sources) == {"python"} for case in cases)
+        if named:
+            asked = ", ".join(info.name for info in backends)
+            return NothingToRun(f"nothing to run: {what} not for {asked}, only for {', '.join(sorted(fitting))}")
+        if python:
+            return PartUnavailable(
+                f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "
+                f"`{environment.python} -m pip install numba-cuda` (or numba), or name an interpreter that has one with --python"
+            )
+    return NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits, targets and -k")
