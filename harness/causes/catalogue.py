@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
-from harness.diagnostics import clean, one_line
+from harness.causes.speech import Context, Said, said_in, said_of
+from harness.diagnostics import one_line
 from harness.model import Stage, Status, Target
 from harness.model.condition import Condition, Version
 
-FILE = "causes.toml"
-_MAX_LOG = 2_000_000
-_KEYS = frozenset(("title", "pattern", "status", "stage", "when", "where", "cause", "remedy", "links", "examples"))
+FILES = (
+    "headers.toml",
+    "linking.toml",
+    "device.toml",
+    "language.toml",
+    "types.toml",
+    "options.toml",
+    "causes.toml",
+    "host.toml",
+)
+"""The tables, in the order in which they are asked."""
+
+_KEYS = frozenset(
+    ("title", "pattern", "header", "said", "file", "near", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
+)  # fmt: skip
+_HEADER = re.compile(
+    r"(?:could not|cannot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
+    r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|'(?P<clang>[^'\s]{1,300})' file not found"
+)
+_NVRTC = frozenset(("nvrtc", "ptxas", "nvlink", "nvvm"))
+_NVCC = frozenset(("nvcc", "gcc", "ptxas", "nvlink", "ld", "nvvm", "sh"))
+_VOICES = {"nvrtc": _NVRTC, "nvcc": _NVCC}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +48,17 @@ class Cause:
     name, title : str
         Its key in the table, and one line.
     pattern : re.Pattern or None
-        What it is told by; None where the status is enough.
+        What it is told by; None where the status or `header` is enough.
+    header : re.Pattern or None
+        The name of a header that is not found, whichever compiler says so.
+    said : frozenset of str
+        Tools that it may be told by; empty for any.
+    file : re.Pattern or None
+        The file that the message is about.
+    near : re.Pattern or None
+        What else the log has to say, where the message alone could mean other things.
+    terse : bool
+        Whether the first error of a log that shows no line of the program is enough without `near`.
     status, stage : frozenset of str
         What it may stand for; an empty `stage` is any.
     when : Condition
@@ -46,6 +76,11 @@ class Cause:
     name: str
     title: str
     pattern: re.Pattern[str] | None
+    header: re.Pattern[str] | None
+    said: frozenset[str]
+    file: re.Pattern[str] | None
+    near: re.Pattern[str] | None
+    terse: bool
     status: frozenset[str]
     stage: frozenset[str]
     when: Condition
@@ -55,31 +90,84 @@ class Cause:
     links: tuple[str, ...]
     examples: tuple[str, ...]
 
+    @property
+    def wordless(self) -> bool:
+        """Whether the status is enough."""
+        return self.pattern is None and self.header is None
+
+    def worded(self, message: str, file: str) -> bool:
+        """Whether a message about a file has its words."""
+        if self.header is not None:
+            match = _HEADER.search(message)
+            name = match and (match["open"] or match["gcc"] or match["clang"])
+            if not name or not self.header.search(name):
+                return False
+        if self.file is not None and file and not self.file.search(file):
+            return False
+        return not self.wordless and (self.pattern is None or bool(self.pattern.search(message)))
+
+    def fits(self, said: Said, context: Context) -> bool:
+        """Whether it may be meant, by who speaks and by what else the log says."""
+        if self.said and not self._by(said.tool, context.speaker):
+            return False
+        # Old NVRTCs show no line of the program: where nothing else can be known, the first error speaks for itself.
+        alone = self.terse and said.first and context.terse
+        return alone or self.near is None or bool(self.near.search(context.text))
+
+    def _by(self, tool: str, speaker: str) -> bool:
+        if tool not in ("", "edg", "python"):
+            return tool in self.said
+        return (
+            tool in self.said
+            or not speaker
+            or speaker in self.said
+            or (tool != "edg" and bool(_VOICES.get(speaker, frozenset()) & self.said))
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """A cause, and the words it was told by (empty where the status was enough); `line` counts from 1 in a log, 0 elsewhere."""
+    """A cause, and the words it was told by (empty where the status was enough).
+
+    `line` counts from 1 in a log, 0 elsewhere; `severity` is that of the message, empty where it has no known form; `tool` is who said
+    it, as far as that can be known.
+    """
 
     cause: Cause
     text: str
     line: int = 0
+    severity: str = ""
+    tool: str = ""
+
+    @property
+    def of_warning(self) -> bool:
+        """Whether it explains only a warning or a note."""
+        return self.severity in ("warning", "remark", "note")
 
 
 @cache
 def catalogue() -> Mapping[str, Cause]:
-    """Every known cause by name, in the order of the table: the special before the general."""
-    table = tomllib.loads(files(__package__).joinpath(FILE).read_text("utf-8"))
-    return {name: _cause(name, entry) for name, entry in table.items()}
+    """Every known cause by name, in the order of the tables: the special before the general."""
+    found: dict[str, Cause] = {}
+    for file in FILES:
+        for name, entry in tomllib.loads(files(__package__).joinpath(file).read_text("utf-8")).items():
+            if name in found:
+                raise ValueError(f"{file}: {name} is there twice")
+            found[name] = _cause(file, name, entry)
+    return found
 
 
-def _cause(name: str, entry: Mapping[str, Any]) -> Cause:
+def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
     unknown = set(entry) - _KEYS
     if unknown:
-        raise ValueError(f"{FILE}: {name}: unknown key {sorted(unknown)[0]!r}")
+        raise ValueError(f"{file}: {name}: unknown key {sorted(unknown)[0]!r}")
+    patterns = {key: re.compile(entry[key]) if key in entry else None for key in ("pattern", "header", "file", "near")}
     return Cause(
         name=name,
         title=entry["title"],
-        pattern=re.compile(entry["pattern"]) if "pattern" in entry else None,
+        **patterns,
+        terse=entry.get("terse", False),
+        said=frozenset(entry.get("said", ())),
         status=frozenset(Status(word) for word in entry.get("status", ["rejected"])),
         stage=frozenset(Stage(word) for word in entry.get("stage", [])),
         when=Condition.parse(entry.get("when", "")),
@@ -92,7 +180,7 @@ def _cause(name: str, entry: Mapping[str, Any]) -> Cause:
 
 
 def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
-    """Known causes of what happened to a cell, that of the most telling diagnostic first."""
+    """Known causes of what happened to a cell, that of the most telling diagnostic first; those of warnings come last."""
     if record["status"] == "built" and not record["diagnostics"]:
         return ()
     facts = _facts(record)
@@ -103,57 +191,89 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
         and (not cause.stage or record["stage"] in cause.stage)
         and cause.when(facts)
     )
-    said = tuple(item["message"] for item in record["diagnostics"])
+    said, context = said_of(record)
     # Of what only warned while it was built the log tells nothing that went wrong.
-    return _told(fitting, (*said, record["reason"]), record["log"] if record["status"] != "built" else "")
+    return _told(fitting, said, context, record["log"] if record["status"] != "built" else "")
 
 
 @lru_cache(maxsize=256)
-def _told(fitting: tuple[str, ...], said: tuple[str, ...], log: str) -> tuple[Match, ...]:
+def _told(fitting: tuple[str, ...], said: tuple[Said, ...], context: Context, log: str) -> tuple[Match, ...]:
     """Those of `fitting` that words or else the log tell; else those that the status is enough for.
 
-    Neighbouring cells mostly say the same, and all patterns over a whole log take a millisecond.
+    Neighbouring cells mostly say the same, and all patterns over a whole log take milliseconds.
     """
-    found: dict[str, Match] = {}
-    for text in map(one_line, said):
-        first = next((cause for cause in _telling(text) if cause.name in fitting), None)
-        if first:
-            found.setdefault(first.name, Match(cause=first, text=text))
-    if not found:
-        found = {match.cause.name: match for match in _in_log(log, frozenset(fitting))}
+    among = frozenset(fitting)
+    found = _first(said, context, among)
+    if not any(not match.of_warning for match in found.values()):
+        lines, _ = said_in(log, context.speaker)
+        found = {**_first(lines, context, among), **found}
     if not found:
         causes = [catalogue()[name] for name in fitting]
-        found = {cause.name: Match(cause=cause, text="") for cause in causes if cause.pattern is None}
-    return tuple(found.values())
+        found = {cause.name: Match(cause=cause, text="") for cause in causes if cause.wordless}
+    return tuple(sorted(found.values(), key=lambda match: match.of_warning))
+
+
+def _first(said: Iterable[Said], context: Context, among: frozenset[str]) -> dict[str, Match]:
+    """For each message the first cause that tells it."""
+    found: dict[str, Match] = {}
+    for each in said:
+        for cause in _telling(each, context):
+            if cause.name in among:
+                found.setdefault(cause.name, _match(cause, each, context))
+                break
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained:
+    """What is known of a log: causes, those of errors first; `unexplained` is its first error where no cause is known of that."""
+
+    matches: tuple[Match, ...]
+    unexplained: Said | None = None
+
+
+def explain_log(log: str) -> Explained:
+    """Known causes in any log, each with the first line that tells it: those of errors, then those of warnings.
+
+    Lines without a known form are asked only where no error has a known cause. Of several causes of the same words, the first of the table
+    that does not depend on a cell is told, and those before it that do are told with it: without a cell nobody can know.
+    """
+    said, context = said_in(log)
+    found: dict[str, Match] = {}
+    unexplained = None
+    for each in said:
+        if not each.severity and any(not match.of_warning for match in found.values()):
+            continue
+        causes = _telling(each, context)
+        for cause in causes:
+            found.setdefault(cause.name, _match(cause, each, context))
+            if not cause.where:
+                break
+        if not causes and each.first:
+            unexplained = each
+    matches = sorted(found.values(), key=lambda match: (match.of_warning, bool(match.cause.where)))
+    return Explained(matches=tuple(matches), unexplained=unexplained)
 
 
 def causes_in_log(log: str) -> tuple[Match, ...]:
-    """Known causes in any log, each with the first line that tells it, in the order of the lines.
-
-    Of several causes of the same words, the first of the table that does not depend on a cell is told, and those before it that do
-    are told with it: without a cell nobody can know.
-    """
-    return _in_log(log, None)
+    """The causes of `explain_log`."""
+    return explain_log(log).matches
 
 
-def _in_log(log: str, among: Set[str] | None) -> tuple[Match, ...]:
-    found: dict[str, Match] = {}
-    for number, line in enumerate(clean(log[:_MAX_LOG]).splitlines(), 1):
-        text = one_line(line, 4000)
-        for cause in _telling(text):
-            if among is None or cause.name in among:
-                found.setdefault(cause.name, Match(cause=cause, text=text, line=number))
-                if not cause.where or among is not None:
-                    break
-    return tuple(sorted(found.values(), key=lambda match: (match.line, bool(match.cause.where))))
+def _match(cause: Cause, said: Said, context: Context) -> Match:
+    tool = context.speaker if said.tool == "edg" else said.tool
+    return Match(cause=cause, text=one_line(said.text, 4000), line=said.number, severity=said.severity, tool=tool)
 
 
-@lru_cache(maxsize=1024)
-def _telling(text: str) -> tuple[Cause, ...]:
-    """Causes whose pattern is in a line, wherever they apply; logs say the same line again and again."""
-    return tuple(
-        cause for cause in catalogue().values() if cause.pattern is not None and text and cause.pattern.search(text)
-    )
+def _telling(said: Said, context: Context) -> list[Cause]:
+    """Causes that tell a message, wherever they apply."""
+    return [cause for cause in _worded(said.message, said.file) if cause.fits(said, context)]
+
+
+@lru_cache(maxsize=4096)
+def _worded(message: str, file: str) -> tuple[Cause, ...]:
+    """Causes that have the words of a message; logs say the same again and again."""
+    return tuple(cause for cause in catalogue().values() if cause.worded(message, file))
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.artifacts.usage import kernels_of_log
-from harness.causes import Match, budget, causes_in_log, causes_of
+from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
@@ -25,6 +25,14 @@ from harness.records import Record, merge, read_records
 
 _MAX_BYTES = 32 << 20
 _RESULTS = Path("reports")
+_WHO = {
+    "nvrtc": "NVRTC",
+    "gcc": "the host compiler",
+    "ld": "the host's linker",
+    "sh": "the shell",
+    "nvvm": "NVVM",
+    "python": "Python",
+}
 
 
 @click.command(cls=Command)
@@ -44,7 +52,7 @@ def explain(what: str, results: tuple[Path, ...], target: str | None, as_json: b
     CELL is a cell's id, or the part of one that no other has; LOGFILE is any compiler's log, - for standard input. For kernels that
     were built it shows what they use of registers and shared memory against the limits of the compute capability.
 
-    Exits with 1 where something failed and no cause is known.
+    Causes of errors come first, those of warnings last and named as such. Exits with 1 where something failed and no cause of that is known.
 
     \b
     cumatrix explain 'wmma/accumulator-16x16x8[arch=given] cupy-jitify@13.0.0 cuda12.4 sm_80' --results reports
@@ -69,19 +77,30 @@ def _log(name: str, target: str | None, as_json: bool) -> int:
     except OSError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
     text = data.decode("utf-8", "replace")
-    matches = causes_in_log(text)
+    explained = explain_log(text)
+    matches, unknown = explained.matches, explained.unexplained
     kernels = kernels_of_log(text, target)
+    known = any(not match.of_warning for match in matches)
     if as_json:
+        first = {"line": unknown.number, "text": one_line(unknown.text)} if unknown else None
         _print_json(
-            {"log": name, "causes": _causes(matches), "kernels": [_budget(kernel, arch) for kernel, arch in kernels]}
+            {
+                "log": name,
+                "causes": _causes(matches),
+                "unexplained": first,
+                "kernels": [_budget(kernel, arch) for kernel, arch in kernels],
+            }
         )
     else:
         console = console_for(sys.stdout)
+        if unknown:
+            console.print(Text(f"no cause is known of the {'first ' if known else ''}error in this log:"))
+            console.print(Text(f"  line {unknown.number}: {one_line(unknown.text, 300)}", "dim"), soft_wrap=True)
         _show_causes(console, matches)
         _show_budgets(console, kernels)
-        if not matches and not kernels:
+        if not matches and not kernels and not unknown:
             console.print("no known cause is in this log", markup=False)
-    return 0 if matches or kernels else 1
+    return 0 if known or ((matches or kernels) and not unknown) else 1
 
 
 def _find(what: str, results: Sequence[Path]) -> Record:
@@ -111,6 +130,8 @@ def _find(what: str, results: Sequence[Path]) -> Record:
 
 def _cell(record: Record, as_json: bool) -> int:
     matches = causes_of(record)
+    known = any(not match.of_warning for match in matches)
+    failed = record["status"] not in ("built", "unsupported")
     artifact = record["artifact"] or {}
     kernels = [(kernel, record["target"]) for kernel in artifact.get("kernels", ())]
     if as_json:
@@ -134,27 +155,30 @@ def _cell(record: Record, as_json: bool) -> int:
             console.print(Text(f"  {item['severity']}: {one_line(item['message'], 300)}"), soft_wrap=True)
         if record["reason"]:
             console.print(Text(f"  {one_line(record['reason'], 300)}"), soft_wrap=True)
+        if failed and not known:
+            console.print("no cause is known of this; the log is in its record", markup=False)
         _show_causes(console, matches)
         expected = record["expected"]
         if expected["reason"]:
             console.print(Text(f"The case says: {one_line(expected['reason'])}"), soft_wrap=True)
             console.print(Text(f"  {one_line(expected['link'])}", "dim"), soft_wrap=True)
         _show_budgets(console, kernels)
-        if record["status"] not in ("built", "unsupported") and not matches:
-            console.print("no cause is known of this; the log is in its record", markup=False)
-    return 1 if record["status"] not in ("built", "unsupported") and not matches else 0
+    return 1 if failed and not known else 0
 
 
 def _show_causes(console: Console, matches: Sequence[Match]) -> None:
     for match in matches:
         cause = match.cause
         line = f"line {match.line}: " if match.line else ""
+        where = f" ({cause.where})" if cause.where else ""
         console.print()
         console.print(
-            Text.assemble((cause.title, "bold yellow"), f" ({cause.where})" if cause.where else ""), soft_wrap=True
+            Text.assemble("Of a warning: " if match.of_warning else "", (cause.title, "bold yellow"), where),
+            soft_wrap=True,
         )
         if match.text:
-            console.print(Text(f"  {line}{one_line(match.text, 200)}", "dim"), soft_wrap=True)
+            who = f", said by {_WHO.get(match.tool, match.tool)}" if match.tool else ""
+            console.print(Text(f"  {line}{one_line(match.text, 200)}{who}", "dim"), soft_wrap=True)
         console.print(Text.assemble(("  Cause: ", "bold"), cause.cause), soft_wrap=True)
         console.print(Text.assemble(("  Remedy: ", "bold green"), cause.remedy), soft_wrap=True)
         for link in cause.links:
@@ -213,6 +237,7 @@ def _budget(kernel: dict[str, Any], target: str) -> dict[str, Any]:
 def _causes(matches: Sequence[Match]) -> list[dict[str, Any]]:
     return [
         {"name": item.cause.name, "title": item.cause.title, "where": item.cause.where, "line": item.line, "text": item.text,
+         "of": "warning" if item.of_warning else "error", "said_by": item.tool,
          "cause": item.cause.cause, "remedy": item.cause.remedy, "links": list(item.cause.links)}
         for item in matches
     ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Logs of compilers -> `harness.model.Diagnostic`."""
 
+from harness.diagnostics.lines import Line, read_line, read_lines
 from harness.diagnostics.parse import parse_log
 from harness.diagnostics.text import clean, one_line
 
-__all__ = ["clean", "one_line", "parse_log"]
+__all__ = ["Line", "clean", "one_line", "parse_log", "read_line", "read_lines"]

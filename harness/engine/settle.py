@@ -14,11 +14,14 @@ from typing import Any
 
 from harness.artifacts import is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
-from harness.diagnostics import clean, one_line, parse_log
+from harness.diagnostics import clean, one_line, parse_log, read_line
 from harness.model import Artifact, Cell, Diagnostic, KernelResources, Outcome, Stage, Status
 
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
+
+_FIRST = 3
+"""So many lines of a log in no known form stand for it."""
 
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 _ROOM = 64 << 10  # bytes
@@ -122,9 +125,10 @@ def settle(
         name = one_line(reason) or "the compiler crashed"
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(d.severity in ("error", "fatal") for d in diagnostics):
-        # A tool that says no without a message in a known form: its last words are better than nothing.
-        last = next((line for line in reversed(said.splitlines()) if line.strip()), reason)
-        diagnostics = (Diagnostic(severity="error", message=one_line(last), fingerprint="plain"), *diagnostics)
+        # A tool that says no without a message in a known form: its first words tell more than its last.
+        words = [line.strip() for line in said.splitlines() if line.strip() and not read_line(line)]
+        first = " | ".join(words[:_FIRST]) or reason
+        diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     return Outcome(
         status=status,
         stage=None if status in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR) else stage,

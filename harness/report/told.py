@@ -45,7 +45,7 @@ def teller(history: History | None) -> More:
 
 
 def remedies(record: Record) -> list[dict[str, Any]]:
-    """Known causes with what helps, as plain values."""
+    """Known causes with what helps, as plain values; where something failed, not those of the warnings beside it."""
     return [
         {
             "title": match.cause.title,
@@ -54,6 +54,7 @@ def remedies(record: Record) -> list[dict[str, Any]]:
             "links": list(match.cause.links),
         }
         for match in causes_of(record)
+        if record["status"] == "built" or not match.of_warning
     ]
 
 

@@ -39,10 +39,11 @@ def made(
 @pytest.mark.parametrize(("name", "text"), EXAMPLES)
 def test_examples_are_found(name, text):
     """In a log the entry itself is told, and what comes before it in the table depends on a cell."""
-    names = [match.cause.name for match in causes_in_log(f"first line\n{text}\n")]
+    found = causes_in_log(f"first line\n{text}\n")
+    names = [match.cause.name for match in found]
     assert name in names
     assert all(CATALOGUE[other].where or other == name for other in names)
-    assert causes_in_log(f"x\n{text}")[0].line == 2
+    assert found[0].line in (2, 3)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -82,7 +83,7 @@ def test_every_refusal_of_the_cases_is_known(case, rule):
 
 
 def test_the_condition_decides_between_causes():
-    said = "incomplete type is not allowed"
+    said = 'incomplete type "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 8, float, void>" is not allowed'
     old = made(said, backend="cupy-jitify", cupy="13.0.0")
     assert causes_of(old)[0].cause.name == "jitify-caps-the-architecture"
     assert causes_of(made(said, backend="cupy-jitify", cupy="13.1.0"))[0].cause.name == "wmma-architecture"
@@ -124,6 +125,6 @@ def test_hostile_logs():
     """No escape sequence gets out, and no log makes the patterns slow."""
     (match,) = causes_in_log("\x1b]0;title\x07\x1b[31mdefined more than once\x1b[0m")
     assert match.text == "defined more than once"
-    assert causes_in_log("incomplete type" * 20_000)
+    assert causes_in_log("uses too much shared data " * 20_000)
     assert causes_in_log("declaration is incompatible with " * 50_000) == ()
     assert causes_in_log('identifier "__nv' + "a" * 200_000) == ()

@@ -65,6 +65,50 @@ def test_of_a_log_and_of_standard_input(cumatrix: Any, results: Path) -> None:
     assert explain(cumatrix, results, "-").returncode == 1
 
 
+OLD = "nvrtc: warning: Architectures prior to '<compute/sm>_75' are deprecated and may be removed in a future release\n"
+ATOMIC = """\
+kernel.cu(1): error: no instance of overloaded function "atomicAdd" matches the argument list
+            argument types are: (double *, double)
+"""
+
+
+def test_an_error_comes_before_the_warning_beside_it(cumatrix: Any, results: Path) -> None:
+    (results / "atomic.log").write_text(OLD + ATOMIC)
+    done = explain(cumatrix, results, "atomic.log")
+    assert done.returncode == 0
+    assert done.stdout.strip().startswith("atomicAdd on double below compute capability 6.0")
+    assert "Of a warning: An architecture that goes away" in done.stdout
+    value = json.loads(explain(cumatrix, results, "atomic.log", "--json").stdout)
+    assert [(item["name"], item["of"]) for item in value["causes"]] == [
+        ("atomic-add-double", "error"),
+        ("deprecated-architecture", "warning"),
+    ]
+    assert value["unexplained"] is None
+
+
+def test_an_error_that_nobody_knows_is_said_to_be_one(cumatrix: Any, results: Path) -> None:
+    (results / "unknown.log").write_text(OLD + 'kernel.cu(1): error: identifier "lost" is undefined\n')
+    done = explain(cumatrix, results, "unknown.log")
+    assert done.returncode == 1
+    assert done.stdout.startswith("no cause is known of the error in this log:\n  line 2: kernel.cu(1): error")
+    assert "Of a warning: " in done.stdout
+    value = json.loads(explain(cumatrix, results, "unknown.log", "--json").stdout)
+    assert value["unexplained"]["line"] == 2
+    assert [item["of"] for item in value["causes"]] == ["warning"]
+
+
+def test_a_cell_whose_error_nobody_knows(cumatrix: Any, results: Path) -> None:
+    """NVRTC 12.9 warns of sm_50 whatever the program; that is not why this one was refused."""
+    (results / "lost.cu").write_text("__global__ void lost(int *a) { *a = lost_and_found; }\n")
+    axes = ["-b", "nvrtc", "-t", "12.9", "-a", "sm_50", "--out", "lost.jsonl"]
+    explained = type(cumatrix)(results)
+    assert explained("try", "lost.cu", *axes).returncode == 1
+    done = explained("explain", "lost.cu", "--results", "lost.jsonl")
+    assert done.returncode == 1
+    assert "no cause is known of this" in done.stdout
+    assert done.stdout.index("no cause is known of this") < done.stdout.index("Of a warning: An architecture that goes")
+
+
 def test_nothing_known(cumatrix: Any, results: Path) -> None:
     (results / "quiet.log").write_bytes(b"all is \x1b[31mwell\xff\x00\n")
     done = explain(cumatrix, results, "quiet.log")

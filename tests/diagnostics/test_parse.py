@@ -111,10 +111,10 @@ def test_ptxas() -> None:
 
 def test_ptxas_with_lines_of_a_temporary_file() -> None:
     found = heads(PTXAS_LINES)
-    assert found[0][0] == "fatal"
-    assert [(item[2], item[4]) for item in found[1:]] == [
+    assert [(item[2], item[4]) for item in found] == [
         ("Not a name of any known instruction: 'bogus'", 4),
         ("Unknown symbol '%r1'", 4),
+        ("ptxas: Ptx assembly aborted due to errors", None),
     ]
     assert all("/" not in item[3] for item in found)
 
@@ -234,3 +234,60 @@ def test_the_linker_s_log_inside_an_exception_of_cuda_core() -> None:
     )
     first = parse_log(log)[0]
     assert first.message == "ptxas: Entry function 'k' uses too much shared data (0xc004 bytes, 0xc000 max)"
+
+
+@pytest.mark.parametrize(
+    ("log", "headline"),
+    [
+        (
+            "ptxas application ptx input, line 32; error   : Feature 'cp.async' requires .target sm_80 or higher\n"
+            "ptxas fatal   : Ptx assembly aborted due to errors\n",
+            "Feature 'cp.async' requires .target sm_80 or higher",
+        ),
+        (
+            "nvlink error   : Multiple definition of '_Z1kPi' in 'b.o', first defined in 'a.o'\nnvlink fatal   : merge_elf failed\n",
+            "nvlink: Multiple definition of '_Z1kPi' in 'b.o', first defined in 'a.o'",
+        ),
+        (
+            "/usr/bin/ld: k.o: in function `main':\nk.cpp:(.text+0x8b): undefined reference to `helper()'\n"
+            "collect2: error: ld returned 1 exit status\n",
+            "undefined reference to `helper()'",
+        ),
+        (
+            'a.cu(1): warning #177-D: variable "u" was declared but never referenced\n'
+            'a.cu(2): error: identifier "x" is undefined\na.cu(3): catastrophic error: cannot open source file "y.h"\n'
+            "Compilation terminated.\n",
+            'identifier "x" is undefined',
+        ),
+        (
+            "RuntimeError: Error building extension 'e': [1/2] nvcc e.cu\ne.cu(2): error: expected a \";\"\n",
+            'expected a ";"',
+        ),
+        ("kernel.cu(2): Error: Formal parameter space overflowed (40008 bytes required)\n", "Formal parameter space overflowed (40008 bytes required)"),
+        ("Broken module found, compilation aborted!\nptr @_ZTI6Square\n", "Broken module found, compilation aborted!"),
+        ("cc1plus: fatal error: k.cu: No such file or directory\ncompilation terminated.\n", "k.cu: No such file or directory"),
+        ("At end of source: error: expected a \"}\"\n", 'expected a "}"'),
+        ("/bin/sh: 1: nvcc: not found\n", "/bin/sh: 1: nvcc: not found"),
+        ("CMake Error at CMakeLists.txt:3 (project):\n  CMAKE_CUDA_ARCHITECTURES must be\n  non-empty if set.\n\n\n-- Configuring incomplete\n",
+         "CMAKE_CUDA_ARCHITECTURES must be non-empty if set."),
+    ],
+)  # fmt: skip
+def test_the_first_error_is_the_headline(log: str, headline: str) -> None:
+    first = parse_log(log, "kernel.cu")[0]
+    assert (first.severity in ("error", "fatal"), first.message) == (True, headline)
+
+
+def test_the_types_beneath_a_message_belong_to_it() -> None:
+    log = (
+        'k.cu(1): error: no instance of overloaded function "atomicAdd" matches the argument list\n'
+        "            argument types are: (double *, double)\n  atomicAdd(d, 1.0);\n  ^\n"
+        'k.cu(2): error: more than one operator "*" matches these operands:\n            built-in operator "a * b"\n'
+        '            function "operator*(const __half &, const __half &)"\n/usr/cuda_fp16.hpp(200): here\n'
+        "            operand types are: __half * float\n"
+    )
+    first, second = parse_log(log)
+    assert first.message.endswith('"atomicAdd" matches the argument list; argument types are: (double *, double)')
+    assert second.message.endswith("; operand types are: __half * float")
+    assert first.fingerprint == fingerprint(
+        "error", 'no instance of overloaded function "atomicAdd" matches the argument list'
+    )

@@ -105,8 +105,9 @@ def test_an_unknown_format_is_our_fault(settled: Callable[..., Outcome], built: 
     assert settled({**built, "artifact": {**built["artifact"], "format": "zip"}}).status == "harness_error"
 
 
-def test_a_refusal_without_a_known_message_has_its_last_words(settled: Callable[..., Outcome]) -> None:
-    assert settled(REJECTED, log="first\nlast words\n\n").diagnostics[0].message == "last words"
+def test_a_refusal_without_a_known_message_has_its_first_words(settled: Callable[..., Outcome]) -> None:
+    log = "nvrtc: warning: old\n\nit broke\nhere\nand here\nlast words\n"
+    assert settled(REJECTED, log=log).diagnostics[0].message == "it broke | here | and here"
     assert settled(REJECTED).diagnostics[0].message == "it says no"
 
 

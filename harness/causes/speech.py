@@ -1,0 +1,155 @@
+"""What a log says that a cause may be told by: its messages, the gravest first, and who speaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.diagnostics import Line, clean, one_line, read_line
+
+_MAX_LOG = 2_000_000
+_MAX_SAID = 2000
+_TEXT = 200_000
+_RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
+
+# What build services put before a line: times, docker's steps, the margin of pytest.
+_STAMP = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{6,20}Z? |\d\d:\d\d:\d\d |#\d+ \d+\.\d+ |E {3})")
+# Lines that show the program, and the marks beneath them.
+_SHOWN = re.compile(r"^\s*(?:\d+\s)?\s*\|(?:\s|$)|^[\s^~]*\^[\s^~]*$")
+_CARET = re.compile(r"^\s+[\^~][\s^~]*$")
+# Lines without a known form that may say what went wrong; commands that are shown do not.
+_MAY_TELL = re.compile(
+    r"error|fail|not |n't|cannot|unsupported|undefined|mismatch|missing|died|dumped|terminated|Killed|memory|requires|invalid|incompatible"
+    r"|too |no |unable|unknown|deprecated|must |more than|insufficient|unresolved|unexpected|duplicate|overflow|broken|incomplete|older|newer"
+    r"|denied|attempted|outside|redefin|sm_|bad input|declaration|aborted|ended by|asked for|suffix|silently|identifier|forward|once"
+    r"|feature|disabled|ambiguous|only allowed|set to|mask|sure that",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(
+    r"^(?:\[\d+/\d+\]\s+)?(?:\S*/)?(?:nvcc|g?cc|[gc]\+\+|clang\S*|x86_64\S*|cd|ninja|make|cmake|ld|ptxas|cicc|python\S*)\s.*\s-\w"
+)
+_QUIET = re.compile(r"^(?:-- |Looking in |Collecting |Requirement already|copying |creating |running )|^\s*File \"")
+
+_SPEAKERS = {
+    "nvcc": re.compile(r"tmpxft_|__attribute__\(\((?:global|device|shared|host)|\bnvcc\b(?! flag)|cudafe|\bcicc\b|\.cudafe1\.|building extension"),
+    "nvrtc": re.compile(
+        # nvcc's front end shows the program as the host's preprocessor leaves it, NVRTC as it was written.
+        r"(?im)^\s.*__(?:global|device|shared)__\b.*\n\s+\^|nvrtc|\bjit mode|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
+    ),
+}  # fmt: skip
+_BACKENDS = {"nvcc": "nvcc", "torch-nvcc": "nvcc", "nvrtc": "nvrtc", "cupy-nvrtc": "nvrtc", "cupy-jitify": "nvrtc", "numba": "numba",
+             "numba-cuda": "numba"}  # fmt: skip
+_PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)
+
+# An unknown type makes the front end stumble over everything around it before it says so.
+_STUMBLE = re.compile(r'attribute "__(?:global|device)__" does not apply here')
+_NAMES_IT = re.compile(r'^identifier "[^"]+" is undefined|^name followed by|^texture is not a template|has no member')
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Said:
+    """A message, or a line that may tell; `first` where it is the first error that is more than a summary."""
+
+    message: str
+    text: str
+    severity: str = ""
+    tool: str = ""
+    file: str = ""
+    number: int = 0
+    first: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """Who speaks in a log where its forms do not tell (``nvcc``, ``nvrtc``, ``numba`` or empty), its words, and whether it shows no program."""
+
+    speaker: str
+    text: str
+    terse: bool
+
+
+def said_of(record: Mapping[str, Any]) -> tuple[tuple[Said, ...], Context]:
+    """What a record's diagnostics and its reason say."""
+    speaker = _BACKENDS.get(record["backend"], "")
+    said, first = [], True
+    hidden = _stumbles([(item["message"], item.get("file", ""), item.get("line")) for item in record["diagnostics"]])
+    for place, item in enumerate(record["diagnostics"]):
+        if place in hidden:
+            continue
+        match = _PREFIX.match(item["message"])
+        grave = item["severity"] in ("error", "fatal")
+        said.append(Said(message=one_line(item["message"]), text=item["message"], severity=item["severity"], file=item.get("file", ""),
+                         tool=match[1].lower() if match else "", first=first and grave))  # fmt: skip
+        first = first and not grave
+    if record["reason"]:
+        said.append(Said(message=one_line(record["reason"]), text=record["reason"]))
+    said.sort(key=lambda each: _RANK[each.severity])
+    messages = (item["message"] for item in record["diagnostics"])
+    words = (record.get("case", ""), record["backend"], *messages, record["log"][:_TEXT])
+    return tuple(said), Context(speaker=speaker, text="\n".join(words), terse=_terse(record["log"]))
+
+
+def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
+    """What a log says: errors in their order, lines of no known form that may tell, then warnings."""
+    lines = [_STAMP.sub("", line, count=1) for line in clean(log[:_MAX_LOG]).splitlines()]
+    plain = [line[:4100].strip() for line in lines]
+    messages = [line for line in _messages(lines, plain) if not isinstance(line, Line) or not line.summary]
+    heads = [line for line in messages if isinstance(line, Line)]
+    places = _stumbles([(line.message, line.file, line.place) for line in heads])
+    hidden = {heads[place].number for place in places}
+    errors = (line.number for line in heads if line.severity in ("error", "fatal") and line.number not in hidden)
+    first = next(errors, 0)
+    found: dict[tuple[str, str], Said] = {}
+    for line in messages:
+        if isinstance(line, Line):
+            if line.number in hidden:
+                continue
+            said = Said(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=line.severity, tool=line.tool,
+                        file=line.file, number=line.number, first=line.number == first)  # fmt: skip
+        else:
+            said = Said(message=one_line(plain[line], 4000), text=plain[line], number=line + 1)
+        found.setdefault((said.severity, said.message), said)
+        if len(found) >= _MAX_SAID:
+            break
+    text = "\n".join(lines)[:_TEXT]
+    context = Context(speaker=speaker or _speaker(text), text=text, terse=_terse(text))
+    return tuple(sorted(found.values(), key=lambda each: _RANK[each.severity])), context
+
+
+def _messages(lines: list[str], plain: list[str]) -> Iterator[Line | int]:
+    """Messages, and the places of other lines that may tell something."""
+    for place, text in enumerate(plain):
+        if not text or _SHOWN.match(lines[place]):
+            continue
+        margin = len(lines[place]) - len(lines[place].lstrip())
+        after = (line[margin:] for line in lines[place + 1 : place + 40])
+        if found := read_line(text[:4000], after, place + 1):
+            yield found
+        elif place + 1 < len(lines) and _CARET.match(lines[place + 1]):
+            continue
+        elif _MAY_TELL.search(text) and not _COMMAND.match(text) and not _QUIET.match(lines[place]):
+            yield place
+
+
+def _stumbles(said: Sequence[tuple[str, str, Any]]) -> set[int]:
+    """Which of the messages (with file and line) only follow from an unknown type in the same line of the program."""
+    stumbled = {(file, line) for message, file, line in said if _STUMBLE.search(message)}
+    named = {(file, line) for message, file, line in said if _NAMES_IT.search(message)} & stumbled
+    return {
+        number
+        for number, (message, file, line) in enumerate(said)
+        if (file, line) in named and not _NAMES_IT.search(message)
+    }
+
+
+def _speaker(text: str) -> str:
+    """Who speaks, where exactly one can be seen."""
+    seen = [name for name, pattern in _SPEAKERS.items() if pattern.search(text)]
+    return seen[0] if len(seen) == 1 else ""
+
+
+def _terse(log: str) -> bool:
+    """Whether a log shows no line of the program."""
+    return not re.search(r"^\s+[\^~]", log[:_TEXT], re.MULTILINE)

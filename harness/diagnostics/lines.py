@@ -1,0 +1,187 @@
+"""The lines of a log: what is a message, how grave, of which tool, and what only sums up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from harness.diagnostics.text import clean
+
+_WIDTH = 4000
+_SEVERITY = {"catastrophic error": "fatal", "fatal error": "fatal", "internal compiler error": "fatal", "info": "note"}
+
+# kernel.cu(12): error #1234-D: message      kernel.cu:12:5: error: message      kernel.cu(2): Error: Formal parameter space …
+_PLACED = re.compile(
+    r"^(?P<file>[^\s(][^(\n]{0,400}?)(?:\((?P<line>\d+)\)|:(?P<line2>\d+)(?P<column>:\d+)?)\s*:\s*"
+    r"(?P<severity>catastrophic error|fatal error|internal compiler error|error|warning|remark|note)\s*"
+    r"(?P<code>#?[\w-]*\d[\w-]*)?\s*:\s*(?P<message>.+)$",
+    re.IGNORECASE,
+)
+# ptxas kernel.ptx, line 5; error   : message
+_PTX_LINE = re.compile(
+    r"^(?P<tool>ptxas|nvlink)\s+(?P<file>\S.{0,400}?), line (?P<line>\d+);\s*(?P<severity>error|warning|fatal)\s*:\s*(?P<message>.+)$"
+)
+# ptxas fatal   : message      nvrtc: error: message      error   : message      At end of source: error: message
+_BARE = re.compile(
+    r"^(?:(?P<tool>ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm|fatbinary)(?::\s*|\s+)|At end of source:\s*|Command-line\s+(?=error))?"
+    r"(?P<severity>catastrophic error|fatal error|fatal|error|warning|remark|note)\s*(?P<code>#?[\w-]*\d[\w-]*)?\s*:\s*(?P<message>.+)$",
+    re.IGNORECASE,
+)
+# /usr/bin/g++-12: fatal error: message      cc1plus: error: message      collect2: error: message      /usr/bin/ld: error: message
+_HOST = re.compile(
+    r"^(?P<tool>\S{0,300}?(?:gcc|g\+\+|c\+\+|clang|clang\+\+|cc1|cc1plus|cc|collect2|as|ld|ld\.gold|ld\.lld|lld)(?:-\d+)?): "
+    r"(?P<severity>fatal error|internal compiler error|error|warning): (?P<message>.+)$"
+)
+# The linker names no severity: a.cpp:(.text+0x8b): undefined reference to `f()'
+_LINK = re.compile(
+    r"^(?:[^\n]{0,600}?:\s?)?(?P<message>(?:undefined reference to |multiple definition of |cannot find -l|relocation R_X86_64_"
+    r"|undefined symbol: |DSO missing from |hidden symbol )[^\n]*)$"
+)
+# /bin/sh: 1: nvcc: not found      make: nvcc: No such file or directory
+_SHELL = re.compile(
+    r"^\S{0,100}?(?:sh|make|env)(?:\[\d+\])?: (?:(?:line )?\d+: )?[^\s:]{1,300}: "
+    r"(?:command not found|not found|No such file or directory|Command not found|Permission denied)\s*$"
+)
+# CMake Error at CMakeLists.txt:3 (project):, and the message beneath it
+_CMAKE = re.compile(r"^CMake (?P<severity>Error|Warning)(?: at (?P<file>[^\n:]{1,400}):(?P<line>\d+) \(\w+\))?:?$")
+# Compilers' back ends say some things without a severity.
+_PLAIN = re.compile(
+    r"^(?:LLVM ERROR: .+|Broken module found, compilation aborted!.*|terminate called after throwing .+)$"
+)
+# NumbaError classes and other exceptions of Python: `LoweringError: Failed in cuda mode pipeline …`
+_PYTHON = re.compile(
+    r"^(?P<name>(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration)): ?(?P<message>.*)$"
+)
+
+# What a tool says when it has already said what was wrong.
+_SUMMARY = re.compile(
+    r"Ptx assembly aborted due to errors|compilation (?:terminated|aborted)\.?$|\d+ (?:catastrophic )?errors? detected in the compilation"
+    r"|ld returned \d+ exit status|merge_elf failed|Error limit reached|linker command failed|link failed|final link failed"
+    r"|too many errors emitted|nvvmCompileProgram returned|Error building extension|Error compiling objects for extension"
+    r"|returned non-zero exit status|failed with exit (?:code|status)|subcommand failed|^make(?:\[\d+\])?: \*\*\*"
+    r"|Failed building wheel|metadata-generation-failed|subprocess-exited-with-error|^JIT the PTX|^NVRTC_ERROR_COMPILATION",
+    re.IGNORECASE,
+)  # fmt: skip
+# Lines that belong to the message before them.
+_TYPES = re.compile(r"^\s{4,}((?:argument|operand) types are: .+|object type is: .+)$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """A message of a log.
+
+    Parameters
+    ----------
+    number : int
+        Of its line, from 1.
+    severity : str
+        ``fatal``, ``error``, ``warning``, ``remark`` or ``note``.
+    message : str
+        Without severity, place and code, with the types of arguments that are told beneath it.
+    head : str
+        The message's own line, as a fingerprint is made of it.
+    tool : str
+        Who said it, as far as its form tells: ``ptxas``, ``nvlink``, ``nvrtc``, ``nvcc``, ``gcc``, ``ld``, ``sh``, ``python``;
+        ``edg`` for the front end that nvcc and NVRTC share.
+    code, file : str
+        Number of the warning; file as it was printed.
+    place : str
+        Line number in the file, empty where none is told.
+    summary : bool
+        It only says that there were errors.
+    """
+
+    number: int
+    severity: str
+    message: str
+    head: str
+    tool: str
+    code: str = ""
+    file: str = ""
+    place: str = ""
+    summary: bool = False
+
+
+def read_lines(log: str) -> Iterator[Line]:
+    """Messages of a log in known forms, in the order of its lines."""
+    lines = clean(log).splitlines()
+    for number, line in enumerate(lines):
+        # cuda.core puts its own words before the first line of the linker's log.
+        text = line.rstrip()[:_WIDTH].removeprefix("nvJitLink error log: ")
+        if found := read_line(text, lines[number + 1 : number + 40], number + 1):
+            yield found
+
+
+def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | None:
+    """One line as a message; `after` are the lines beneath it."""
+    if match := _PLACED.match(text) or _PTX_LINE.match(text) or _HOST.match(text) or _BARE.match(text):
+        return _message(match, after, number)
+    if match := _LINK.match(text):
+        message = match["message"]
+        return Line(number=number, severity="error", message=message, head=message, tool="ld")
+    if _SHELL.match(text):
+        return Line(number=number, severity="error", message=text, head=text, tool="sh")
+    if match := _CMAKE.match(text):
+        message = " ".join(_following(line for line in islice(after, 12) if not line.strip() or line.startswith("  ")))
+        severity = match["severity"].lower()
+        return Line(number=number, severity=severity, message=message or text, head=message or text, tool="cmake",
+                    file=match["file"] or "", place=match["line"] or "")  # fmt: skip
+    if _PLAIN.match(text):
+        return Line(number=number, severity="error", message=text, head=text, tool="nvvm")
+    if match := _PYTHON.match(text):
+        name = match["name"].rpartition(".")[2]
+        # Numba puts the telling words on the lines after the class; they end at the first empty line or caret.
+        following = list(islice(after, 11))
+        # "Failed in cuda mode pipeline (step: …)" says nothing without the exception in it, which comes next.
+        inner = following[:1] if match["message"].startswith("Failed in ") else []
+        told = [match["message"], *map(str.strip, inner), *_following(following[len(inner) :])]
+        message = f"{name}: {' '.join(told)}"
+        severity = "warning" if name.endswith("Warning") else "error"
+        summary = bool(_SUMMARY.search(match["message"][:400]))
+        return Line(number=number, severity=severity, message=message, head=message, tool="python", code=name, summary=summary)  # fmt: skip
+    return None
+
+
+def _message(match: re.Match[str], after: Iterable[str], number: int) -> Line:
+    groups = match.groupdict()
+    severity, said = groups["severity"].lower(), groups["message"]
+    tool, bare = groups.get("tool") or "", match.re is _BARE
+    if match.re is _HOST:
+        tool = "ld" if re.search(r"(?:^|/)(?:ld|collect2|lld)", tool) else "gcc"
+    elif match.re is _PLACED:
+        tool = "gcc" if groups["column"] else "edg"
+    head = f"{tool}: {said}" if bare and tool else said
+    return Line(
+        number=number,
+        severity=_SEVERITY.get(severity, severity),
+        message=head + (_types(after) if tool == "edg" else ""),
+        head=head,
+        tool=tool.lower(),
+        code=groups.get("code") or "",
+        file=groups.get("file") or "",
+        place=groups.get("line") or groups.get("line2") or "",
+        summary=bool(_SUMMARY.search(said[:400])),
+    )
+
+
+def _types(after: Iterable[str]) -> str:
+    """The types of arguments or operands, which the front end tells beneath the message."""
+    for line in after:
+        if match := _TYPES.match(line[:_WIDTH]):
+            return f"; {match[1].rstrip()}"
+        if not line.startswith(" ") and not line.endswith(": here"):
+            break
+    return ""
+
+
+def _following(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        text = line.strip()
+        cut = line[:_WIDTH]
+        other = _PYTHON.match(cut) or _PLACED.match(cut) or _BARE.match(cut) or line.startswith("ptxas ")
+        if other or (set(text) <= set("^~- ") and text):
+            return
+        if text:
+            yield text

@@ -1,0 +1,50 @@
+"""Programs that are refused, and what the remedy makes of them: both with real compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.causes import explain_log
+
+from .provoke import PROGRAMS, ask_nvrtc, ask_tool, mended, tools
+
+MENDED = {name: program for name, program in PROGRAMS.items() if "mended" in program}
+BY_TOOL = [
+    (name, tool, release or "13.0")
+    for name, program in MENDED.items()
+    for tool, release in list(dict.fromkeys(tools(program)))
+    if tool != "nvrtc"
+]
+
+
+@pytest.fixture(scope="session")
+def home(toolkit: Callable[[str], Any]) -> Callable[[str], Path]:
+    return lambda release: toolkit(release).home
+
+
+@pytest.mark.parametrize("release", ["12.4", "13.0"])
+def test_nvrtc(release: str, home: Callable[[str], Path]) -> None:
+    wanted = {name: program for name, program in MENDED.items() if ("nvrtc", release) in tools(program)}
+    assert len(wanted) > 20
+    for name, (built, said) in ask_nvrtc(home(release), wanted).items():
+        assert not built, name
+        told = [match.cause.name for match in explain_log(said).matches if not match.of_warning]
+        expected = wanted[name].get("told", {}).get(f"nvrtc {release}", wanted[name]["cause"]) or "none"
+        assert (told or ["none"])[0] == expected, said
+    after = ask_nvrtc(home(release), {name: mended(program) for name, program in wanted.items()})
+    assert {name: said for name, (built, said) in after.items() if not built} == {}
+
+
+@pytest.mark.parametrize(("name", "tool", "release"), BY_TOOL)
+def test_other_tools(name: str, tool: str, release: str, home: Callable[[str], Path]) -> None:
+    program = MENDED[name]
+    built, said = ask_tool(tool, home(release), program)
+    assert not built
+    told = [match.cause.name for match in explain_log(said).matches if not match.of_warning]
+    assert told[0] == program["cause"], said
+    built, said = ask_tool(tool, home(release), mended(program))
+    assert built, said

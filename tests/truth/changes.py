@@ -1,0 +1,161 @@
+"""What people do to files between two runs, as data: each constructor gives one `Change`."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+_YEAR = 365 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that is done to one path.
+
+    Parameters
+    ----------
+    name : str
+        The path; relative to the pair's folder, or with one of the places of `site.Site.filled` in it.
+    act : callable
+        Does it; gets the path and a function that fills in places.
+    """
+
+    name: str
+    act: Callable[[Path, Callable[[str], str]], None]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A symbolic link among a pair's files."""
+
+    to: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of the environment that is set to another value, or taken away."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True)
+class Zip:
+    """An archive among a pair's files, with a module ``helper`` in it."""
+
+    helper: str
+
+
+@dataclass(frozen=True)
+class Built:
+    """What the host's compiler makes of a C program."""
+
+    text: str
+    options: tuple[str, ...]
+
+
+Content = str | Link | Zip | Built
+
+
+def put(path: Path, content: Content) -> None:
+    """Write a file of a pair in place; scripts and programs can be run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, Link):
+        path.symlink_to(content.to)
+        return
+    shared = path.exists() and path.stat().st_nlink > 1
+    assert not shared, f"{path} is shared with the toolkits or libraries of all tests"
+    data = content.encode() if isinstance(content, str) else _made(content)
+    path.write_bytes(data)
+    if data.startswith((b"#!", b"\x7fELF")):
+        path.chmod(0o755)
+
+
+def _made(content: Zip | Built) -> bytes:
+    if isinstance(content, Zip):
+        with io.BytesIO() as file:
+            with zipfile.ZipFile(file, "w") as archive:
+                archive.writestr("helper.py", content.helper)
+            return file.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        argv = ["gcc", "-x", "c", "-", "-x", "none", "-o", f"{folder}/built", *content.options]
+        subprocess.run(argv, input=content.text.encode(), check=True)
+        return Path(folder, "built").read_bytes()
+
+
+def write(name: str, text: str) -> Change:
+    """Write a file: a new one, or another text in place of the old."""
+    return Change(name, lambda path, fill: put(path, fill(text)))
+
+
+def append(name: str, text: str) -> Change:
+    """Add to the end of a file."""
+    return Change(name, lambda path, fill: put(path, path.read_text("utf-8") + fill(text)))
+
+
+def older(change: Change) -> Change:
+    """The same change, and the file is then a year older than it was."""
+
+    def act(path: Path, fill: Callable[[str], str]) -> None:
+        before = path.stat().st_mtime
+        change.act(path, fill)
+        os.utime(path, (before - _YEAR, before - _YEAR))
+
+    return Change(change.name, act)
+
+
+def unseen(change: Change) -> Change:
+    """The same change, after which the file has the size and the time of change that it had before."""
+
+    def act(path: Path, fill: Callable[[str], str]) -> None:
+        before = path.stat()
+        change.act(path, fill)
+        assert path.stat().st_size == before.st_size, "the pair's two texts differ in length"
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    return Change(change.name, act)
+
+
+def moved(name: str, text: str) -> Change:
+    """Write beside the file and rename, as editors do."""
+
+    def act(path: Path, fill: Callable[[str], str]) -> None:
+        beside = path.with_name(f".{path.name}.new")
+        put(beside, fill(text))
+        os.replace(beside, path)
+
+    return Change(name, act)
+
+
+def touch(name: str) -> Change:
+    """Another time of change with the same bytes."""
+    return Change(name, lambda path, fill: os.utime(path, (path.stat().st_mtime - 9, path.stat().st_mtime - 9)))
+
+
+def delete(name: str) -> Change:
+    """Take a file, a link or a whole folder away."""
+
+    def act(path: Path, fill: Callable[[str], str]) -> None:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+    return Change(name, act)
+
+
+def link(name: str, to: str) -> Change:
+    """Let a symbolic link point elsewhere."""
+
+    def act(path: Path, fill: Callable[[str], str]) -> None:
+        path.unlink(missing_ok=True)
+        path.symlink_to(fill(to))
+
+    return Change(name, act)

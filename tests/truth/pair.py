@@ -1,0 +1,68 @@
+"""What a pair is: two states of a machine, and what is asked of cumatrix in both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .changes import Change, Content, Variable
+
+CUDA = ("nvrtc", "cupy-nvrtc", "cupy-jitify", "nvcc")
+PYTHON = ("numba", "numba-cuda")
+
+KERNEL = 'extern "C" __global__ void k(int *a) { *a = N; }\n'
+"""A kernel whose code tells N."""
+KERNEL_PY = "from numba import cuda\n\n@cuda.jit\ndef k(a):\n    a[0] = N\n"
+"""The same for Numba."""
+ONE, TWO = "#define N 1\n", "#define N 2\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """State A (`files`), and what makes B of it (`change`); `test_pairs.py` says what must hold.
+
+    In every text, ``@here@`` stands for the pair's folder, ``@toolkit@`` for a copy of the toolkit and ``@store@`` for the
+    toolkit itself, ``@site@`` and ``@source@`` for places in an environment of the pair's own, ``@path@`` for ``$PATH``.
+
+    Parameters
+    ----------
+    name : str
+        The test's name.
+    backends : tuple of str
+        Those that it is run with.
+    files : Mapping
+        Texts (or links) by name. ``kernel.cu`` or ``kernel.py`` is the program, unless `command` says otherwise.
+    change : tuple
+        `Change` and `Variable`, in order.
+    args : tuple of str
+        Further arguments of ``cumatrix try``.
+    command : tuple of str
+        The whole command in place of ``try``, but for the axes.
+    variables : Mapping[str, str]
+        Variables of state A.
+    environment : str
+        ``shared``; ``own``: a copy of it; ``editable``: numba-cuda's sources, installed with ``-e``; ``pth``: CuPy in a
+        folder that a ``.pth`` names.
+    copy : str
+        ``local``: ``-t`` is a copy of the toolkit, as another CUDA of the machine; ``store``: it is installed in a data folder
+        of the pair's own.
+    host : bool
+        Whether nvcc goes over the host's half, too.
+    matters : bool
+        Whether the change changes the outcome; otherwise the outcome must stay.
+    kept : bool
+        Whether A must be answered from the cache while nothing changes. False where nobody can know what was read.
+    """
+
+    name: str
+    backends: tuple[str, ...]
+    files: Mapping[str, Content]
+    change: tuple[Change | Variable, ...]
+    args: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    environment: str = "shared"
+    copy: str = ""
+    host: bool = False
+    matters: bool = True
+    kept: bool = True

@@ -1,0 +1,171 @@
+"""What changes while a run goes on: whatever is kept of that run is true, of the state before as of the one after."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.main import cumatrix
+
+from .changes import put
+from .pair import KERNEL, KERNEL_PY, ONE, TWO, Pair
+from .site import Site, short, told
+
+pytestmark = pytest.mark.compilers
+
+TARGETS = "sm_70,sm_75,sm_80,sm_86,sm_89,sm_90"
+CASE = 'title = "made"\n[source]\n{} = "{}"\n{}[parameters]\nM = [1, 2, 3, 4]\n[[options]]\nflags = ["-I@here@/inc"]\n'
+IN = "cases/made/one/"
+# Headers that make a cell take long enough for others to come in between.
+SLOW = "#include <mma.h>\n#include <cuda_fp16.h>\n"
+
+PROGRAMS = {
+    "source": ("nvrtc", "kernel.cu", {IN + "kernel.cu": SLOW + ONE + KERNEL}, IN + "kernel.cu", SLOW + "broken"),
+    "header": ("nvrtc", "kernel.cu", {IN + "kernel.cu": SLOW + '#include "n.h"\n' + KERNEL, "inc/n.h": ONE}, "inc/n.h", '#error "no"\n'),
+    "helper": ("numba", "kernel.py", {IN + "kernel.py": "from helper import N\n" + KERNEL_PY, IN + "helper.py": "N = 1\n"}, IN + "helper.py", "N = missing\n"),
+}  # fmt: skip
+
+
+def site_of(name: str, folder: Path, patch: pytest.MonkeyPatch) -> Site:
+    backend, program, files, *_ = PROGRAMS[name]
+    python = program.endswith(".py")
+    table = CASE.format(
+        "python" if python else "cuda", program, '[entry]\npython = { k = "void(int32[:])" }\n' if python else ""
+    )
+    pair = Pair(
+        name=name,
+        backends=(backend,),
+        files={**files, IN + "case.toml": table},
+        change=(),
+        command=("run", "--cases", "@here@/cases"),
+    )
+    return Site(pair, backend, folder, patch)
+
+
+def argv(site: Site, *more: str) -> list[str]:
+    return [TARGETS if word == "sm_80" else word for word in site.argv(*more)]
+
+
+def records(site: Site, *more: str) -> dict[str, dict[str, Any]]:
+    done = CliRunner().invoke(cumatrix, argv(site, *more), standalone_mode=False)
+    assert done.exception is None, done.exception
+    return {record["cell"]: record for record in map(json.loads, done.stdout.splitlines())}
+
+
+def holds(site: Site) -> None:
+    """Each cell is answered as if there had been no run before."""
+    answered, true = records(site), records(site, "--no-cache")
+    wrong = [f"{name}: true is {short(true[name])}; the answer was {short(record)}" for name, record in answered.items()
+             if told(record) != told(true[name])]  # fmt: skip
+    assert answered.keys() == true.keys() and not wrong, f"{len(wrong)} of {len(true)} cells: {wrong[:3]}"
+
+
+def replace(path: Path, text: str) -> None:
+    """Put a text in a file's place at once, so that nobody reads half of it."""
+    beside = path.with_name(f".{path.name}.new")
+    put(beside, text)
+    os.replace(beside, path)
+
+
+def wait_for(running: subprocess.Popen, out: Path, count: int) -> None:
+    """Until so many records are there."""
+    while running.poll() is None and (not out.exists() or len(out.read_bytes().splitlines()) < count):
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_broken_for_a_while_and_mended(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(site_of(name, tmp_path, monkeypatch)) as site:
+        site.before()
+        *_, file, broken = PROGRAMS[name]
+        path, out = site.path(file), tmp_path / "records.jsonl"
+        good = path.read_text()
+        command = Path(sys.executable).with_name("cumatrix")
+        running = subprocess.Popen(
+            [command, *argv(site, "--out", str(out))], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        )  # fmt: skip
+        try:
+            wait_for(running, out, 3)
+            replace(path, broken)
+            wait_for(running, out, 12)
+            replace(path, good)
+            running.wait(300)
+        finally:
+            running.kill()
+            running.wait()
+        seen = {json.loads(line)["status"] for line in out.read_text().splitlines()}
+        assert seen == {"built", "rejected"}, "the run was over before the file was broken: this shows nothing"
+        holds(site)
+        replace(path, broken)
+        holds(site)
+
+
+def test_a_header_that_changes_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(site_of("header", tmp_path, monkeypatch)) as site:
+        site.before()
+        path, over = site.path("inc/n.h"), threading.Event()
+
+        def change() -> None:
+            while not over.is_set():
+                for text in (ONE, TWO):
+                    replace(path, text)
+                    over.wait(0.03)
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            found = records(site)
+        finally:
+            over.set()
+            thread.join()
+        assert {record["status"] for record in found.values()} == {"built"}
+        for text in (ONE, TWO):
+            replace(path, text)
+            holds(site)
+
+
+def edited_in_between(site: Site, name: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A host compiler that changes a file when it is called for the second time."""
+    compiler = site.here / "my" / "g++"
+    put(compiler, f"""#!/bin/sh
+case "$*" in *--version*) ;; *)
+    if [ -f {site.here}/called ] && [ -f {site.here}/next ]; then mv {site.here}/next {site.path(name)}; fi
+    : > {site.here}/called;;
+esac
+exec /usr/bin/g++ "$@"
+""")  # fmt: skip
+    monkeypatch.setenv("NVCC_CCBIN", str(compiler))
+    return lambda: put(compiler, '#!/bin/sh\nexec /usr/bin/g++ "$@"\n')
+
+
+def test_a_header_that_changes_between_two_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvcc reads it for the device and for the host; what it makes of two states is the answer to neither."""
+    pair = Pair(
+        name="passes",
+        backends=("nvcc",),
+        files={"kernel.cu": '#include "n.h"\n' + KERNEL, "n.h": ONE, "next": TWO},
+        change=(),
+        host=True,
+    )
+    with closing(Site(pair, "nvcc", tmp_path, monkeypatch)) as site:
+        site.before()
+        settle = edited_in_between(site, "n.h", monkeypatch)
+        site.run()
+        assert not (site.here / "next").exists(), "the header was not changed: this shows nothing"
+        (site.here / "called").unlink()
+        for text in (TWO, ONE):
+            replace(site.path("n.h"), text)
+            answered, true = site.run(), site.run("--no-cache")
+            assert told(answered) == told(true), f"true is {short(true)}; the answer was {short(answered)}"
+        settle()
