@@ -23,8 +23,8 @@ from harness.backends import BACKENDS
 from harness.backends.nvrtc import macros
 from harness.engine.environment import Environment, look
 from harness.engine.lane import Lane
-from harness.engine.workshop import Workshop
 from harness.engine.plan import plan
+from harness.engine.workshop import Workshop
 from harness.engine.zygote import Limits, clean_environment
 from harness.errors import CumatrixError, PartUnavailable
 from harness.model import Cell, Status
