@@ -155,6 +155,10 @@ def test_include_directories_are_cupys_in_its_order(
     """As `assemble_cupy_compiler_options` (before 13.0 `compile_with_cache`) of each release has them."""
     reply = run_cell(requirement, "cupy-nvrtc", "12.4", PLAIN, "sm_80", {"scale": ""}, {})
     assert added(reply) == [*own, f"{toolkit('12.4').home}/include"]
+    # CCCL is CuPy's own wherever that comes first; 12.4's is 2.3.
+    versions = {OLD: "2.3", BUNDLED: "2.2", BY_RELEASE: "2.6", NEWEST: "3.1"}
+    assert reply["observed"]["headers"]["cudart"] == "12.4"
+    assert reply["observed"]["headers"]["cub"] == versions[requirement]
 
 
 WHEELS = {"13.6.0": "nvidia-cuda-runtime-cu12==12.9.79", "14.2.0": "nvidia-cuda-runtime-cu12==12.9.79"}
