@@ -17,6 +17,8 @@ DIRECTORY: Signature = (0,)
 
 # The kernel's own files, and compiled modules: Python holds those against their source, which it looks at as well.
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
+# A disk in memory, where people keep files as on any other.
+_MEMORY_DISK = "/dev/shm/"
 _COMPILED = "/__pycache__"
 
 
@@ -63,7 +65,8 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
             continue
         if f"{path}/".startswith(apart):
             path = os.path.realpath(path)
-        if f"{path}/".startswith((*apart, *_SYSTEM)) or _COMPILED in path or path in written:
+        of_system = f"{path}/".startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK)
+        if of_system or f"{path}/".startswith(apart) or _COMPILED in path or path in written:
             continue
         if kind == "W":
             written.add(path)

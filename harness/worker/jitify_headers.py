@@ -134,7 +134,9 @@ def _find(kept: Path, include: Sequence[str], jitify: Any, compile: Callable[[st
         encoded = {base64.b64encode(key).decode(): base64.b64encode(text).decode() for key, text in table.items()}
         part = kept.with_suffix(f".{os.getpid()}")
         read = reads.paths_of(records.read_bytes()) if followed else _all_of(include)
-        files = {path: _hash(path) for path in read if not path.startswith(_PASSING)}
+        # The records name themselves, since they were opened to be read, and are gone in a moment.
+        passing = (*_PASSING, str(kept.parent) + os.sep)
+        files = {path: _hash(path) for path in read if not path.startswith(passing)}
         part.write_text(json.dumps({"table": encoded, "files": files}), "utf-8")
         os.replace(part, kept)
         records.unlink()
