@@ -4,7 +4,8 @@
 nightly.py matrix --runner gpu --shards 2      which job runs which tox environments, as JSON
 nightly.py run ENV,ENV -- -a own               these environments, one after another
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
-nightly.py judge --jobs JSON --address URL     each environment against its last night; history, page
+nightly.py judge --jobs JSON --address URL     each environment against its last night
+nightly.py page --address URL                  history and page
 nightly.py issue --needs JSON                  opens, updates or closes the one issue
 """
 
@@ -83,9 +84,7 @@ def collect(args: argparse.Namespace) -> int:
 
 
 def judge(args: argparse.Namespace) -> int:
-    """Every environment against its last night, the history, the page; tells the state as the step's output."""
-    if (nights.BEFORE / "history").is_dir():
-        shutil.copytree(nights.BEFORE / "history", nights.AFTER / "history", dirs_exist_ok=True)
+    """Every environment against its last night; tells the state as the step's output."""
     environments = nights.planned(args.jobs)
     others = nights.left(environments)
     if args.only:
@@ -95,13 +94,20 @@ def judge(args: argparse.Namespace) -> int:
     _write(["", f"**{state}**", "", *nights.told(environments, args.address)])
     if others and not args.only:
         _write([f"- No longer part of the night: {', '.join(map(str, others))}"])
-    history = str(nights.AFTER / "history")
-    _cumatrix("history", "add", str(nights.NIGHT), "--history", history, "--commit", args.commit)
-    address = ["--address", args.address] if args.address else []
-    _cumatrix("report", str(nights.NIGHT), "--history", history, "--out", "site", *address)
     with open(os.environ.get("GITHUB_OUTPUT", os.devnull), "a") as file:
         file.write(f"state={state}\n")
     print(f"state={state}")
+    return 0
+
+
+def page(args: argparse.Namespace) -> int:
+    """The night in the history, and the page of both."""
+    history = nights.AFTER / "history"
+    if (nights.BEFORE / "history").is_dir():
+        shutil.copytree(nights.BEFORE / "history", history, dirs_exist_ok=True)
+    _cumatrix("history", "add", str(nights.NIGHT), "--history", str(history), "--commit", args.commit)
+    address = ["--address", args.address] if args.address else []
+    _cumatrix("report", str(nights.NIGHT), "--history", str(history), "--out", "site", *address)
     return 0
 
 
@@ -182,6 +188,9 @@ def main() -> int:
     one.add_argument(
         "--only", default="", metavar="REGEX", help="as for matrix: other environments keep their last night"
     )
+    one.add_argument("--address", default="")
+    one = commands.add_parser("page")
+    one.set_defaults(call=page)
     one.add_argument("--commit", default=os.environ.get("GITHUB_SHA", ""))
     one.add_argument("--address", default="")
     one = commands.add_parser("issue")

@@ -16,18 +16,25 @@ import re
 import subprocess
 import sys
 import tempfile
-from multiprocessing import get_context
 from pathlib import Path
 
 REGISTERS = re.compile(r"Compiling entry function '(\S+)'.*?Used (\d+) registers", re.DOTALL)
 
 
 def nvcc(home: Path, file: str, target: str, options: list[str]) -> tuple[str, str, dict[str, int]]:
+    """The device pass alone with --device-only, the whole unit without."""
+    options, alone = [word for word in options if word != "--device-only"], "--device-only" in options
+    argv = [
+        f"{home}/bin/nvcc",
+        f"-gencode=arch={target.replace('sm', 'compute')},code={target}",
+        "-Xptxas",
+        "-v",
+        *options,
+        file,
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        argv = [f"{home}/bin/nvcc", f"-gencode=arch={target.replace('sm', 'compute')},code={target}", "-Xptxas", "-v"]
-        done = subprocess.run(
-            [*argv, *options, "-c", file, "-o", "k.o", "--keep"], cwd=folder, capture_output=True, text=True
-        )
+        how = ["-cubin", "-o", "k.cubin"] if alone else ["-c", "-o", "k.o", "--keep"]
+        done = subprocess.run([*argv, *how], cwd=folder, capture_output=True, text=True)
         if done.returncode:
             return "rejected", "", {}
         (cubin,) = Path(folder).glob("*.cubin")
@@ -41,7 +48,8 @@ def nvrtc(home: Path, file: str, target: str, options: list[str]) -> tuple[str, 
             path for path in Path(home, "lib64").glob(stem) if ".alt." not in path.name and not path.is_symlink()
         )
         lib = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-    argv = [f"--gpu-architecture={target}", *options, f"-I{home}/include", f"-I{home}/include/cccl"]
+    folders = [folder for folder in (f"{home}/include", f"{home}/include/cccl") if Path(folder).is_dir()]
+    argv = [f"--gpu-architecture={target}", *options, *(f"-I{folder}" for folder in folders)]
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     lib.nvrtcCreateProgram(ctypes.byref(program), Path(file).read_bytes(), file.encode(), 0, None, None)
     if lib.nvrtcCompileProgram(program, len(argv), (ctypes.c_char_p * len(argv))(*map(str.encode, argv))):
@@ -56,6 +64,10 @@ BY_HAND = {"nvcc": nvcc, "nvrtc": nvrtc}
 
 
 def main() -> None:
+    if sys.argv[1] == "by-hand":
+        backend, folder, source, target, *options = sys.argv[2:]
+        print(json.dumps(BY_HAND[backend](Path(folder), source, target, options)))
+        return
     backend, release, targets, out, *rest = sys.argv[1:]
     home = Path(
         subprocess.run(
@@ -67,7 +79,7 @@ def main() -> None:
         (options if word.startswith("-") or (options and options[-1] == "-I") else files).append(word)
     plain = [word.removeprefix("--option=") for word in options]
     counts = {"equal": 0, "different": 0, "answered otherwise": 0}
-    with open(out, "w", newline="") as file, get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+    with open(out, "w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["file", "target", "cumatrix", "by hand", "cubin", "registers", "verdict", "why"])
         for source in files:
@@ -89,9 +101,10 @@ def main() -> None:
             ]
             said = subprocess.run(command, capture_output=True, text=True).stdout
             for record in sorted(map(json.loads, said.splitlines()), key=lambda record: record["target"]):
-                status, cubin, registers = pool.apply(
-                    BY_HAND[backend], (home, str(Path(source).absolute()), record["target"], plain)
-                )
+                # In a process of its own: a compiler may die, and one NVRTC is enough for a process.
+                words = [backend, str(home), str(Path(source).absolute()), record["target"], *plain]
+                done = subprocess.run([sys.executable, __file__, "by-hand", *words], capture_output=True, text=True)
+                status, cubin, registers = json.loads(done.stdout) if done.stdout else ["crashed", "", {}]
                 artifact = record["artifact"] or {"sha256": "", "kernels": []}
                 found = {kernel["name"]: kernel["num_regs"] for kernel in artifact["kernels"]}
                 same = {"cubin": artifact["sha256"] == cubin, "registers": not registers or found == registers}

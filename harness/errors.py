@@ -26,6 +26,12 @@ class NothingToRun(CumatrixError):
     exit_code = 3
 
 
+class LibraryMissing(NothingToRun):
+    """A selection that is empty, since what it is for is not installed."""
+
+    exit_code = 4
+
+
 class PartUnavailable(CumatrixError):
     """A part that was asked for cannot be used here."""
 

@@ -73,6 +73,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     ours = session.config.stash[_KEY]
+    ours.close()  # not later: pytest-xdist ends its workers once they have said that they are done
     if session.exitstatus == pytest.ExitCode.OK and without_answer(ours.told):
         session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
@@ -93,6 +94,7 @@ class _Session:
         self._workshop: Workshop | None = None
         self._lane: Lane | None = None
         self._writer: RecordWriter | None = None
+        self._closed = False
         self.problem: CumatrixError | None = None
         self.told: list[dict[str, Any]] = []
         config.pluginmanager.register(self, "cumatrix-session")
@@ -174,8 +176,10 @@ class _Session:
     def close(self) -> None:
         if self._lane:
             self._lane.close()
-        if self._workshop:
+            self._lane = None
+        if self._workshop and not self._closed:
             self._workshop.close()
+            self._closed = True
         if self._writer:
             self._writer.__exit__(None, None, None)
             self._writer = None

@@ -73,7 +73,7 @@ def make_cell(
 class Place:
     """One environment: its workshop, and a lane that keeps its workers between the tests of a module."""
 
-    def __init__(self, python: str | None, store: ToolkitStore, *, seconds: float = 120.0) -> None:
+    def __init__(self, python: str | None, store: ToolkitStore, *, seconds: float = 800.0) -> None:
         self.environment = look(python)
         self.store = store
         self.workshop = Workshop(self.environment, store, None, Limits(seconds=seconds))
@@ -104,7 +104,7 @@ class Place:
 
 
 def run_all(cells: Sequence[Cell], workshop: Workshop, jobs: int = 1) -> dict[str, dict[str, Any]]:
-    """Records of cells by id, in the order in which they finished."""
+    """Records of cells by id, in the order of the cells, whichever finished first."""
     records: dict[str, dict[str, Any]] = {}
 
     def finished(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str) -> None:
@@ -112,7 +112,7 @@ def run_all(cells: Sequence[Cell], workshop: Workshop, jobs: int = 1) -> dict[st
         records[cell.id] = record_of(cell, outcome, cached, fingerprint, "run")
 
     run_cells(cells, workshop, jobs, finished)
-    return records
+    return {cell.id: records[cell.id] for cell in cells}
 
 
 def lasting(record: Mapping[str, Any]) -> dict[str, Any]:

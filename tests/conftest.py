@@ -102,10 +102,10 @@ class Command:
         )  # fmt: skip
 
     def records(self, *arguments: str | Path, **keywords: Any) -> list[dict[str, Any]]:
-        """Run with ``--json`` and read what it prints; every line of it must be a record."""
+        """Run with ``--json`` and read what it prints, by cell: they finish in any order. Every line of it must be a record."""
         done = self(*arguments, "--json", **keywords)
         assert done.returncode in (0, 1, 3, 4), done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda record: record["cell"])
 
 
 @pytest.fixture

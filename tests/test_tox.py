@@ -28,7 +28,7 @@ def commands(tmp_path: Path, names: str, *words: str) -> dict[str, list[str]]:
         "--",
         *words,
     ]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=800, check=True)
     found = configparser.ConfigParser(interpolation=None)
     found.read_string(done.stdout)
     return {

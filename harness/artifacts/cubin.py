@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
+from harness.artifacts.code import Code, read_code
 from harness.model import KernelResources, Target
 
 _EM_CUDA = 190
@@ -50,6 +51,17 @@ def is_relocatable(data: bytes) -> bool:
     return data[16:18] == b"\x01\x00"
 
 
+def only_traps(data: bytes) -> list[str]:
+    """Kernels of a cubin that do nothing but end in a trap, whatever they are given."""
+    elf = ELFFile(io.BytesIO(data + b"\0"))
+    return [kernel.name for kernel in _kernels(elf, {}) if (code := _code(elf, kernel.name)) and code.only_traps]
+
+
+def _code(elf: ELFFile, name: str) -> Code | None:
+    section = elf.get_section_by_name(f".text.{name}")
+    return read_code(section.data(), _target(elf).cc) if section is not None else None
+
+
 def _target(elf: ELFFile) -> Target:
     flags, abi = elf.header["e_flags"], elf.header["e_ident"]["EI_ABIVERSION"]
     number = (flags >> 8) & 0xFF if abi >= 8 else flags & 0xFF
@@ -75,6 +87,7 @@ def _kernels(elf: ELFFile, spills: dict[str, int]) -> Iterator[KernelResources]:
         name = symbol.name
         shared = elf.get_section_by_name(f".nv.shared.{name}")
         const = elf.get_section_by_name(f".nv.constant0.{name}")
+        code = _code(elf, name)
         yield KernelResources(
             name=name,
             num_regs=values.get((index, _REGCOUNT)),
@@ -83,6 +96,8 @@ def _kernels(elf: ELFFile, spills: dict[str, int]) -> Iterator[KernelResources]:
             stack_bytes=values.get((index, _MIN_STACK_SIZE)),
             const_bytes=const["sh_size"] if const is not None else 0,
             spill_bytes=spills.get(name),
+            instructions=code.instructions if code else None,
+            opcodes=code.opcodes if code else None,
         )
 
 

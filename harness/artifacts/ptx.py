@@ -8,6 +8,11 @@ from harness.model import KernelResources, Target
 
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+# Compilers write the braces of a function's body at the beginning of a line.
+_BODY, _END = re.compile(r"^\s*\{", re.MULTILINE), re.compile(r"^\}", re.MULTILINE)
+_INSTRUCTION = re.compile(
+    r"^\s*(?:@!?%\w+\s+)?([a-z]\w*(?:\.(?:global|shared|local|param|const))?)[^;:{}]*;", re.MULTILINE
+)
 
 
 def read_ptx(text: str) -> tuple[Target, tuple[KernelResources, ...]]:
@@ -21,5 +26,31 @@ def read_ptx(text: str) -> tuple[Target, tuple[KernelResources, ...]]:
     found = _TARGET.search(text)
     if not found:
         raise ValueError("not PTX: it has no .target")
-    names = dict.fromkeys(_ENTRY.findall(text))
-    return Target.parse(f"compute_{found[1]}"), tuple(KernelResources(name=name) for name in names)
+    kernels = tuple(
+        KernelResources(name=name, instructions=len(code), opcodes=len(set(code)))
+        for name, code in _bodies(text).items()
+    )
+    return Target.parse(f"compute_{found[1]}"), kernels
+
+
+def only_traps_in_ptx(text: str) -> list[str]:
+    """Kernels that do nothing but end in a trap, whatever they are given."""
+    # Behind a trap stands an exit, which is never reached; another one would be.
+    return [
+        name
+        for name, code in _bodies(text).items()
+        if "trap" in code
+        and [*code[-2:]] in (["trap", "exit"], ["trap", "ret"])
+        and sum(map(code.count, ("exit", "ret"))) == 1
+    ]
+
+
+def _bodies(text: str) -> dict[str, list[str]]:
+    """Names of the instructions of every kernel, without their types: ``st.global``."""
+    found: dict[str, list[str]] = {}
+    for entry in _ENTRY.finditer(text):
+        start = _BODY.search(text, entry.end())
+        end = _END.search(text, start.end()) if start else None
+        body = text[start.end() : end.start()] if start and end else ""
+        found.setdefault(entry[1], [match[1] for match in _INSTRUCTION.finditer(body)])
+    return found

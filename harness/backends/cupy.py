@@ -29,6 +29,7 @@ from harness.worker.cupy_parts import (
     watched_module,
     with_detected_architecture,
 )
+from harness.worker.headers import version_in
 from harness.worker.nvrtc import load as load_nvrtc
 from harness.worker.verify import Launch
 
@@ -79,7 +80,8 @@ class CupyBackend:
         import numpy
 
         observed = {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}
-        return {"observed": {**observed, "headers_from": "wheels" if setup.options.get("wheels") else "CUDA_PATH"}}
+        observed["headers_from"] = "wheels" if setup.options.get("wheels") else "CUDA_PATH"
+        return {"observed": {**observed, "headers": version_in(folders or setup.include)}}
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""

@@ -1,8 +1,8 @@
 """Numba's own CUDA target (numba 0.57 to 0.68 without the package numba-cuda).
 
-A case's ``kernel.py`` is an ordinary module, executed under the name ``kernel``. Its constants, the case's
-definitions, are in its globals before its code runs, and so is ``JIT_OPTIONS``: the `jit` options that the
-case varies. It declares neither, it only uses them::
+A program is run as ``python FILE`` does (`harness.worker.numba_program`). A case's constants, its definitions, are in
+its globals before its code runs, and so is ``JIT_OPTIONS``: the `jit` options that the case varies. It declares
+neither, it only uses them::
 
     from numba import cuda, float32
 
@@ -11,9 +11,9 @@ case varies. It declares neither, it only uses them::
         buffer = cuda.shared.array(SIZE, float32)
         ...
 
-Kernels are compiled by their dispatcher's own `compile`, for the signatures that the case gives; without
-any, kernels that take no arguments, that were declared with signatures or that the module itself launches. The
-device behind it is virtual: a launch compiles and links as ever and then does nothing.
+Kernels are compiled by their dispatcher's own `compile`, for the signatures that the case gives, and those that take
+no arguments, that were declared with signatures or that the program itself launches. The device behind it is virtual:
+a launch compiles and links as ever and then does nothing.
 """
 
 from __future__ import annotations

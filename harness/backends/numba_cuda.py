@@ -1,6 +1,6 @@
 """The package numba-cuda, which takes the place of Numba's CUDA target (0.4 to 0.30).
 
-``kernel.py`` is written and compiled as for `harness.backends.numba`. Up to about 0.20 numba-cuda can reach the
+A program is written and compiled as for `harness.backends.numba`. Up to about 0.20 numba-cuda can reach the
 driver through ctypes, and then differs in nothing here. Later it knows only NVIDIA's bindings (cuda.bindings,
 cuda.core): compiled code that loads ``libcuda.so.1`` and links with nvJitLink in this process. For it the virtual
 device is a library of that name, built here, and nvJitLink, NVRTC and NVVM are loaded from the toolkit before the

@@ -95,8 +95,11 @@ def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
     """What a log says: errors in their order, lines of no known form that may tell, then warnings."""
     lines = [_STAMP.sub("", line, count=1) for line in clean(log[:_MAX_LOG]).splitlines()]
     plain = [line[:4100].strip() for line in lines]
-    messages = [line for line in _messages(lines, plain) if not isinstance(line, Line) or not line.summary]
-    heads = [line for line in messages if isinstance(line, Line)]
+    # CMake quotes what the compiler said beneath its own words, which count where the compiler's have no known cause.
+    messages = [
+        line for line in _messages(lines, plain) if isinstance(line, int) or not line.summary or line.tool == "cmake"
+    ]
+    heads = [line for line in messages if isinstance(line, Line) and not line.summary]
     places = _stumbles([(line.message, line.file, line.place) for line in heads])
     hidden = {heads[place].number for place in places}
     errors = (line.number for line in heads if line.severity in ("error", "fatal") and line.number not in hidden)
@@ -106,7 +109,8 @@ def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
         if isinstance(line, Line):
             if line.number in hidden:
                 continue
-            said = Said(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=line.severity, tool=line.tool,
+            severity = "" if line.summary else line.severity
+            said = Said(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=severity, tool=line.tool,
                         file=line.file, number=line.number, first=line.number == first)  # fmt: skip
         else:
             said = Said(message=one_line(plain[line], 4000), text=plain[line], number=line + 1)

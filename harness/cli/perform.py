@@ -26,6 +26,7 @@ from harness.engine.workshop import Workshop
 from harness.errors import UsageError
 from harness.model import Cell, Outcome
 from harness.records import Record, RecordWriter, make_plan, this_commit
+from harness.records.remarks import Neighbours, remarks, with_remark
 
 
 def perform(
@@ -48,6 +49,7 @@ def perform(
     run_id = uuid.uuid4().hex[:12]
     plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:], commit=this_commit())
     records: list[Record] = []
+    neighbours = Neighbours(cells)
     interrupted = False
     with contextlib.ExitStack() as stack:
         writer = stack.enter_context(_writer(out, plan, fresh)) if out else None
@@ -59,9 +61,7 @@ def perform(
             records.append(record)
             if writer:
                 writer.append(record)
-            if as_json:
-                sys.stdout.write(json.dumps(record) + "\n")
-                sys.stdout.flush()
+            _print(neighbours.add(record) if as_json else [])
             progress.update(task, advance=1, description=clean(f"{mark(record).letter} {cell.id}")[:90])
             if not console.is_terminal and len(records) % 100 == 0:
                 console.print(f"{len(records)}/{len(cells)} cells", markup=False)
@@ -71,6 +71,11 @@ def perform(
                 run_cells(cells, workshop, jobs or os.cpu_count() or 1, finished)
             except KeyboardInterrupt:
                 interrupted = True
+        _print(neighbours.rest() if as_json else [])
+        found = remarks(records)
+        records = [with_remark(record, found) for record in records]
+        if writer:
+            writer.remarks = found
     workshop.close()
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
@@ -93,6 +98,12 @@ def perform(
     if not all(mark(record).as_expected for record in records):
         return 1
     return 3 if silence else 0
+
+
+def _print(records: Sequence[Record]) -> None:
+    for record in records:
+        sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
 
 
 def _writer(out: Path, plan: dict, fresh: bool) -> RecordWriter:

@@ -60,11 +60,10 @@ def programs_of(
                 f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…)"
             )
     definitions = dict(_definition(text) for text in define)
-    python = [file for file in files if file.suffix == ".py"]
-    entries = entries_of(python or files, signatures)
+    signed = entries_of([file for place, file in places.items() if languages[place] == "python"], signatures)
     cases = []
     for place, file in places.items():
-        language = languages[place]
+        language, entries = languages[place], signed.get(file, {})
         options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
         if file.suffix in (".cuh", ".cpp"):  # nvcc goes by the name
             options.insert(0, OptionRule(when=_only(("nvcc",)), values={"flags": ["-x", "cu"]}))
@@ -80,7 +79,7 @@ def programs_of(
                 program=_digest(place),
                 title=f"{file.name}, as it stands",
                 sources={language: file},
-                entries={language: entries} if entries and language == "python" else {},
+                entries={language: entries} if entries else {},
                 variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
                 options=tuple(options) if language == "cuda" else (),
             )

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from harness.cli.marks import MARKS
 from harness.diagnostics import one_line
+from harness.engine.unanswered import without_answer
+from harness.model import Target
 
 _MOST_LINES = 12
 
@@ -17,6 +19,8 @@ _MOST_LINES = 12
 def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """Print reasons of cells that mean nothing, and notes of all others, each text once."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    if len({record["reason"] for record in records}) == 1 and without_answer(records):
+        return  # that sentence says it
     for record in records:
         for kind, text in _remarks(record):
             found.setdefault((kind, one_line(text, 400)), []).append(record)
@@ -42,6 +46,6 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
         return f"{cells[0]['backend']} {cells[0]['library']} cuda {cells[0]['toolkit']} {cells[0]['target']}".replace(
             "  ", " "
         )
-    targets = list(dict.fromkeys(str(cell["target"]) for cell in cells))
+    targets = sorted({str(cell["target"]) for cell in cells}, key=lambda name: Target.parse(name).sort_key)
     shown = ", ".join(targets[:4]) + (", …" if len(targets) > 4 else "")
     return f"{len(cells)} cells: {shown}"

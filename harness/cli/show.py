@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,8 +13,11 @@ from harness.cli.grid import show_matrix
 from harness.cli.marks import MARKS, mark
 from harness.cli.remarks import show_remarks
 from harness.diagnostics import one_line
+from harness.records.remarks import REMARK
 
 _MAX_LISTED = 20
+TELLING = (REMARK, "not linked")
+"""How notes begin that are shown with the matrix."""
 
 
 def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool) -> None:
@@ -33,6 +36,7 @@ def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, plan
         console.print(Text(f"    {_why(record)}"), soft_wrap=True)
     if len(strange) > _MAX_LISTED:
         console.print(f"… and {len(strange) - _MAX_LISTED} more", markup=False)
+    _show_notes(console, records)
     counts = Counter(mark(record) for record in records)
     line = Text(f"{len(records)} of {planned} cells: ")
     for said in MARKS.values():
@@ -41,6 +45,21 @@ def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, plan
     cached = sum(record["cached"] for record in records)
     line.append(f"({cached} from earlier runs)" if cached else "", "dim")
     console.print(line, soft_wrap=True)
+
+
+def _show_notes(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
+    """What a `built` does not say by itself, once for all targets of a program and toolchain."""
+    rows: dict[tuple[Any, ...], list[tuple[str, str]]] = defaultdict(list)
+    for record in records:
+        for note in record["notes"] if record["status"] == "built" else ():
+            if note.startswith(TELLING):
+                subject = note.partition(" for ")[0] if note.startswith(REMARK) else note
+                rows[record["case"], record["variant"], *_toolchain(record), subject].append((record["cell"], note))
+    for row in list(rows.values())[:_MAX_LISTED]:
+        more = f" (and {len(row) - 1} more of its targets)" if len(row) > 1 else ""
+        console.print(Text(one_line(f"{row[0][0]}: {row[0][1]}{more}", 400), "yellow"), soft_wrap=True)
+    if len(rows) > _MAX_LISTED:
+        console.print(f"… and {len(rows) - _MAX_LISTED} more such notes", markup=False)
 
 
 def _toolchain(record: Mapping[str, Any]) -> tuple[str, str, str]:

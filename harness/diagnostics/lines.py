@@ -61,7 +61,7 @@ _SUMMARY = re.compile(
     r"|ld returned \d+ exit status|merge_elf failed|Error limit reached|linker command failed|link failed|final link failed"
     r"|too many errors emitted|nvvmCompileProgram returned|Error building extension|Error compiling objects for extension"
     r"|returned non-zero exit status|failed with exit (?:code|status)|subcommand failed|^make(?:\[\d+\])?: \*\*\*"
-    r"|Failed building wheel|metadata-generation-failed|subprocess-exited-with-error|^JIT the PTX|^NVRTC_ERROR_COMPILATION",
+    r"|is not able to compile a simple test program|Failed building wheel|metadata-generation-failed|subprocess-exited-with-error|^JIT the PTX|^NVRTC_ERROR_COMPILATION",
     re.IGNORECASE,
 )  # fmt: skip
 # Lines that belong to the message before them.
@@ -127,7 +127,7 @@ def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | N
         message = " ".join(_following(line for line in islice(after, 12) if not line.strip() or line.startswith("  ")))
         severity = match["severity"].lower()
         return Line(number=number, severity=severity, message=message or text, head=message or text, tool="cmake",
-                    file=match["file"] or "", place=match["line"] or "")  # fmt: skip
+                    file=match["file"] or "", place=match["line"] or "", summary=bool(_SUMMARY.search(message)))  # fmt: skip
     if _PLAIN.match(text):
         return Line(number=number, severity="error", message=text, head=text, tool="nvvm")
     if match := _PYTHON.match(text):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from harness.model import Outcome, Status, ToolkitRef
+from harness.toolkits.parts import PARTS
 
 # NVRTC and cudafe++; gcc; clang.
 _NOT_FOUND = re.compile(
@@ -22,7 +20,7 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MU
 
 def part_of(header: str) -> str | None:
     """The part of CUDA that a header belongs to, of those that a toolkit may lack (``parts.toml``)."""
-    return next((name for name, headers in _parts() if any(fnmatchcase(header, item) for item in headers)), None)
+    return next((name for name, part in PARTS.items() if any(fnmatchcase(header, item) for item in part.headers)), None)
 
 
 def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], source: Path) -> Outcome:
@@ -67,9 +65,3 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8", "replace")
     except OSError:
         return ""
-
-
-@cache
-def _parts() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    table = tomllib.loads(files("harness.toolkits").joinpath("parts.toml").read_text("utf-8"))["part"]
-    return tuple((name, tuple(item["headers"])) for name, item in table.items())

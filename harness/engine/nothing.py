@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from harness.backends import BACKENDS, BackendInfo
 from harness.engine.environment import Environment
-from harness.errors import CumatrixError, NothingToRun, PartUnavailable
+from harness.errors import LibraryMissing, NothingToRun
 from harness.model import Case
 
 
 def nothing(
     cases: Sequence[Case], backends: Sequence[BackendInfo], environment: Environment, *, named: bool
-) -> CumatrixError:
+) -> NothingToRun:
     """The error for a selection without a cell.
 
     Parameters
@@ -28,7 +28,7 @@ def nothing(
             asked = ", ".join(info.name for info in backends)
             return NothingToRun(f"nothing to run: {what} not for {asked}, only for {', '.join(sorted(fitting))}")
         if python:
-            return PartUnavailable(
+            return LibraryMissing(
                 f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "
                 f"`{environment.python} -m pip install numba-cuda` (or numba), or name an interpreter that has one with --python"
             )

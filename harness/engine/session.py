@@ -102,7 +102,7 @@ def cells_of(
     ------
     UsageError
         On anything that cannot be read.
-    NothingToRun, PartUnavailable
+    NothingToRun
         When nothing is left of the selection.
     """
     chosen = load_cases(request.cases, request.selection) if cases is None else cases

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.artifacts import is_relocatable, read_cubin, read_ptx
+from harness.artifacts import is_relocatable, only_traps, only_traps_in_ptx, read_cubin, read_ptx
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line, parse_log, read_line
 from harness.model import Artifact, Cell, Diagnostic, KernelResources, Outcome, Stage, Status
@@ -109,17 +109,18 @@ def settle(
     artifact = None
     if status is Status.BUILT:
         try:
-            artifact, wanted = _artifact(cell, reply["artifact"], log), str(cell.target)
+            artifact, wanted = _artifact(cell, reply["artifact"] or {}, log), str(cell.target)
             if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
                 notes.append("not linked: what came out is relocatable device code")
+            notes += _traps(reply["artifact"])
             if reply["artifact"].get("by_driver") and artifact.target == f"{cell.target}a":
                 notes.append(f"the driver's own linker made {artifact.target} of it")
                 wanted = artifact.target
-            names = (reply["artifact"] or {}).get("names", {})  # a function's, where it was asked for by another
+            names = reply["artifact"].get("names", {})  # a function's, where it was asked for by another
             wanting = [(name, names.get(name, name)) for name in entries]
             missing = [name for name, own in wanting if not any(own in kernel.name for kernel in artifact.kernels)]
             status, reason = _check(wanted, artifact, missing)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
     if status is Status.CRASHED:
         name = one_line(reason) or "the compiler crashed"
@@ -195,6 +196,15 @@ def _part(cell: Cell, told: Mapping[str, str], log: str) -> tuple[bytes, str, tu
     else:
         raise ValueError(f"unknown format {kind!r}")
     return data, str(target), kernels, kind
+
+
+def _traps(told: Mapping[str, Any]) -> list[str]:
+    """Remarks on kernels that only trap, as what is not meant for an architecture is often written."""
+    names = []
+    for part in told.get("parts") or [told]:
+        data = Path(part["path"]).read_bytes()
+        names += only_traps_in_ptx(data.decode(errors="replace")) if part["format"] == "ptx" else only_traps(data)
+    return [f"remark: {name} does nothing but trap: it may be compiled out here" for name in names]
 
 
 def _has_suffix_note(data: bytes) -> bool:

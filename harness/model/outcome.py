@@ -39,7 +39,10 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelResources:
-    """What one kernel needs, read back from the cubin. All sizes are bytes."""
+    """What one kernel needs, read back from the cubin. All sizes are bytes.
+
+    `instructions` counts its own, without the functions that it calls and without what fills up its end; `opcodes` their kinds.
+    """
 
     name: str
     num_regs: int | None = None
@@ -48,6 +51,8 @@ class KernelResources:
     const_bytes: int | None = None
     spill_bytes: int | None = None
     stack_bytes: int | None = None
+    instructions: int | None = None
+    opcodes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

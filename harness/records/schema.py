@@ -176,7 +176,16 @@ def _fields(required: Mapping[str, Check], optional: Mapping[str, Check] | None 
 _KERNEL = _fields(
     {"name": _text},
     dict.fromkeys(
-        ("num_regs", "shared_bytes", "local_bytes", "const_bytes", "spill_bytes", "stack_bytes"),
+        (
+            "num_regs",
+            "shared_bytes",
+            "local_bytes",
+            "const_bytes",
+            "spill_bytes",
+            "stack_bytes",
+            "instructions",
+            "opcodes",
+        ),
         _or_null(_whole),
     ),
 )

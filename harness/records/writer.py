@@ -16,6 +16,7 @@ from harness.records.errors import RecordError
 from harness.records.lock import busy, stands_at, take_alone
 from harness.records.plan import Plan, plan_path, plans_json, read_plans
 from harness.records.record import Record
+from harness.records.remarks import Remarks, amended
 from harness.records.store import read_file
 
 
@@ -42,6 +43,8 @@ class RecordWriter:
         self.path = Path(path)
         self.plan = plan
         self.fresh = fresh
+        self.remarks: Remarks = {}
+        """What came up when neighbours of records had come, to be added as the file is closed."""
         self.kept = 0
         """Records of other runs in the file, known once it is closed."""
         self._file = -1
@@ -151,8 +154,8 @@ class RecordWriter:
         self.kept = sum(run != self.plan["run"] for run in left.values())
         plans = read_plans(plan_path(self.path))
         wanted = [plan for plan in plans if plan["run"] in runs or plan["cells"]]
-        if len(left) < len(lines) or len(wanted) < len(plans):
-            content = b"".join(lines[number] + b"\n" for number in sorted(left))
+        if len(left) < len(lines) or len(wanted) < len(plans) or self.remarks:
+            content = b"".join(amended(lines[number], self.remarks) + b"\n" for number in sorted(left))
             replace_files({self.path: content, plan_path(self.path): plans_json(wanted)})
 
     @contextlib.contextmanager

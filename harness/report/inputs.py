@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.analysis.history import FILE as HISTORY
 from harness.records import RecordError, Results, read_records
+from harness.records.remarks import remarks, with_remark
 from harness.report.parquet import read_parquet
 
 
@@ -44,4 +45,7 @@ def read_results(paths: Iterable[Path]) -> Results:
         found, planned = read_parquet(file)
         records += found
         plans += planned
+    # Neighbours may have come in other runs, and records of earlier versions have no remarks.
+    said = remarks(records)
+    records = [with_remark(record, said) for record in records]
     return Results(records=tuple(records), plans=tuple(plans), warnings=results.warnings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.backends.api import Setup
@@ -15,10 +16,15 @@ _PLACES = (
 
 
 def version(setup: Setup) -> dict[str, str]:
-    """``{"cudart": "12.4", "cccl": "2.3"}``: what the headers on the include path define."""
-    found = {}
+    """``{"cudart": "12.4", "cccl": "2.3"}``: what the toolkit's headers define."""
+    return version_in(setup.include)
+
+
+def version_in(folders: Iterable[str]) -> dict[str, str]:
+    """The same of the headers that are found first in these include directories."""
+    folders, found = list(folders), {}
     for name, file, macro, major, minor in _PLACES:
-        for folder in setup.include:
+        for folder in folders:
             path = Path(folder, file)
             if path.is_file():
                 match = re.search(rf"#\s*define\s+{macro}\s+(\d+)", path.read_text("utf-8", "replace"))

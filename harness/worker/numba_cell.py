@@ -49,6 +49,8 @@ def compile_all(library: Library, job: Job, device: VirtualDevice | RealDevice, 
     try:
         with outcome(library, job, device):
             program.run()
+            if program.failure and isinstance(device, RealDevice):
+                raise program.failure  # what it computed was real
             for _, error in watch.refused[:1]:  # the program went on after it
                 raise error
     except Rejected as refusal:

@@ -79,7 +79,7 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, dict[str, Any]]:
         hello["targets"] = ptxas.architectures(setup)
     except Ended as ended:
         return None, {"status": ended.status, "reason": ended.reason}
-    observed["headers"] = headers.version(setup)
+    observed.setdefault("headers", headers.version(setup))
     hello["libraries"] = cuda_libraries()
     hello["threads"] = len(os.listdir("/proc/self/task"))
     return backend, hello

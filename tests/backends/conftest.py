@@ -82,7 +82,7 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Pa
             "include": [str(folder) for folder in installed.include],
             "scratch": str(scratch),
         }
-        ended = zygote.run(job, Limits(seconds=120))
+        ended = zygote.run(job, Limits(seconds=800))
         cell = make_cell(make_case(path), backend, release, target)
         outcome = settle(cell, ended, scratch, installed.home, tools or data_folder() / "tools", entries).to_json()
         observed = {**zygote.hello["observed"], **outcome["observed"]}

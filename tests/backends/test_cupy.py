@@ -20,7 +20,8 @@ from harness.model.axes import parse_targets
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.store import data_folder
 
-pytestmark = pytest.mark.compilers
+# Jitify reads large headers one by one, which takes minutes.
+pytestmark = [pytest.mark.compilers, pytest.mark.timeout(2700)]
 RunCell = Callable[..., dict[str, Any]]
 OLD, NEW = "cupy-cuda12x==12.3.0", "cupy-cuda12x==13.1.0"
 BUNDLED, BY_RELEASE, NEWEST = "cupy-cuda12x==13.2.0", "cupy-cuda12x==13.3.0", "cupy-cuda12x==14.2.0"
@@ -154,6 +155,10 @@ def test_include_directories_are_cupys_in_its_order(
     """As `assemble_cupy_compiler_options` (before 13.0 `compile_with_cache`) of each release has them."""
     reply = run_cell(requirement, "cupy-nvrtc", "12.4", PLAIN, "sm_80", {"scale": ""}, {})
     assert added(reply) == [*own, f"{toolkit('12.4').home}/include"]
+    # CCCL is CuPy's own wherever that comes first; 12.4's is 2.3.
+    versions = {OLD: "2.3", BUNDLED: "2.2", BY_RELEASE: "2.6", NEWEST: "3.1"}
+    assert reply["observed"]["headers"]["cudart"] == "12.4"
+    assert reply["observed"]["headers"]["cub"] == versions[requirement]
 
 
 WHEELS = {"13.6.0": "nvidia-cuda-runtime-cu12==12.9.79", "14.2.0": "nvidia-cuda-runtime-cu12==12.9.79"}

@@ -12,7 +12,8 @@ from cells import Place, make_case, run_all
 from harness.model import Outcome, Stage, Status
 from harness.toolkits import Installed, ToolkitStore
 
-pytestmark = pytest.mark.compilers
+# Installing PyTorch and compiling with its headers take minutes each.
+pytestmark = [pytest.mark.compilers, pytest.mark.timeout(2700)]
 
 TORCH = ("torch==2.11.0", "ninja==1.13.0", "numpy==2.2.6", "setuptools==80.9.0")
 CASE = Path(__file__).parents[2] / "cases" / "exceptions" / "torchao-1648"
@@ -47,7 +48,7 @@ def python(venv: Callable[..., str]) -> str:
 @pytest.fixture
 def place(python: str, store: ToolkitStore, toolkit: Callable[[str], Installed]) -> Place:
     toolkit("13.0")
-    return Place(python, store, seconds=600)
+    return Place(python, store, seconds=2000)
 
 
 def lean(place: Place, form: int, target: str) -> Outcome:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,3 +130,28 @@ def test_hostile_logs():
     assert causes_in_log("uses too much shared data " * 20_000)
     assert causes_in_log("declaration is incompatible with " * 50_000) == ()
     assert causes_in_log('identifier "__nv' + "a" * 200_000) == ()
+
+
+HOSTILE = {
+    "messages": "".join(
+        f'k.cu({n}): error: identifier "x{n}" is undefined\n  f(x{n});\n    ^\n' for n in range(20_000)
+    ),
+    "lines of no form": "".join(f"step {n}: this does not look good, error {n}\n" for n in range(40_000)),
+    "unknown types": "".join(
+        f'k.cu({n}): error: attribute "__global__" does not apply here\nk.cu({n}): error: identifier "T{n}" is undefined\n'
+        for n in range(15_000)
+    ),
+    "types beneath a message": ("k.cu(1): error: x\n" + "     y\n" * 38) * 5000,
+    "blanks": (" " * 900 + "x\n") * 2000,
+    "the linker's": ("a: " * 1300 + "undefined reference to\n") * 500,
+    "names": ("std::" * 700 + " error\n") * 500,
+    "near": "error: host functions are not allowed in JIT mode\n" + "virtual ~A() " * 100_000,
+    "CMake's": "CMake Error at a:1 (b):\n  x\n" * 40_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_long_logs_end(name):
+    """In a process of its own: an expression that backtracks cannot be interrupted."""
+    code = "import sys; from harness.causes import explain_log; explain_log(sys.stdin.read())"
+    subprocess.run([sys.executable, "-c", code], input=HOSTILE[name].encode(), check=True, timeout=120)

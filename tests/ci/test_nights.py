@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "tests" / "records"))
 
 from record_builders import built, cell, plan, record, rejected
 
+pytestmark = pytest.mark.timeout(1800)  # a night is many processes
+
 ADDRESS = "https://example.org/cumatrix"
 TARGETS = ("sm_75", "sm_80", "sm_90", "sm_100")
 HOSTILE = "``` @everyone\n# not a heading <img src=x>"
@@ -70,7 +72,6 @@ class Nights:
         if self.run("collect", "artifacts", "--jobs", jobs).returncode == 0:
             done = self.run("judge", "--jobs", jobs, "--only", only, "--address", ADDRESS)
             assert done.returncode == 0, done.stdout + done.stderr
-            assert (self.work / "site/index.html").is_file()
             state = (self.tmp_path / "output").read_text().splitlines()[-1].removeprefix("state=")
             needs["matrix"] = {"result": "success", "outputs": {"state": state}}
             # What GitHub keeps of a night, and hands to the next one.
@@ -180,6 +181,11 @@ def test_a_new_failure_beside_old_ones_and_in_a_new_environment(nights: Nights, 
     assert "### New: 1 cell not as expected in cupy13 (cpu), its first night" in told
     assert "### As before: 1 cell not as expected in nvrtc (cpu)" in told
     # Links lead to cells of the page.
+    shutil.rmtree(work / "after", ignore_errors=True)
+    done = nights.run("page", "--address", ADDRESS)
+    assert done.returncode == 0, done.stderr
+    assert (work / "site/index.html").is_file()
+    assert len(list((work / "after/history").glob("run=*/*.parquet"))) == 2
     links = re.findall(r"\]\((.*?)\)", told)
     address = f"{ADDRESS}/index.html#cell=wmma/fragments;;cupy-nvrtc;13.6.0;12.4"
     assert links == [f"{address};{target}" for target in ("sm_80", "sm_90", "sm_75")]

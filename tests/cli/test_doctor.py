@@ -32,7 +32,7 @@ def test_an_interpreter_by_a_relative_path(cumatrix: Any) -> None:
 
 def test_each_result_is_there_before_the_next_is_tried(cumatrix: Any) -> None:
     done = subprocess.run(
-        cumatrix.argv("doctor", "-t", "13.0"), cwd=cumatrix.folder, text=True, timeout=300, check=True,
+        cumatrix.argv("doctor", "-t", "13.0"), cwd=cumatrix.folder, text=True, timeout=800, check=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     lines = done.stdout.splitlines()

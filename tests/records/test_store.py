@@ -366,7 +366,7 @@ def test_of_several_runs_at_once_one_writes(tmp_path):
     workers = [context.Process(target=_race, args=(tmp_path / "r.jsonl", name, barrier, answers)) for name in "abcd"]
     for worker in workers:
         worker.start()
-    said = sorted(answers.get(timeout=60) for _ in workers)
+    said = sorted(answers.get(timeout=800) for _ in workers)
     for worker in workers:
         worker.join(60)
     assert ["another run is writing" in item for item in said] == [True, True, True, False]

@@ -38,7 +38,7 @@ def in_a_shell(site: Site, before: str, *more: str) -> list[dict[str, Any]]:
     command = Path(sys.executable).with_name("cumatrix")
     done = subprocess.run(
         ["bash", "-c", f'{before}; exec "$@"', "bash", command, *site.argv(*more)], capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=300, cwd=site.here,
+        stdin=subprocess.DEVNULL, timeout=800, cwd=site.here,
     )  # fmt: skip
     assert "a fault of cumatrix's own" not in done.stderr, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -147,7 +147,7 @@ def while_compiling(site: Site, act: Callable[[int], None]) -> dict[str, Any]:
     )
     try:
         act(cell_of(running))
-        out, errors = running.communicate(timeout=300)
+        out, errors = running.communicate(timeout=800)
         assert out, errors
         (record,) = (json.loads(line) for line in out.splitlines())
         return record

@@ -152,7 +152,8 @@ def test_the_host_pass_is_done_once_for_all_architectures(
     cells = [place.cell(case, "nvcc", "13.0", target) for target in ("sm_80", "sm_90", "sm_120")]
     records = list(run_all(cells, place.workshop).values())
     assert [record["status"] for record in records] == ["built"] * 3
-    assert [len([note for note in record["notes"] if "same input" in note]) for record in records] == [0, 2, 2]
+    # Whichever was first did it.
+    assert sorted(len([note for note in record["notes"] if "same input" in note]) for record in records) == [0, 2, 2]
 
 
 @pytest.mark.compilers

@@ -30,7 +30,7 @@ class Follow:
         self.records.write_bytes(b"X 0 0 0 0 0 the program itself\0")
         env = {**os.environ, "LD_PRELOAD": str(self.library), VARIABLE: str(self.records), **variables}
         self.done = subprocess.run(
-            list(map(str, argv)), env=env, cwd=self.folder, capture_output=True, text=True, timeout=60
+            list(map(str, argv)), env=env, cwd=self.folder, capture_output=True, text=True, timeout=800
         )
         return reads_of(unique(self.records.read_bytes()), [str(self.library.parent)])
 
