@@ -51,4 +51,4 @@ def test_what_follows_the_dashes_is_for_the_cases_and_not_for_the_page(tmp_path:
 
 def test_the_tests_take_words_of_their_own(tmp_path: Path) -> None:
     pytest.importorskip("tox")
-    assert commands(tmp_path, "tests", "-k", "wmma")["tests"] == ["pytest -k wmma"]
+    assert commands(tmp_path, "tests", "-k", "wmma")["tests"] == ["pytest --durations=25 -k wmma"]

@@ -82,6 +82,13 @@ class Files:
             self.fresh.add(path)
         return f"f:{self.hashes[signature]}"
 
+    def same_content(self, signature: Signature | None, state: str) -> bool:
+        """Whether a file had the content of this state when it had this signature, as far as that was ever looked at.
+
+        A hard link to a file, which uv makes for a further environment, changes its signature and nothing else.
+        """
+        return signature in self.hashes and state == f"f:{self.hashes[signature]}"
+
     def hash_of(self, states: Iterable[str]) -> str:
         """One hash over states in their order."""
         return hashlib.sha256("\0".join(states).encode()).hexdigest()

@@ -161,3 +161,17 @@ def test_an_entry_that_cannot_be_read_counts_as_missing(cache: ResultCache, entr
     cache.keep_fact(FIRST, {"sets": ["s"]})
     cache.keep_fact("set:s", entry)
     assert found(cache) == []
+
+
+def test_a_hard_link_made_meanwhile_changes_nothing(cache: ResultCache, source: Path) -> None:
+    os.utime(source)
+    while _now(source) - source.stat().st_ctime_ns < 30_000_000:
+        pass  # until the hash may be remembered
+    answers = Answers(cache)
+    key = answers.settle(FIRST, read([source])).key
+    reads = read([source])
+    os.link(source, source.with_name("another"))
+    assert answers.settle(FIRST, reads).key == key
+    reads = read([source])
+    source.write_text("two")
+    assert answers.settle(FIRST, reads).key == ""

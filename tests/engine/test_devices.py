@@ -9,7 +9,7 @@ import pytest
 
 from harness.engine import devices as module
 from harness.engine.devices import Device, DevicePool, Devices, find_devices
-from harness.engine.session import _with_own
+from harness.engine.session import with_own
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target
 
@@ -33,14 +33,14 @@ def test_a_device_runs_its_own_targets_only(target: str, name: str) -> None:
 
 
 def test_own_on_the_axis_of_targets() -> None:
-    assert _with_own("own", TWO) == "sm_89,sm_90,sm_90a"
-    assert _with_own("sm_75,own", TWO) == "sm_75,sm_89,sm_90,sm_90a"
-    assert _with_own("sm_75", None) == "sm_75"
+    assert with_own("own", TWO) == "sm_89,sm_90,sm_90a"
+    assert with_own("sm_75,own", TWO) == "sm_75,sm_89,sm_90,sm_90a"
+    assert with_own("sm_75", None) == "sm_75"
 
 
 def test_own_without_a_device_is_told() -> None:
     with pytest.raises(PartUnavailable, match="no driver"):
-        _with_own("own", Devices(problem="no driver"))
+        with_own("own", Devices(problem="no driver"))
 
 
 @pytest.fixture

@@ -24,20 +24,13 @@ PYTHON = "from numba import cuda\n@cuda.jit\ndef scale(a):\n    a[0] *= 2\n"
 ENTRY = {"scale": "void(float32[:])"}
 
 
-def link_or_copy(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
 @pytest.fixture
 def copy(toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[[str], ToolkitStore]:
     """A store with a copy of one release, to be spoilt."""
 
     def copy(release: str) -> ToolkitStore:
         root = tmp_path / "toolkits"
-        shutil.copytree(toolkit(release).home, root / release, symlinks=True, copy_function=link_or_copy)
+        shutil.copytree(toolkit(release).home, root / release, symlinks=True)
         return ToolkitStore(root)
 
     return copy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def test_a_change_in_it_changes_its_fingerprint(toolkit: Callable[[str], Install
     (home / "include").mkdir(parents=True)
     (home / "include" / "cuda_runtime.h").write_text("// one")
     (home / "bin").mkdir()
-    os.link(toolkit("12.4").home / "bin" / "ptxas", home / "bin" / "ptxas")
+    (home / "bin" / "ptxas").symlink_to(toolkit("12.4").home / "bin" / "ptxas")
     before = local_toolkit(home)
     assert before.release == "12.4"
     assert before.fingerprint == local_toolkit(home).fingerprint
