@@ -23,7 +23,7 @@ _SIZE = 2 << 30
 _MACHINE = re.compile(
     r"No space left on device|Disk quota exceeded|Cannot allocate memory|Too many open files|File too large|Input/output error"
     r"|Resource temporarily unavailable|Read-only file system|Permission denied|cannot create temp|out of memory|MemoryError"
-    r"|virtual memory exhausted|(?:can't|cannot|couldn't|unable to) (?:create|open|write)[^\n]{0,40}(?:temporary|output)|Killed\b",
+    r"|memory exhausted|Memory allocation failure|bad_alloc|(?:can't|cannot|couldn't|unable to) (?:create|open|write)[^\n]{0,40}(?:temporary|output)|Killed\b",
     re.IGNORECASE,
 )
 

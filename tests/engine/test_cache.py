@@ -48,6 +48,7 @@ def test_a_refusal_is_kept_where_the_compiler_says_why() -> None:
         "OSError: [Errno 24] Too many open files",
         "cc1plus: out of memory allocating 65536 bytes",
         "fatal error: cannot create temporary file",
+        "ptxas fatal   : Memory allocation failure",
         "vfork: Resource temporarily unavailable",
         "collect2: fatal error: ld terminated with signal 9 [Killed]",
     ],

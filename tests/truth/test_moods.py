@@ -72,7 +72,8 @@ def test_a_limit_of_somebodys_shell(
         holds(site)
         # And the other way round: an answer of a better day is none for this shell, unless it is the same there.
         answered, true = in_a_shell(site, limit), in_a_shell(site, limit, "--no-cache")
-        if answered and true:
+        # Where memory ends differs from run to run; what is compiled anew cannot be stale.
+        if answered and true and answered[0]["cached"]:
             assert told(answered[0]) == told(true[0]), f"true is {short(true[0])}; the answer was {short(answered[0])}"
 
 
@@ -112,7 +113,7 @@ def test_a_cell_that_is_ended_from_outside(
 ) -> None:
     with closing(site_of(LONG, "nvrtc", tmp_path, monkeypatch)) as site:
         site.before()
-        ended = while_compiling(site, lambda cell: os.kill(cell, number))
+        ended = while_compiling(site, lambda cell: end(cell, number))
         assert ended["status"] != "built", "it was over before the signal came"
         holds(site)
 
@@ -123,7 +124,7 @@ def test_a_program_that_is_ended_from_outside(
 ) -> None:
     with closing(site_of(LONG_PY, "numba", tmp_path, monkeypatch)) as site:
         site.before()
-        ended = while_compiling(site, lambda cell: os.kill(cell, number))
+        ended = while_compiling(site, lambda cell: end(cell, number))
         assert ended["status"] != "built", "it was over before the signal came"
         holds(site)
 
@@ -134,7 +135,7 @@ def test_a_tool_that_is_ended_from_outside(
 ) -> None:
     with closing(site_of(LONG, "nvcc", tmp_path, monkeypatch)) as site:
         site.before()
-        ended = while_compiling(site, lambda cell: os.kill(descendant(cell, "cicc"), number))
+        ended = while_compiling(site, lambda cell: end(descendant(cell, "cicc"), number))
         assert ended["status"] != "built", "it was over before the signal came"
         holds(site)
 
@@ -154,6 +155,16 @@ def while_compiling(site: Site, act: Callable[[int], None]) -> dict[str, Any]:
     finally:
         running.kill()
         running.wait()
+
+
+def end(process: int, number: signal.Signals) -> None:
+    """Send a signal until the process is gone: one that has just begun may still ignore what its parent ignores."""
+    try:
+        while True:
+            os.kill(process, number)
+            time.sleep(0.02)
+    except ProcessLookupError:
+        return
 
 
 def cell_of(running: subprocess.Popen) -> int:
