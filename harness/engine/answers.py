@@ -107,7 +107,7 @@ class Answers:
     def _remember(self, first: str, name: str, paths: Set) -> None:
         names = self._names(first)
         if self.cache and self._set(name) is None:
-            self.cache.keep_fact(f"set:{name}", {"paths": paths, "hashes": self._hashes(paths)})
+            self._keep_set(self.cache, name, paths)
             self._sets[name] = paths
             self.files.fresh.difference_update(path for path, _ in paths)
         if name not in names:
@@ -121,14 +121,14 @@ class Answers:
         if self.cache and self.files.fresh:
             for name, paths in self._sets.items():
                 if paths and any(path in self.files.fresh for path, _ in paths):
-                    self.cache.keep_fact(f"set:{name}", {"paths": paths, "hashes": self._hashes(paths)})
+                    self._keep_set(self.cache, name, paths)
             self.files.fresh.clear()
 
-    def _hashes(self, paths: Set) -> list[list[Any]]:
-        """Hashes by signature, so that the next run need not read what has not changed."""
+    def _keep_set(self, cache: ResultCache, name: str, paths: Set) -> None:
+        """Keep a set with hashes by signature, so that the next run need not read what has not changed."""
         found = []
         for path, listed in paths:
             _, signature = self.files.state_now(path, listed)
             if signature in self.files.hashes:
                 found.append([*signature, self.files.hashes[signature]])
-        return found
+        cache.keep_fact(f"set:{name}", {"paths": paths, "hashes": found})

@@ -146,11 +146,11 @@ class Bench:
         except (Ended, OSError, subprocess.SubprocessError) as error:
             return None, str(error)
 
-    @property
+    @cached_property
     def _variables(self) -> dict[str, str]:
         return {**clean_environment(str(self.setup["home"])), **self._host, **self.variables}
 
-    @property
+    @cached_property
     def path(self) -> str:
         """``PATH`` of the cells: the user's where a host compiler is looked for there."""
         home = str(self.setup["home"])
