@@ -15,8 +15,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from harness.backends.api import Setup
-from harness.worker.nvrtc import SUCCESS, Nvrtc, load
+from harness.nvidia.nvrtc import SUCCESS, Nvrtc, load
+from harness.protocol.backend import Setup
 
 
 class Plain:

@@ -21,11 +21,11 @@ from typing import Any
 from harness import __version__
 from harness.backends import BACKENDS
 from harness.backends.nvrtc import macros
+from harness.engine.context import Workshop
 from harness.engine.environment import Environment, look
-from harness.engine.lane import Lane
+from harness.engine.fork_server import Limits, clean_environment
 from harness.engine.plan import plan
-from harness.engine.workshop import Workshop
-from harness.engine.zygote import Limits, clean_environment
+from harness.engine.runner import Lane
 from harness.errors import CumatrixError, PartUnavailable
 from harness.model import Cell, Status
 from harness.model.axes import parse_targets

@@ -17,10 +17,10 @@ import pytest
 
 from harness.cases import load_case
 from harness.diagnostics import one_line
-from harness.engine.lane import Lane
+from harness.engine.context import Workshop
+from harness.engine.runner import Lane
 from harness.engine.session import Request, axes_of, cells_of, record_of, workshop_for
 from harness.engine.unanswered import asked_of, unanswered, without_answer
-from harness.engine.workshop import Workshop
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Case, Cell, Status, Verdict
 from harness.records import Record, RecordWriter, make_plan, this_commit

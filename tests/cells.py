@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
+from harness.engine.context import Workshop
 from harness.engine.environment import Environment, look
-from harness.engine.lane import Lane
+from harness.engine.fork_server import Limits
 from harness.engine.run import run_cells
+from harness.engine.runner import Lane
 from harness.engine.session import record_of
-from harness.engine.workshop import Workshop
-from harness.engine.zygote import Limits
 from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
 from harness.model.condition import Condition
 from harness.toolkits import ToolkitStore

@@ -9,11 +9,11 @@ from typing import Any
 from cells import run_all, write_case
 
 from harness.cases import load_cases
+from harness.engine.context import Workshop
 from harness.engine.devices import Devices
 from harness.engine.environment import look
+from harness.engine.fork_server import Limits
 from harness.engine.plan import choose_backends, plan
-from harness.engine.workshop import Workshop
-from harness.engine.zygote import Limits
 from harness.model import Target
 from harness.toolkits import ToolkitStore, parse_toolkits
 

@@ -1,4 +1,4 @@
-"""The backends, by name. What they load is imported in workers only (`harness.backends.api`)."""
+"""The backends, by name. What they load is imported in workers only (`harness.protocol.backend`)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class BackendInfo:
     ----------
     name, title : str
         Its name, and one line for people.
+    module : str
+        The module under `harness.backends` whose ``backend`` a worker loads.
     languages : tuple of str
         Languages of the sources that it takes (`harness.cases.keys.SOURCE`), the first that a case has counting.
     distributions : tuple of str
@@ -40,6 +42,7 @@ class BackendInfo:
 
     name: str
     title: str
+    module: str
     languages: tuple[str, ...]
     distributions: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
@@ -81,13 +84,18 @@ class BackendInfo:
 BACKENDS: Final[Mapping[str, BackendInfo]] = {
     info.name: info
     for info in (
-        BackendInfo(name="nvrtc", title="NVRTC called directly, the control", languages=("cuda",)),
+        BackendInfo(name="nvrtc", title="NVRTC called directly, the control", module="nvrtc", languages=("cuda",)),
         BackendInfo(
-            name="cupy-nvrtc", title="CuPy's RawModule through NVRTC", languages=("cuda",), distributions=_CUPY
+            name="cupy-nvrtc",
+            title="CuPy's RawModule through NVRTC",
+            module="cupy.nvrtc",
+            languages=("cuda",),
+            distributions=_CUPY,
         ),
         BackendInfo(
             name="cupy-jitify",
             title="CuPy's RawModule through Jitify",
+            module="cupy.jitify",
             languages=("cuda",),
             distributions=_CUPY,
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
@@ -95,6 +103,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
         BackendInfo(
             name="numba",
             title="Numba's own CUDA target",
+            module="numba.backend",
             languages=("python",),
             distributions=("numba",),
             excludes=("numba-cuda",),
@@ -102,13 +111,17 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
         BackendInfo(
             name="numba-cuda",
             title="numba-cuda, Numba's successor",
+            module="numba.numba_cuda",
             languages=("python",),
             distributions=("numba-cuda",),
         ),
-        BackendInfo(name="nvcc", title="nvcc called directly", languages=("cuda",), nvcc=True, memory=1 << 30),
+        BackendInfo(
+            name="nvcc", title="nvcc called directly", module="nvcc", languages=("cuda",), nvcc=True, memory=1 << 30
+        ),
         BackendInfo(
             name="torch-nvcc",
             title="nvcc through torch.utils.cpp_extension",
+            module="torch.backend",
             languages=("torch", "cuda"),
             distributions=("torch",),
             nvcc=True,

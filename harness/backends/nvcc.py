@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from harness.backends.api import Job, Setup, Unsupported
 from harness.backends.nvrtc import macros
-from harness.worker import nvcc
-from harness.worker.launch import run_on_driver
+from harness.nvidia import nvcc
+from harness.nvidia.launch import run_on_driver
+from harness.protocol.backend import Job, Setup, Unsupported
 
 
 def include_of(setup: Setup, job: Job) -> list[str]:
@@ -32,7 +32,7 @@ def options_of(job: Job) -> list[str]:
 
 
 class NvccBackend:
-    """`harness.backends.api.Backend` for nvcc itself."""
+    """`harness.protocol.backend.Backend` for nvcc itself."""
 
     def prepare(self, setup: Setup) -> dict[str, Any]:
         return nvcc.describe(setup)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.backends.api import Job, Rejected, Setup, Unsupported
-from harness.worker import nvjitlink, ptxas
-from harness.worker.launch import run_on_driver
-from harness.worker.nvrtc import COMPILATION, SUCCESS, Nvrtc
+from harness.nvidia import nvjitlink, ptxas
+from harness.nvidia.launch import run_on_driver
+from harness.nvidia.nvrtc import COMPILATION, SUCCESS, Nvrtc
+from harness.protocol.backend import Job, Rejected, Setup, Unsupported
 
 
 def macros(definitions: dict[str, Any]) -> list[str]:
@@ -30,7 +30,7 @@ def options_of(setup: Setup, job: Job) -> list[str]:
 
 
 class NvrtcBackend:
-    """`harness.backends.api.Backend` for NVRTC itself."""
+    """`harness.protocol.backend.Backend` for NVRTC itself."""
 
     nvrtc: Nvrtc
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from harness.cases.errors import shown
 from harness.errors import perhaps
+from harness.model.enums import Stage, Status
 from harness.model.launch import FILLS
-from harness.model.words import Stage, Status
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NAME = r"^[a-z0-9][a-z0-9._-]*$"

@@ -145,7 +145,7 @@ def type_of(kind: str, definitions: Mapping[str, Any]) -> str | None:
 
 
 def launches_for(cell: Cell) -> list[dict[str, Any]]:
-    """The launches of a cell, as `harness.backends.api.Job` has them: for each kernel the first rule that applies."""
+    """The launches of a cell, as `harness.protocol.backend.Job` has them: for each kernel the first rule that applies."""
     facts, definitions = cell.facts(), cell.variant.definitions
     verify = next((rule for rule in cell.case.verify if rule.when(facts)), None)
     chosen: dict[str, LaunchRule] = {}

@@ -21,7 +21,7 @@ from harness.cases.tables import check_table
 from harness.errors import perhaps
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.condition import Condition, ConditionError
-from harness.model.words import Stage, Status
+from harness.model.enums import Stage, Status
 
 FILE_NAME = "case.toml"
 MAX_BYTES = 1_000_000

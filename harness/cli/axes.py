@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from harness.backends import BACKENDS
+from harness.engine.fork_server import Limits
 from harness.engine.session import Request
-from harness.engine.zygote import Limits
-from harness.worker.limits import RLIMITS
+from harness.protocol.limits import RLIMITS
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 

@@ -16,11 +16,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from harness.backends import BACKENDS
 from harness.cli.command import Command
 from harness.diagnostics import one_line
-from harness.engine.bench import Bench
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
 from harness.engine.plan import library_of
 from harness.engine.session import default_toolkit
+from harness.engine.toolchain import Bench
 from harness.model import Toolchain
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.borrowed import borrowed

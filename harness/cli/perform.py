@@ -19,10 +19,10 @@ from harness.cli.marks import mark
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for
 from harness.diagnostics import clean, one_line
+from harness.engine.context import Workshop
 from harness.engine.run import run_cells
 from harness.engine.session import record_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
-from harness.engine.workshop import Workshop
 from harness.errors import UsageError
 from harness.model import Cell, Outcome
 from harness.records import Record, RecordWriter, make_plan, this_commit

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from harness.cases import find_cases, load_case
 from harness.model import Case, Cell, Outcome, Status, Target, Toolchain, ToolkitRef
+from harness.model.enums import Stage
 from harness.model.judge import expectation_of, judge
 from harness.model.outcome import Diagnostic
-from harness.model.words import Stage
 from harness.records import Record, expected_json
 
 

@@ -15,9 +15,9 @@ from harness.cli.host import with_nvcc
 from harness.cli.perform import perform
 from harness.cli.programs import programs_of
 from harness.cli.terminal import console_for
+from harness.engine.context import Workshop
 from harness.engine.session import Request, cells_of, workshop_for
 from harness.engine.unanswered import Asked, asked_of
-from harness.engine.workshop import Workshop
 from harness.errors import NothingToRun
 from harness.model import Case, Cell
 

@@ -16,7 +16,7 @@ from harness.errors import UsageError
 from harness.model import Outcome, Status
 
 UNREAD = ("plain", "crash")
-"""Fingerprints of diagnostics that are not a compiler's: see `harness.engine.settle`."""
+"""Fingerprints of diagnostics that are not a compiler's: see `harness.engine.collect`."""
 
 _SIZE = 2 << 30
 # A tool that was kept from doing its work by the machine, in the words of the C library, of compilers and of Python.

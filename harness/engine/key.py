@@ -13,7 +13,7 @@ import harness
 
 # Raise it when the meaning of a key's fields changes.
 _SCHEMA = 2
-_ENGINE_FOLDERS = ("worker", "backends", "diagnostics", "artifacts", "engine")
+_ENGINE_FOLDERS = ("protocol", "native", "nvidia", "backends", "worker", "diagnostics", "artifacts", "engine")
 
 
 class Key:

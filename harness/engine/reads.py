@@ -1,4 +1,4 @@
-"""What a process read, from the records of the library that followed it (``worker/native/reads.c``)."""
+"""What a process read, from the records of the library that followed it (``native/reads.c``)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
     Parameters
     ----------
     records : sequence of str or None
-        As `harness.worker.reads` hands them over; None where nothing was followed.
+        As `harness.protocol.reads` hands them over; None where nothing was followed.
     own : iterable of str
         Folders that belong to the worker and to cumatrix itself, links resolved: what lies there is a product, not an
         input. A link from there to elsewhere counts as what it leads to.

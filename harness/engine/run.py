@@ -7,8 +7,8 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from harness.engine.lane import Finished, Lane
-from harness.engine.workshop import Workshop
+from harness.engine.context import Workshop
+from harness.engine.runner import Finished, Lane
 from harness.model import Cell, Outcome, Toolchain
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from harness.backends import BackendInfo
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
+from harness.engine.context import Workshop
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
+from harness.engine.fork_server import Limits
 from harness.engine.nothing import nothing
 from harness.engine.plan import choose_backends, plan
-from harness.engine.workshop import Workshop
-from harness.engine.zygote import Limits
 from harness.errors import PartUnavailable, UsageError
 from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, Target, TargetError, ToolkitRef
 from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets

@@ -2,10 +2,10 @@
 
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.cell import Cell, Toolchain, ToolkitRef
+from harness.model.enums import Stage, Status, Verdict
 from harness.model.library import HeaderLibrary
 from harness.model.outcome import Artifact, Diagnostic, KernelResources, Outcome
 from harness.model.target import KNOWN_TARGETS, Target, TargetError
-from harness.model.words import Stage, Status, Verdict
 
 __all__ = [
     "KNOWN_TARGETS",

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.condition import Condition
+from harness.model.enums import Stage, Status
 from harness.model.launch import LaunchRule, VerifyRule
 from harness.model.library import HeaderLibrary
-from harness.model.words import Stage, Status
 
 Scalar = str | int | float | bool
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from harness.model.case import Expectation
 from harness.model.cell import Cell
 from harness.model.condition import Condition
+from harness.model.enums import Stage, Status, Verdict
 from harness.model.outcome import Diagnostic, Outcome
-from harness.model.words import Stage, Status, Verdict
 
 _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from harness.model.words import Stage, Status
+from harness.model.enums import Stage, Status
 
 
 @dataclass(frozen=True, kw_only=True)

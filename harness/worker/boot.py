@@ -22,7 +22,7 @@ def boot() -> None:
     sys.modules["harness"] = module
     spec.loader.exec_module(module)
     if control.isdigit():
-        from harness.worker.zygote import serve
+        from harness.worker.fork_server import serve
 
         serve(backend, int(control))
     else:

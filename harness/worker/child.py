@@ -14,9 +14,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from harness.backends.api import Backend, Crashed, Ended, Job, Setup
-from harness.worker import reads
-from harness.worker.limits import EVERY_LIMIT, limits_of_cell, lower
+from harness.protocol import reads
+from harness.protocol.backend import Backend, Crashed, Ended, Job, Setup
+from harness.protocol.limits import EVERY_LIMIT, limits_of_cell, lower
 
 
 def run_child(backend: Backend, setup: Setup, request: dict[str, Any], output: int) -> None:
@@ -90,7 +90,7 @@ def _compile(backend: Backend, setup: Setup, request: dict[str, Any]) -> dict[st
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         job.say(traceback.format_exc())
         reply.update(status="harness_error", reason=f"cumatrix's {request['backend']} backend failed: {words}")
-    from harness.worker.zygote import cuda_libraries
+    from harness.worker.fork_server import cuda_libraries
 
     seconds = time.perf_counter() - started
     reads.note_mapped()
@@ -112,8 +112,8 @@ def _compile(backend: Backend, setup: Setup, request: dict[str, Any]) -> dict[st
 
 def _look_at_device(setup: Setup, request: dict[str, Any], job: Job) -> None:
     """Ask the driver of this very process which device it was, and the sanitizer where it is wanted."""
+    from harness.nvidia.driver import Driver, DriverError
     from harness.worker import sanitize
-    from harness.worker.driver import Driver, DriverError
 
     try:
         driver = Driver(context=False)

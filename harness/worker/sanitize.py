@@ -14,7 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.backends.api import Backend, Ended, Job, Setup
+from harness.backends import BACKENDS
+from harness.protocol.backend import Backend, Ended, Job, Setup
 
 _ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
 _REPORT = re.compile(r"^=+ ((?:Invalid|Program hit|Error|Warning|Target|Leaked).*?)\s*$", re.MULTILINE)
@@ -65,7 +66,7 @@ def run_once(name: str, file: str) -> None:
     request = json.loads(Path(file).read_text("utf-8"))
     fields, job = request["setup"], request["job"]
     setup = Setup(**{**fields, "home": Path(fields["home"]), "tools": Path(fields["tools"])})
-    backend: Backend = importlib.import_module("harness.backends." + name.replace("-", "_")).backend
+    backend: Backend = importlib.import_module(f"harness.backends.{BACKENDS[name].module}").backend
     backend.prepare(setup)
     try:
         backend.execute(setup, Job(**{**job, "source": Path(job["source"]), "scratch": Path(job["scratch"])}))

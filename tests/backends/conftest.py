@@ -10,8 +10,8 @@ import pytest
 from cells import make_case, make_cell
 from environments import python_with
 
-from harness.engine.settle import settle
-from harness.engine.zygote import Limits, Zygote, clean_environment
+from harness.engine.collect import settle
+from harness.engine.fork_server import Limits, Zygote, clean_environment
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 

@@ -12,10 +12,10 @@ from cells import make_case, make_cell
 
 from harness.backends import BACKENDS
 from harness.engine.environment import look
-from harness.engine.lane import Lane, Workshop
+from harness.engine.fork_server import Limits
 from harness.engine.plan import plan
+from harness.engine.runner import Lane, Workshop
 from harness.engine.session import default_toolkit
-from harness.engine.zygote import Limits
 from harness.model.axes import parse_targets
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.store import data_folder

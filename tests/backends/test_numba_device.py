@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.backends import numba_cuda
-from harness.backends.api import Job, Rejected, Setup, Unavailable, Unsupported
-from harness.worker.virtual_device import LIBRARY, PTX, VirtualDevice, directives, foreign, isa_of, release_of
-from harness.worker.virtual_driver import ERROR_LOG, ERROR_SIZE, INVALID_PTX, VirtualDriver, VirtualRuntime
+from harness.backends.numba import numba_cuda
+from harness.nvidia.virtual_device import LIBRARY, PTX, VirtualDevice, directives, foreign, isa_of, release_of
+from harness.nvidia.virtual_driver import ERROR_LOG, ERROR_SIZE, INVALID_PTX, VirtualDriver, VirtualRuntime
+from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 
 PROGRAM = b"// a kernel\n.version 8.4\n.target sm_80\n.address_size 64\n"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.backends import numba
-from harness.backends.api import Job, Rejected, Setup, Unavailable
-from harness.worker.numba_cell import outcome
-from harness.worker.numba_fault import described, from_elsewhere, in_short, said_by_ptxas, tidy
-from harness.worker.numba_program import Program
-from harness.worker.virtual_device import VirtualDevice
+from harness.backends.numba.backend import backend as numba
+from harness.backends.numba.cell import outcome
+from harness.backends.numba.fault import described, from_elsewhere, in_short, said_by_ptxas, tidy
+from harness.backends.numba.program import Program
+from harness.nvidia.virtual_device import VirtualDevice
+from harness.protocol.backend import Job, Rejected, Setup, Unavailable
 
 
 @pytest.fixture(autouse=True)
@@ -294,8 +294,8 @@ def test_ptxas_is_recognized_by_its_errors() -> None:
 
 
 def test_the_interfaces_modules_import_the_standard_library_only() -> None:
-    package = Path(numba.__file__).parents[2]
-    code = f"import sys; sys.path.insert(0, {str(package)!r})\nimport harness.backends.numba_cuda\n"
+    package = Path(numba.__file__).parents[3]
+    code = f"import sys; sys.path.insert(0, {str(package)!r})\nimport harness.backends.numba.numba_cuda\n"
     code += "print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("False\n", "")

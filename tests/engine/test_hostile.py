@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 from cells import Place, lasting, make_case, run_all
 
-from harness.engine.workshop import Workshop
-from harness.engine.zygote import Limits
+from harness.engine.context import Workshop
+from harness.engine.fork_server import Limits
 from harness.model import Cell
 from harness.toolkits import Installed
 

@@ -15,11 +15,11 @@ from cells import make_case, make_cell
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engine.bench import Bench
+from harness.engine.context import Workshop
 from harness.engine.environment import Environment
+from harness.engine.fork_server import Limits
 from harness.engine.key import Key
-from harness.engine.workshop import Workshop
-from harness.engine.zygote import Limits
+from harness.engine.toolchain import Bench
 from harness.model import Case
 from harness.toolkits import ToolkitStore
 
@@ -132,7 +132,7 @@ def test_without_knowing_what_the_worker_read_there_is_no_key(store: ToolkitStor
 
 def test_a_soft_limit_of_the_shell_does_not_count_and_a_hard_one_does(key: Callable[..., str], tmp_path: Path) -> None:
     script = tmp_path / "limits.py"
-    script.write_text("from harness.worker.limits import limits_of_cell; print(limits_of_cell(1 << 30, {}))")
+    script.write_text("from harness.protocol.limits import limits_of_cell; print(limits_of_cell(1 << 30, {}))")
     plain, soft, hard = (
         subprocess.run(["bash", "-c", f"{prefix} {sys.executable} {script}"], capture_output=True, text=True).stdout
         for prefix in ("", "ulimit -Ss 512;", "ulimit -s 512;")

@@ -14,7 +14,7 @@ import pytest
 import uv
 from cells import Place, make_case
 
-from harness.engine.settle import settle
+from harness.engine.collect import settle
 from harness.model import Outcome
 from harness.toolkits import Installed, ToolkitStore
 

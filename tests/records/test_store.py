@@ -12,16 +12,7 @@ import pytest
 from record_builders import built, cell, plan, record, rejected
 
 from harness.model import Outcome, Status
-from harness.records import (
-    RecordError,
-    RecordWriter,
-    merge,
-    plan_path,
-    read_plans,
-    read_records,
-    schema,
-    write_merged,
-)
+from harness.records import RecordError, RecordWriter, merge, plan_path, read_plans, read_records, schema, write_merged
 
 
 def write(path, *records, of=None):

@@ -1,0 +1,1 @@
+"""CuPy's RawModule, through NVRTC and through Jitify."""

@@ -1,0 +1,270 @@
+"""CuPy's own way to compile a RawModule, with a virtual device: shared by ``cupy-nvrtc`` and ``cupy-jitify``.
+
+What RawModule calls, `cupy._core.core.compile_with_cache`, runs as it is: options, include directories, header rewriting,
+NVRTC. In its place come only what needs a driver: the look-up of the device's compute capability, loading the result
+(`function.Module` keeps it instead) and linking it with libcudadevrt (`function.LinkState` has the toolkit's nvJitLink do it).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from harness.backends.cupy import headers as cupy_headers
+from harness.backends.cupy import jitify_headers, nvrtc_tap
+from harness.backends.cupy import stand_ins as cupy_stand_ins
+from harness.backends.cupy.parts import (
+    LinkFailed,
+    LinkState,
+    Listening,
+    Loading,
+    Module,
+    no_runtime,
+    watched_linker,
+    watched_module,
+    with_detected_architecture,
+)
+from harness.backends.nvrtc import macros, said_by_ptxas
+from harness.nvidia.headers import version_in
+from harness.nvidia.nvrtc import load as load_nvrtc
+from harness.nvidia.verify import Launch
+from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
+
+_DISTRIBUTIONS = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
+# What CuPy raises where the driver or the runtime says no.
+_DRIVER_ERRORS = ("CUDADriverError", "CUDARuntimeError", "OutOfMemoryError")
+
+
+class CupyBackend:
+    """`harness.protocol.backend.Backend` for CuPy.
+
+    Parameters
+    ----------
+    jitify : bool
+        Whether RawModule is asked for ``jitify=True``.
+    """
+
+    def __init__(self, jitify: bool) -> None:
+        self.jitify = jitify
+
+    def prepare(self, setup: Setup) -> dict[str, Any]:
+        name, wanted = _distribution()
+        self.version = tuple(int(part) for part in wanted.split(".")[:2])
+        if self.jitify:
+            nvrtc_tap.install(setup)
+        load_nvrtc(setup)
+        headers = cupy_headers.find(setup)
+        if self.version < (13, 0) and not setup.device:
+            cupy_stand_ins.pretend(setup, "80")
+            cupy_stand_ins.load(setup, name)
+        import cupy
+        from cupy import _environment
+        from cupy._core import core
+        from cupy.cuda import compiler, jitify, nvrtc
+
+        if cupy.__version__ != wanted:
+            raise Unavailable(f"{name} {wanted} is installed, but the CuPy that was imported says {cupy.__version__}")
+        self.compiler, self.core, self.jitify_module = compiler, core, jitify
+        found = "{}.{}".format(*nvrtc.getVersion())
+        if found != setup.release:
+            raise Unavailable(f"asked for NVRTC {setup.release}, CuPy loaded {found}")
+        cupy_headers.settle(setup, _environment, self.version, headers)
+        folders = cupy_headers.added(core, compiler)
+        cupy_headers.check(folders, headers, setup)
+        if self.jitify:
+            identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
+            jitify_headers.warm(setup, jitify, identity, lambda source: self._compile_headers(setup, source))
+        import numpy
+
+        observed = {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}
+        observed["headers_from"] = "wheels" if setup.options.get("wheels") else "CUDA_PATH"
+        return {"observed": {**observed, "headers": version_in(folders or setup.include)}}
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
+        if job.arch[-1] in "af":
+            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+        built = self._pretend(setup, job)
+        options = self._options(setup, job, built)
+        cooperative = bool(job.options.get("enable_cooperative_groups"))
+        job.command.append(
+            f"cupy.RawModule(code=…, options={options!r}, backend='nvrtc', jitify={self.jitify}, "
+            f"enable_cooperative_groups={cooperative})"
+        )
+        tap = job.scratch / "nvrtc.tap"
+        nvrtc_tap.listen(tap)
+        job.enter("compile")
+        try:
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                self.core.compile_with_cache(
+                    job.source.read_text("utf-8"),
+                    options=options,
+                    prepend_cupy_headers=False,
+                    backend="nvrtc",
+                    enable_cooperative_groups=cooperative,
+                    jitify=self.jitify,
+                )
+        except Loading:
+            pass  # the last step, for which a device would be needed
+        except (self.compiler.CompileException, self.compiler.JitifyException) as error:
+            self._explain(job, tap, error)
+        except LinkFailed as error:
+            raise Rejected(str(error), stage="link") from None
+        finally:
+            calls = nvrtc_tap.heard(tap) if self.jitify else []
+            job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
+        for warning in warned:
+            job.notes.append(f"{warning.category.__name__}: {warning.message}")
+        if not job.virtual and "assemble" not in job.stages:
+            job.enter("assemble")
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """``RawModule(…).get_function(…)`` and a launch, with nothing in the place of anything: only listened to."""
+        import cupy
+
+        if job.arch[-1] in "af":
+            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+        tap = job.scratch / "nvrtc.tap"
+        nvrtc_tap.listen(tap)
+        self.compiler.function = SimpleNamespace(
+            Module=watched_module(self.compiler.function.Module, job),
+            LinkState=watched_linker(self.compiler.function.LinkState, job),
+        )
+        if not self.jitify:
+            self.compiler.nvrtc = Listening(self.compiler.nvrtc, job)
+        # CuPy launches cooperatively what was compiled with this argument, and nothing else.
+        cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
+            launch["cooperative"] for launch in job.launches
+        )
+        keywords: dict[str, Any] = {"options": self._options(setup, job, job.target), "backend": "nvrtc"}
+        keywords |= {"jitify": True} if self.jitify else {}
+        keywords |= {"enable_cooperative_groups": True} if cooperative else {}
+        shown = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
+        job.command.append(f"cupy.RawModule(code=…, {shown})")
+        job.enter("compile")
+        try:
+            chosen = self.compiler._get_arch()
+            if chosen != job.arch:
+                raise Unsupported(
+                    f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}, and builds for that"
+                )
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                module = cupy.RawModule(code=job.source.read_text("utf-8"), **keywords)
+                module.compile()
+                functions = {name: module.get_function(name) for name in job.entries}
+            job.notes += dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in warned)
+            self._launch(job, functions)
+        except (self.compiler.CompileException, self.compiler.JitifyException) as error:
+            self._explain(job, tap, error)
+        except Exception as error:
+            if type(error).__name__ not in _DRIVER_ERRORS:
+                raise
+            job.say(f"{type(error).__name__}: {error}")
+            if job.stages[-1] == "compile":  # it was asked for itself, nothing was handed to it yet
+                raise Unavailable(f"CuPy cannot use the device: {error}") from None
+            raise Rejected(str(error), stage=job.stages[-1]) from None
+        finally:
+            calls = nvrtc_tap.heard(tap) if self.jitify else []
+            job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
+
+    def _launch(self, job: Job, functions: dict[str, Any]) -> None:
+        import cupy
+
+        if not job.launches:
+            job.notes.append("loaded; the case does not say how to launch")
+        for fields in job.launches:
+            launch, function = Launch(job, fields), functions[fields["kernel"]]
+            job.enter("launch")
+            job.command.append(str(launch))
+            arguments = [
+                cupy.asarray(value) if argument["shape"] is not None else value
+                for value, argument in zip(launch.values, launch.arguments, strict=True)
+            ]
+            if launch.opt_in:
+                function.max_dynamic_shared_size_bytes = launch.shared
+            function(launch.grid, launch.block, tuple(arguments), shared_mem=launch.shared)
+            cupy.cuda.runtime.deviceSynchronize()
+            launch.verify([cupy.asnumpy(item) if isinstance(item, cupy.ndarray) else None for item in arguments])
+
+    def _compile_headers(self, setup: Setup, source: str) -> None:
+        """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
+        with tempfile.TemporaryDirectory() as folder:
+            job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, Path(folder))
+            job.source.write_text(source)
+            try:
+                self.compile(setup, job)
+            except Rejected:
+                pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
+
+    def _options(self, setup: Setup, job: Job, built: str) -> tuple[str, ...]:
+        given = job.options.get("arch", "implicit") == "given"
+        return (
+            *([f"--std={job.options['std']}"] if "std" in job.options else []),
+            *([f"-arch={built}"] if given else []),
+            *(["--relocatable-device-code=true"] if job.options.get("rdc") else []),
+            *job.options.get("flags", []),
+            *macros(job.definitions),
+            # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
+            *(f"-I{folder}" for folder in job.include_beside(setup)),
+        )
+
+    def _pretend(self, setup: Setup, job: Job) -> str:
+        """Let CuPy see a device of the target's compute capability; returns the architecture it will ask for."""
+        compiler, arch = self.compiler, job.arch
+        job.device = {"virtual": True, "compute_capability": "{}.{}".format(*job.capability)}
+        cupy_stand_ins.pretend(setup, arch)
+        compiler.device = SimpleNamespace(Device=lambda: SimpleNamespace(compute_capability=arch))
+        for name in ("_get_arch", "_get_arch_for_options_for_nvrtc"):
+            # Memoized for each device, which asks the runtime for the device's number.
+            setattr(compiler, name, getattr(getattr(compiler, name), "__wrapped__", getattr(compiler, name)))
+        compiler._use_ptx = job.virtual
+        if not self.jitify:
+            compiler.nvrtc = Listening(compiler.nvrtc, job)
+        compiler.function = SimpleNamespace(Module=lambda: Module(job), LinkState=lambda: LinkState(setup, job))
+        if setup.options.get("wheels"):
+            compiler._get_cudadevrt_path = no_runtime(compiler._get_cudadevrt_path, job)
+        else:
+            # The compiler's, not that of the headers; PyPI's wheels before 12.9 have none: compiled, and noted as not linked.
+            runtime = setup.home / "lib64" / "libcudadevrt.a"
+            compiler._get_cudadevrt_path = lambda: str(runtime) if runtime.is_file() else ""
+        if self.version >= (13, 0):
+            self.jitify_module._init_module = lambda: None  # a warm-up of Jitify's that loads its result
+            if self.version == (13, 0):
+                self.jitify_module.jitify = with_detected_architecture(self.jitify_module.jitify, arch)
+        chosen = compiler._get_arch()
+        if chosen != arch:
+            raise Unsupported(
+                f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}: for a device of {arch} it builds for {chosen}"
+            )
+        return job.target
+
+    def _explain(self, job: Job, tap: Path, error: Exception) -> None:
+        """Say why: with NVRTC's own log, which Jitify keeps to itself, and never without CuPy's words."""
+        words = str(error).strip()
+        failed = [call for call in nvrtc_tap.heard(tap) if call.result] if self.jitify else []
+        log = failed[-1].log if failed else words
+        stage = "assemble" if said_by_ptxas(log) else "compile"
+        if stage == "assemble":
+            job.enter(stage)
+        job.say(log)
+        if words not in log:
+            job.say(f"{type(error).__name__}: {words}")
+        raise Rejected(type(error).__name__, stage=stage) from None
+
+
+def _distribution() -> tuple[str, str]:
+    for name in _DISTRIBUTIONS:
+        try:
+            return name, version(name)
+        except PackageNotFoundError:
+            continue
+    raise Unavailable("CuPy is not installed: install cupy-cuda12x")

@@ -1,0 +1,145 @@
+"""Jitify's headers, found once for all cells of a toolchain.
+
+Jitify finds what a program includes by compiling it again and again, one missing header at a time; with CUDA's larger headers
+that takes a minute or two. CuPy keeps the headers that were found in its process, and on a user's machine from one process to
+the next (``~/.cupy/jitify_cache``). Here they are found by a child that looks for nothing else, kept for each
+toolchain together with the hash of every file that was read for them, and handed to CuPy's own table before any cell is forked,
+if these files are still the same. They are texts by name: what a cell compiles to is the same with an empty table, only later.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.protocol import reads
+from harness.protocol.backend import Setup
+
+# What programs for the device include; one at a time, since what fails leaves nothing behind.
+_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h")
+_SCHEMA = 2
+# Folders of the moment; what lies there was made while looking.
+_PASSING = (os.getcwd() + os.sep, "/proc/", "/sys/", "/dev/")
+# Less than a worker may take to start.
+_SECONDS = 240.0
+
+
+def warm(setup: Setup, jitify: Any, identity: list[Any], compile: Callable[[str], None]) -> None:
+    """Fill the table of headers of this process's CuPy.
+
+    Parameters
+    ----------
+    setup : Setup
+        The toolkit.
+    jitify : module
+        ``cupy.cuda.jitify``.
+    identity : list
+        Versions that the table depends on, beside the toolkit.
+    compile : callable
+        Compiles a program as cells are compiled, which may fail.
+    """
+    key = json.dumps([_SCHEMA, identity, sys.version, setup.include, _HEADERS])
+    kept = setup.tools / "jitify" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    table = _valid(kept)
+    if table is None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        _find_once(kept, setup.include, jitify, compile)
+        table = _valid(kept)
+    if table is not None:
+        jitify._add_sources({base64.b64decode(key): base64.b64decode(text) for key, text in table.items()})
+
+
+def _valid(kept: Path) -> dict[str, str] | None:
+    """The table in a file; None without one, and where a file that it was made from has changed.
+
+    Reading them again also tells whoever follows this process (`harness.protocol.reads`) what its table depends on.
+    """
+    try:
+        found = json.loads(kept.read_text("utf-8"))
+        same = all(_hash(path) == digest for path, digest in found["files"].items())
+        return found["table"] if same else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _hash(path: str) -> str:
+    """Hash of a file; what a directory or nothing is called otherwise."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except IsADirectoryError:
+        return "directory"
+    except OSError:
+        return "missing"
+
+
+def _find_once(kept: Path, include: Sequence[str], jitify: Any, compile: Callable[[str], None]) -> None:
+    """Have a child look for the headers, or wait for another worker's; in both cases no longer than `_SECONDS`."""
+    end = time.monotonic() + _SECONDS
+    with open(kept.with_suffix(".lock"), "w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    return
+                time.sleep(0.2)
+        if _valid(kept) is not None:
+            return
+        child = os.fork()
+        if child == 0:
+            _find(kept, include, jitify, compile)
+        ended = os.pidfd_open(child)
+        if not select.select([ended], [], [], max(0.0, end - time.monotonic()))[0]:
+            os.kill(child, signal.SIGKILL)  # then each cell looks for itself, under its own deadline
+        os.close(ended)
+        os.waitpid(child, 0)
+
+
+def _all_of(include: Sequence[str]) -> list[str]:
+    """Every file that may have been read, for a worker that nothing follows (one with a real device)."""
+    return [str(path) for folder in include for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+
+
+def _find(kept: Path, include: Sequence[str], jitify: Any, compile: Callable[[str], None]) -> None:
+    """In a child: look for every header and write down what was found; never returns."""
+    table: dict[bytes, bytes] = {}
+    original = jitify.jitify
+    records = kept.with_suffix(f".{os.getpid()}.reads")
+
+    def keep(*arguments: Any) -> Any:
+        found = original(*arguments)
+        table.update(zip(found[3], found[2], strict=True))
+        return found
+
+    try:
+        records.touch()
+        followed = reads.send_to(records)
+        jitify.jitify = keep
+        for header in _HEADERS:
+            compile(f"#include <{header}>\n")
+        encoded = {base64.b64encode(key).decode(): base64.b64encode(text).decode() for key, text in table.items()}
+        part = kept.with_suffix(f".{os.getpid()}")
+        read = reads.paths_of(records.read_bytes()) if followed else _all_of(include)
+        # The records name themselves, since they were opened to be read, and are gone in a moment.
+        passing = (*_PASSING, str(kept.parent) + os.sep)
+        files = {path: _hash(path) for path in read if not path.startswith(passing)}
+        part.write_text(json.dumps({"table": encoded, "files": files}), "utf-8")
+        os.replace(part, kept)
+        records.unlink()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)

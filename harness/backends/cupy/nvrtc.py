@@ -1,0 +1,5 @@
+"""CuPy's RawModule through NVRTC."""
+
+from harness.backends.cupy.backend import CupyBackend
+
+backend = CupyBackend(jitify=False)

@@ -1,0 +1,143 @@
+"""What stands before parts of CuPy, or in their place: its driver's module and linker, NVRTC, and CuPy 13.0's Jitify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.nvidia import nvjitlink
+from harness.protocol.backend import Job, Rejected, Setup
+
+# Where CuPy up to 13.0 leaves the architecture to Jitify, Jitify asks the device and stops at this one
+# (https://github.com/cupy/cupy/issues/8155).
+_JITIFY_CAP = 75
+
+
+class Loading(Exception):
+    """Ends CuPy's compilation where it would hand the image to the driver."""
+
+
+class LinkFailed(Exception):
+    """What CuPy shows when the driver's linker refuses."""
+
+
+class Listening:
+    """Stands before CuPy's NVRTC module, and notes the options that it is given last."""
+
+    def __init__(self, nvrtc: Any, job: Job) -> None:
+        self._nvrtc, self._job = nvrtc, job
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._nvrtc, name)
+
+    def compileProgram(self, program: int, options: tuple[str, ...]) -> None:
+        self._job.command[1:] = ["nvrtcCompileProgram " + " ".join(options)]
+        self._nvrtc.compileProgram(program, options)
+
+
+class Module:
+    """Stands for `cupy.cuda.function.Module`: keeps the image that would go to the driver."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.mapping: dict[str, str] = {}
+
+    def load(self, image: bytes) -> None:
+        job, artifact = self.job, self.job.artifact
+        if artifact is None or Path(artifact["path"]).read_bytes() != image:
+            job.keep(bytes(image), "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx")
+        raise Loading
+
+    def _set_mapping(self, mapping: dict[str, str]) -> None:
+        self.mapping = mapping
+
+
+class LinkState:
+    """Stands for `cupy.cuda.function.LinkState`: the toolkit's nvJitLink in the place of the driver's linker."""
+
+    def __init__(self, setup: Setup, job: Job) -> None:
+        self.setup, self.job = setup, job
+
+    def add_ptr_data(self, data: bytes | str, name: str) -> None:
+        image = data.encode() if isinstance(data, str) else bytes(data)
+        if image[:4] == b"\x7fELF":
+            # CuPy takes the last byte of a cubin for a terminator and cuts it off. Python keeps a zero right behind the
+            # buffer, which is what it was; nvJitLink 13 refuses the object, or crashes, without it.
+            image += b"\0"
+        if not self.job.virtual:
+            self.job.enter("assemble")
+        self.job.keep(image, "object" if image[:4] == b"\x7fELF" else "ptx")
+
+    def add_ptr_file(self, path: str) -> None:
+        """libcudadevrt.a, which `link_with_runtime` takes from the same toolkit."""
+
+    def complete(self) -> bytes:
+        try:
+            nvjitlink.link_with_runtime(self.setup, self.job)
+        except Rejected as error:
+            self.job.notes.append(
+                "the driver's linker says no more than CUDA_ERROR_INVALID_PTX or so; the words are nvJitLink's"
+            )
+            raise LinkFailed(error.reason) from None
+        assert self.job.artifact is not None
+        return Path(self.job.artifact["path"]).read_bytes()
+
+
+def no_runtime(original: Any, job: Job) -> Any:
+    """CuPy's look-up of libcudadevrt, which it does not know in wheels: then relocatable code is refused."""
+
+    def path() -> str:
+        try:
+            return original()
+        except RuntimeError as error:
+            job.enter("link")
+            job.say(f"RuntimeError: {error}")
+            raise LinkFailed(str(error)) from None
+
+    return path
+
+
+def watched_module(original: Any, job: Job) -> Any:
+    """`cupy.cuda.function.Module` that keeps the image it is about to load, and says that it does."""
+
+    class Module(original):
+        def load(self, image: bytes) -> None:
+            kind = "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx"
+            if kind == "cubin" and "assemble" not in job.stages:
+                job.enter("assemble")
+            job.keep(bytes(image), kind)
+            if "link" in job.stages:
+                job.leave_to_driver()
+            job.enter("load")
+            super().load(image)
+
+    return Module
+
+
+def watched_linker(original: Any, job: Job) -> Any:
+    """`cupy.cuda.function.LinkState`, the driver's linker, which says when it is used."""
+
+    class LinkState(original):
+        def add_ptr_data(self, data: Any, name: str) -> None:
+            job.enter("assemble")
+            job.enter("link")
+            super().add_ptr_data(data, name)
+
+    return LinkState
+
+
+def with_detected_architecture(original: Any, arch: str) -> Any:
+    """CuPy 13.0's Jitify with what its own look at the device would have added.
+
+    It is linked with a static cudart that accepts no stand-in for the driver, and it
+    adds the architecture in front of all that it compiles itself, but not to what it hands back.
+    """
+
+    def jitify(source: str, options: tuple[str, ...], *rest: Any) -> Any:
+        if any(option.startswith(("-arch", "--gpu-architecture")) for option in options):
+            return original(source, options, *rest)
+        detected = f"-arch=compute_{min(int(arch), _JITIFY_CAP)}"
+        name, used, headers, names = original(source, (*options, detected), *rest)
+        return name, tuple(option for option in used if option != detected), headers, names
+
+    return jitify

@@ -1,0 +1,295 @@
+"""Numba's own CUDA target (numba 0.57 to 0.68 without the package numba-cuda).
+
+A program is run as ``python FILE`` does (`harness.backends.numba.program`). A case's constants, its definitions, are in
+its globals before its code runs, and so is ``JIT_OPTIONS``: the `jit` options that the case varies. It declares
+neither, it only uses them::
+
+    from numba import cuda, float32
+
+    @cuda.jit(**JIT_OPTIONS)
+    def fill(out):
+        buffer = cuda.shared.array(SIZE, float32)
+        ...
+
+Kernels are compiled by their dispatcher's own `compile`, for the signatures that the case gives, and those that take
+no arguments, that were declared with signatures or that the program itself launches. The device behind it is virtual:
+a launch compiles and links as ever and then does nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.backends.numba.cell import compile_all
+from harness.backends.numba.fault import first_line, from_elsewhere
+from harness.backends.numba.kernels import Watch
+from harness.backends.numba.launch import RealDevice, launch_kernel, watched
+from harness.nvidia import ptxas
+from harness.nvidia.virtual_device import VirtualDevice, foreign
+from harness.nvidia.virtual_driver import VirtualDriver, VirtualRuntime
+from harness.protocol.backend import Ended, Job, Setup, Unavailable, Unsupported
+
+
+class NumbaBackend:
+    """`harness.protocol.backend.Backend` for Numba's CUDA target."""
+
+    package = "numba"
+
+    def prepare(self, setup: Setup) -> dict[str, Any]:
+        """Import everything and load the toolkit's NVVM; no driver is looked for."""
+        self.isolate(setup)
+        observed = {"python": platform.python_version(), "ptxas": ptxas.version(setup)}
+        if package_version("numba") is None:
+            raise Unavailable("this environment has no numba: install it there")
+        self.check_packages(setup)
+        observed |= {name.replace("-", "_"): v for name in self.packages() if (v := package_version(name))}
+        self.library = f"{self.package} {observed[self.package.replace('-', '_')]}"
+        try:
+            self.load(setup)
+            known = self.capabilities()
+        except Exception as error:
+            if not isinstance(error, ImportError) and not from_elsewhere(error):
+                raise
+            # CUDA 11 was given up at some point; what cannot even be loaded with it was not meant for it.
+            ending = Unsupported if setup.version < (12, 0) else Unavailable
+            raise ending(
+                f"{self.library} with NumPy {observed.get('numpy')} cannot be loaded with CUDA {setup.release}: "
+                f"{type(error).__name__}: {first_line(error)}"
+            ) from None
+        self.check_libraries(setup)
+        return {"observed": observed, "architectures": [10 * major + minor for major, minor in known]}
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """To a cubin through the virtual driver for a real architecture, to PTX by the public API for a virtual one."""
+        self.check_target(setup, job)
+        device = VirtualDevice(setup, job, self.library)
+        job.device.update(virtual=True, compute_capability=dotted(job.capability))
+        os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
+        self.attach(device)
+        job.enter("compile")
+        watch = Watch(job, lambda kernel: self.collected(device, kernel))
+        with watch.listening():
+            compile_all(self, job, device, watch, lambda *kernel: self.finish(device, watch, *kernel))
+        self.check_libraries(setup)
+        if count := device.launched():
+            launches = "1 launch was" if count == 1 else f"{count} launches were"
+            job.notes.append(f"{launches} left out: the device is virtual")
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Launch on the real device, compiling on the way as ever."""
+        self.check_target(setup, job)
+        device = RealDevice(setup, job, self.library)
+        os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
+        self.reload_settings()
+        job.enter("compile")
+        launches = {fields["kernel"]: fields for fields in job.launches}
+        watch = Watch(job, lambda kernel: None)
+
+        def act(name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
+            if name in launches:
+                launch_kernel(job, launches[name], kernel)
+            else:
+                kernel.compile(arguments)
+                job.notes.append(f"{name} was loaded; the case does not say how to launch it")
+
+        with watched(device), watch.listening():
+            compile_all(self, job, device, watch, act)
+        self.check_libraries(setup)
+
+    def packages(self) -> list[str]:
+        """Distributions whose versions belong to the toolchain."""
+        return ["numba", "numpy", "llvmlite"]
+
+    def isolate(self, setup: Setup) -> None:
+        """Nothing of the user's settings counts, and without a device no real driver is looked for."""
+        for name in [name for name in os.environ if name.startswith("NUMBA_")]:
+            del os.environ[name]
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads, and cells are forked from here
+        os.environ["NUMBA_CUDA_INCLUDE_PATH"] = str(setup.home / "include")
+        if not setup.device:
+            os.environ["NUMBA_CUDA_DRIVER"] = "0"
+            os.environ["NUMBA_CUDA_USE_NVIDIA_BINDING"] = "0"
+        sys.dont_write_bytecode = True
+
+    def check_packages(self, setup: Setup) -> None:
+        """Raise where the environment is not this backend's."""
+        if version := package_version("numba-cuda"):
+            raise Unavailable(
+                f"this environment has numba-cuda {version}, which takes the place of Numba's own CUDA target: "
+                "use the backend numba-cuda, or an environment without it"
+            )
+
+    def load(self, setup: Setup) -> None:
+        """Import what a compilation needs and load NVVM.
+
+        Nothing is refreshed here, though that takes a third of a cell's time: which implementations a registry
+        gets may depend on who fills it first, and where. That was Numba #9432, the first compilation of all is part
+        of the outcome. Importing their modules ahead only saves each cell the imports.
+        """
+        from numba import cuda  # noqa: F401
+        from numba.cuda import compiler, dispatcher  # noqa: F401
+        from numba.cuda.cudadrv import nvvm
+        from numba.cuda.cudadrv.runtime import runtime
+        from numba.cuda.target import CUDATargetContext
+
+        preload(setup, "libnvrtc-builtins", "libnvrtc")  # for programs that have CUDA C++ linked
+        if (
+            hasattr(runtime, "_initialize") and not setup.device
+        ):  # only its version is asked for; real ones may want a driver for that
+            runtime._initialize()
+            runtime.lib = VirtualRuntime(setup)
+        nvvm.NVVM()
+        CUDATargetContext.load_additional_registries(_Nothing())
+
+    def capabilities(self) -> list[tuple[int, int]]:
+        """What the library says it can build with this NVVM."""
+        from numba.cuda.cudadrv import nvvm
+
+        return sorted(nvvm.NVVM().supported_ccs)
+
+    def arch_option(self) -> Any:
+        """The library's own function from a compute capability to NVVM's ``-arch``."""
+        from numba.cuda.cudadrv import nvvm
+
+        return nvvm.get_arch_option
+
+    def suffixes(self) -> bool:
+        """Whether the library knows architecture-specific targets."""
+        return False
+
+    def check_target(self, setup: Setup, job: Job) -> None:
+        """Raise for what the library has no word for."""
+        if job.arch != job.arch.rstrip("af") and not self.suffixes():
+            raise Unsupported(f"{self.library} knows no architecture-specific features, so no {job.target}")
+        if job.capability not in self.capabilities():
+            try:
+                instead = self.arch_option()(*job.capability).replace("compute_", "silently build sm_")
+            except Exception as error:
+                instead = f"refuse ({first_line(error)})"
+            raise Unsupported(
+                f"{self.library} with CUDA {setup.release} does not know compute capability "
+                f"{dotted(job.capability)}: it would {instead}"
+            )
+
+    def check_libraries(self, setup: Setup) -> None:
+        """Raise where another CUDA got into the process."""
+        strange = foreign(setup)
+        if not strange and (libdevice := self.libdevice()):
+            own = setup.home / "nvvm" / "libdevice" / "libdevice.10.bc"
+            strange = [] if libdevice.resolve() == own.resolve() else [libdevice]
+        if strange:
+            raise Unavailable(
+                f"parts of another CUDA than {setup.release} were loaded: " + ", ".join(str(p) for p in strange)
+            )
+
+    def libdevice(self) -> Path | None:
+        """The libdevice that the library found: read as a file, so that nothing else tells which."""
+        from numba.cuda.cuda_paths import get_cuda_paths
+
+        found = get_cuda_paths()["libdevice"].info
+        return Path(found) if found else None
+
+    def attach(self, device: VirtualDevice) -> None:
+        """Give the library a device: its driver object as if it had just found libcuda."""
+        from numba.cuda.cudadrv.driver import driver
+
+        self.reload_settings()
+        driver.lib = VirtualDriver(device)
+        driver.is_initialized = False
+        driver.initialization_error = None
+
+    def reload_settings(self) -> None:
+        """Have the settings in the environment read again, after some were made for the cell."""
+        from numba.core import config
+
+        config.reload_config()
+
+    def finish(self, device: VirtualDevice, watch: Watch, name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
+        """Compile one signature of a kernel, unless running the program did."""
+        if arguments in kernel.overloads:
+            return
+        if not device.job.virtual:
+            self.build(device, kernel, arguments)
+            return
+        watch.command(name, arguments)
+        device.job.keep(self.to_ptx(device, kernel, arguments), "ptx")
+        device.job.complete()
+
+    def build(self, device: VirtualDevice, kernel: Any, arguments: Any) -> None:
+        """Compile and link one signature of a kernel; what comes out is kept as it is linked."""
+        kernel.compile(arguments)
+
+    def collected(self, device: VirtualDevice, kernel: Any) -> None:
+        """Collect, without an exception that the program could catch."""
+        try:
+            self.collect(device, kernel)
+        except Ended as ended:
+            device.ended = device.ended or ended
+        except Exception as error:
+            device.fault = device.fault or error
+
+    def collect(self, device: VirtualDevice, kernel: Any) -> None:
+        """Keep what came out for a kernel, where the device's linker had no part in it."""
+
+    def to_ptx(self, device: VirtualDevice, kernel: Any, arguments: Any) -> bytes:
+        """Compile a kernel's function to PTX."""
+        from numba import cuda
+
+        options = {name: kernel.targetoptions.get(name) for name in ("debug", "lineinfo", "fastmath", "opt")}
+        options = {name: value for name, value in options.items() if value is not None}
+        if hasattr(cuda, "compile"):
+            options |= {"device": False, "abi": "numba", "output": "ptx"}
+        build = getattr(cuda, "compile", None) or cuda.compile_ptx
+        suffix = device.job.arch[len(device.job.arch.rstrip("af")) :]
+        capability = (*device.job.capability, suffix) if suffix else device.job.capability
+        ptx, _ = build(kernel.py_func, arguments, cc=capability, **options)
+        text: str = ptx if isinstance(ptx, str) else ptx.decode()
+        device.check(text)
+        return text.encode()
+
+
+class _Nothing:
+    """In place of a target context, so that Numba imports what it would install there, in its own order."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if not name.startswith("install_"):
+            raise AttributeError(name)
+        return lambda *_: None
+
+
+def dotted(capability: tuple[int, int]) -> str:
+    """A compute capability as people write it: ``"8.0"``."""
+    return ".".join(map(str, capability))
+
+
+def package_version(name: str) -> str | None:
+    """Version of an installed distribution."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def preload(setup: Setup, *stems: str) -> None:
+    """Load libraries of the toolkit, so that whoever asks for them by name gets these.
+
+    Raises
+    ------
+    Unavailable
+        When the toolkit lacks one.
+    """
+    for stem in stems:
+        library = setup.library(stem)
+        if library is None:
+            raise Unavailable(f"CUDA {setup.release} as installed has no {stem}")
+        ctypes.CDLL(str(library))
+
+
+backend = NumbaBackend()

@@ -1,0 +1,264 @@
+"""The package numba-cuda, which takes the place of Numba's CUDA target (0.4 to 0.30).
+
+A program is written and compiled as for `harness.backends.numba.backend`. Up to about 0.20 numba-cuda can reach the
+driver through ctypes, and then differs in nothing here. Later it knows only NVIDIA's bindings (cuda.bindings,
+cuda.core): compiled code that loads ``libcuda.so.1`` and links with nvJitLink in this process. For it the virtual
+device is a library of that name, built here, and nvJitLink, NVRTC and NVVM are loaded from the toolkit before the
+bindings look for any, since they take what is loaded already.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+from harness import native
+from harness.backends.numba.backend import NumbaBackend, package_version, preload
+from harness.nvidia import nvjitlink, ptxas
+from harness.nvidia.virtual_device import VirtualDevice
+from harness.nvidia.virtual_driver import INVALID_PTX
+from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
+
+_SOURCE = Path(native.__file__).with_name("libcuda.c")
+
+
+class _Input(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("size", ctypes.c_size_t), ("data", ctypes.c_void_p)]
+
+
+_LINKER = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.POINTER(_Input),
+    ctypes.c_int,
+    ctypes.POINTER(ctypes.c_int),
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_size_t),
+)
+
+
+class NumbaCudaBackend(NumbaBackend):
+    """`harness.protocol.backend.Backend` for numba-cuda."""
+
+    package = "numba-cuda"
+    driver: ctypes.CDLL | None = None
+
+    def packages(self) -> list[str]:
+        return [*super().packages(), "numba-cuda", "cuda-bindings", "cuda-core"]
+
+    def check_packages(self, setup: Setup) -> None:
+        if package_version("numba-cuda") is None:
+            raise Unavailable("this environment has no numba-cuda: install it there, or use the backend numba")
+        if bindings_only() and setup.version < (12, 0):
+            raise Unsupported(f"numba-cuda {package_version('numba-cuda')} needs CUDA 12 or later")
+        core = package_version("cuda-core")
+        if bindings_only() and setup.version < (12, 3) and core and core.startswith("0."):
+            raise Unsupported(f"cuda-core {core} asks nvJitLink for its version, which it tells from CUDA 12.3 on")
+
+    def load(self, setup: Setup) -> None:
+        if bindings_only():
+            preload_for_bindings(setup)
+            self.driver = None if setup.device else virtual_driver(setup)
+        with no_other_driver() if self.driver else nullcontext():
+            super().load(setup)
+        if not bindings_only():
+            self.name_nvrtc(setup)
+
+    def name_nvrtc(self, setup: Setup) -> None:
+        """Tell numba-cuda where NVRTC is: some releases look in ``$CUDA_HOME/nvrtc``, then anywhere on the machine."""
+        from numba.cuda.cuda_paths import get_cuda_paths
+
+        paths, library = get_cuda_paths(), setup.library("libnvrtc")
+        if "nvrtc" in paths and library is not None:
+            paths["nvrtc"] = type(paths["nvrtc"])("CUDA_HOME", str(library))
+
+    def capabilities(self) -> list[tuple[int, int]]:
+        from numba.cuda.cudadrv import nvrtc
+
+        if hasattr(nvrtc, "get_supported_ccs"):
+            return sorted(tuple(cc) for cc in nvrtc.get_supported_ccs())
+        return super().capabilities()
+
+    def arch_option(self) -> Any:
+        from numba.cuda.cudadrv import nvrtc, nvvm
+
+        return getattr(nvrtc, "get_arch_option", None) or nvvm.get_arch_option
+
+    def suffixes(self) -> bool:
+        return "arch" in inspect.signature(self.arch_option()).parameters
+
+    def check_target(self, setup: Setup, job: Job) -> None:
+        super().check_target(setup, job)
+        # The dispatcher asks for sm_90a and the like wherever there is one, and has no option for anything else.
+        if self.suffixes() and not job.virtual and job.arch.isdigit() and job.capability >= (9, 0):
+            raise Unsupported(f"{self.library} builds sm_{job.arch}a for this device, not sm_{job.arch}")
+
+    def attach(self, device: VirtualDevice) -> None:
+        if self.driver is None:
+            super().attach(device)
+            return
+        self.reload_settings()
+        # A driver serves toolkits older than itself; one older than the bindings makes them complain.
+        bindings = int((package_version("cuda-bindings") or "0").split(".")[0])
+        major, minor = max(device.setup.version, (bindings, 0))
+        device.launched = self.driver.virtual_launches
+        # Kept for as long as the process: C holds a pointer to it.
+        self.linker = _LINKER(lambda *arguments: _link(device, *arguments))
+        self.driver.virtual_configure(1000 * major + 10 * minor, *device.job.capability, self.linker)
+
+    def reload_settings(self) -> None:
+        super().reload_settings()
+        with suppress(ModuleNotFoundError):  # its own since about 0.20
+            importlib.import_module("numba.cuda.core.config").reload_config()
+
+    def build(self, device: VirtualDevice, kernel: Any, arguments: Any) -> None:
+        """Compile and link, or assemble alone where the toolkit lacks what is to be linked."""
+        if self.driver is None:
+            super().build(device, kernel, arguments)
+            return
+        job, setup = device.job, device.setup
+        try:
+            kernel.compile(arguments)
+        except Exception as error:
+            missing = nvjitlink.parts(setup)
+            if "libcudadevrt.a not found" not in str(error) or not isinstance(missing, str):
+                raise
+            ptx = job.keep(self.to_ptx(device, kernel, arguments), "ptx")
+            ptxas.assemble(setup, job, ptx, relocatable=True)
+            job.complete()
+            job.notes.append(f"not linked: {missing}")
+
+    def collect(self, device: VirtualDevice, kernel: Any) -> None:
+        """Fetch the cubin from the kernel: nvJitLink made it in this process."""
+        # The bindings leave linking to the driver below nvJitLink 12.3.
+        if self.driver is None or device.images:
+            return
+        job, library = device.job, kernel._codelibrary
+        ptxs = library.get_asm_strs() if hasattr(library, "get_asm_strs") else [library.get_asm_str()]
+        for ptx in ptxs:
+            device.check(ptx)
+        job.keep("\n".join(ptxs).encode(), "ptx")
+        if not job.virtual:
+            cubin = library.get_cubin()
+            job.enter("assemble")
+            if library.needs_cudadevrt or getattr(library, "_linking_files", ()):
+                job.enter("link")
+            job.observed["nvjitlink"] = _nvjitlink_version()
+            job.keep(bytes(getattr(cubin, "code", cubin)), "cubin")
+        job.complete()
+
+
+def bindings_only() -> bool:
+    """Whether this numba-cuda has no other way to the driver than NVIDIA's bindings."""
+    spec = importlib.util.find_spec("numba_cuda")
+    assert spec is not None
+    assert spec.origin is not None
+    return "USE_NV_BINDING" not in (Path(spec.origin).parent / "numba/cuda/cudadrv/driver.py").read_text()
+
+
+def preload_for_bindings(setup: Setup) -> None:
+    """Load the toolkit's libraries, under the names that the bindings will ask for."""
+    preload(setup, "libnvrtc-builtins", "libnvrtc", "libnvJitLink", "libcudart")
+    ctypes.CDLL(str(setup.home / "nvvm" / "lib64" / "libnvvm.so.4"))
+
+
+def virtual_driver(setup: Setup) -> ctypes.CDLL:
+    """Load the virtual driver, under the name that the bindings will ask for."""
+    return ctypes.CDLL(str(stand_in_library(setup.tools)))
+
+
+@contextmanager
+def no_other_driver() -> Iterator[None]:
+    """Keep ctypes from finding a real ``libcuda.so``, the name that numba-cuda tries before ``libcuda.so.1``.
+
+    A stand-in of that name is no way out: nvJitLink 12.4 looks for it too, and fails when it is not the real one.
+    """
+    real = ctypes.CDLL
+
+    class Guarded(real):  # type: ignore[misc, valid-type]
+        def __init__(self, name: Any, *arguments: Any, **options: Any) -> None:
+            if str(name).rpartition("/")[2] == "libcuda.so":
+                raise OSError(f"{name}: not looked for")
+            super().__init__(name, *arguments, **options)
+
+    ctypes.CDLL = Guarded  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        ctypes.CDLL = real  # type: ignore[misc]
+
+
+def stand_in_library(tools: Path) -> Path:
+    """The stand-in for libcuda, compiled once for each version of its source.
+
+    Raises
+    ------
+    Unavailable
+        Without a C compiler.
+    """
+    name = "libcuda.so.1"
+    folder = tools / f"libcuda-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]}"
+    if folder.is_dir():
+        return folder / name
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise Unavailable("numba-cuda needs a stand-in for the driver, and to build it a C compiler: install gcc")
+    tools.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=tools) as temporary:
+        built = Path(temporary) / "built"
+        built.mkdir()
+        argv = [compiler, "-shared", "-fPIC", "-O1", f"-Wl,-soname,{name}", "-o", str(built / name), str(_SOURCE)]
+        done = subprocess.run(argv, capture_output=True, text=True)
+        if done.returncode:
+            raise Unavailable(f"{compiler} cannot build the stand-in for the driver: {done.stderr.strip()}")
+        try:
+            built.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another process was faster
+                raise
+    return folder / name
+
+
+def _nvjitlink_version() -> str:
+    from cuda.bindings import nvjitlink as bindings
+
+    return ".".join(map(str, bindings.version()))
+
+
+_kept: list[Any] = []
+
+
+def _link(
+    device: VirtualDevice, count: int, inputs: Any, options: int, names: Any, values: Any, cubin: Any, size: Any
+) -> int:
+    """The driver's linker, called from C; exceptions cannot pass through it."""
+    try:
+        items: list[tuple[int, bytes | Path]] = []
+        for item in inputs[:count]:
+            data = ctypes.string_at(item.data, item.size) if item.size else ctypes.string_at(item.data)
+            items.append((item.kind, data if item.size else Path(os.fsdecode(data))))
+        image = device.link(items, {names[i]: values[i] or 0 for i in range(options)})
+        if image is None:
+            return INVALID_PTX
+        _kept.append(ctypes.create_string_buffer(image, len(image)))
+        cubin[0] = ctypes.addressof(_kept[-1])
+        size[0] = len(image)
+        return 0
+    except Exception as error:
+        device.fault = device.fault or error
+        return 1
+
+
+backend = NumbaCudaBackend()

@@ -1,0 +1,98 @@
+"""Running a Python program as ``python FILE`` does, but for where it writes."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from harness.backends.numba.beside import WorkFolder
+from harness.backends.numba.fault import by_library, from_elsewhere
+from harness.protocol.backend import Job
+
+JIT_OPTIONS = ("cache", "debug", "opt", "lineinfo", "fastmath")
+
+
+@dataclass
+class Program:
+    """A program of one cell.
+
+    Attributes
+    ----------
+    module : ModuleType
+        What it defined so far, as ``__main__``.
+    failure : BaseException or None
+        What ended it early, where that was neither the library's refusal nor a mistake of ours.
+    """
+
+    job: Job
+    module: ModuleType = field(default_factory=lambda: ModuleType("__main__"))
+    failure: BaseException | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder of the program, which its own modules are below."""
+        return os.path.realpath(self.job.source.parent)
+
+    def run(self) -> None:
+        """Run it to its end.
+
+        Raises
+        ------
+        ImportError
+            When it needs what is not there.
+        Exception
+            When the library refused something, or by a mistake of ours.
+        """
+        job, names = self.job, vars(self.module)
+        path = str(Path(self.folder) / job.source.name)
+        work = WorkFolder(job.source.parent, job.scratch)
+        os.chdir(work.path)
+        names.update(__file__=path, __builtins__=builtins, __cached__=None, **job.definitions)
+        names["JIT_OPTIONS"] = {name: job.options[name] for name in JIT_OPTIONS if name in job.options}
+        sys.argv = [path]
+        sys.path.insert(0, self.folder)
+        sys.modules["__main__"] = self.module
+        streams = sys.stdout, sys.stderr
+        try:
+            with io.open_code(path) as file:
+                text = file.read()
+            with work.guarded():
+                exec(compile(text, path, "exec", dont_inherit=True), names)
+        except SystemExit as end:
+            self.failure = end if end.code not in (None, 0) else None
+        except (MemoryError, ImportError):
+            raise
+        except BaseException as error:
+            if by_library(error) or not (from_elsewhere(error) or _at_its_start(error)):
+                raise
+            self.failure = error
+        finally:
+            sys.stdout, sys.stderr = streams
+
+    def owns(self, function: Any) -> bool:
+        """Whether a function is of the program or of a module beside it, and not of what is installed."""
+        file = getattr(getattr(function, "__code__", None), "co_filename", "")
+        return is_own(file, self.folder)
+
+    def modules(self) -> list[ModuleType]:
+        """The program's module, then those that it imported from beside itself."""
+        others = [module for module in list(sys.modules.values()) if module is not self.module]
+        return [self.module, *(m for m in others if is_own(getattr(m, "__file__", None) or "", self.folder))]
+
+
+def is_own(file: str, folder: str) -> bool:
+    """Whether a file lies below a program's folder, and is not of an environment that lies there too."""
+    below = file.startswith(folder.rstrip(os.sep) + os.sep)
+    return below and "-packages" + os.sep not in file[len(folder) :]
+
+
+def _at_its_start(error: BaseException) -> bool:
+    """Whether nothing of the program ran yet: Python did not take its text."""
+    trace = error.__traceback__
+    return trace is not None and trace.tb_next is None

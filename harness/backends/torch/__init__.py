@@ -1,0 +1,1 @@
+"""nvcc through torch.utils.cpp_extension."""

@@ -1,0 +1,148 @@
+"""nvcc as `torch.utils.cpp_extension` calls it: its flags, its include directories, its ninja file.
+
+PyTorch itself writes the build; ninja says which commands that are; they are then run one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.backends.nvcc import include_of, options_of
+from harness.backends.torch.launch import call_extension
+from harness.nvidia import nvcc
+from harness.nvidia.launch import run_on_driver
+from harness.nvidia.step_cache import Shelf
+from harness.nvidia.tools import Step, ask, run
+from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
+
+
+class _Written(BaseException):
+    """PyTorch has written its build; the message is the folder."""
+
+
+class TorchBackend:
+    """`harness.protocol.backend.Backend` for PyTorch's extensions."""
+
+    def prepare(self, setup: Setup) -> dict[str, Any]:
+        hello = nvcc.describe(setup)
+        # ninja may be installed beside the interpreter and not be on the path.
+        os.environ["PATH"] += os.pathsep + os.path.dirname(sys.executable)
+        import torch
+
+        with _no_look_at_devices(torch):
+            from torch.utils import cpp_extension
+
+        cuda = torch.version.cuda
+        if cuda is None:
+            raise Unavailable(f"this build of PyTorch ({torch.__version__}) has no CUDA")
+        if cuda.split(".")[0] != str(setup.version[0]):
+            raise Unsupported(
+                f"PyTorch {torch.__version__} is built with CUDA {cuda}; its extensions want nvcc {cuda.split('.')[0]}, and this is {setup.release}"
+            )
+        if not cpp_extension.is_ninja_available():
+            raise Unavailable("torch.utils.cpp_extension needs ninja: pip install ninja")
+        hello["observed"] |= {
+            "torch": torch.__version__, "torch_cuda": cuda, "ninja": ask("ninja", "--version").strip(),
+            "cxx": ask(cpp_extension.get_cxx_compiler(), "--version").splitlines()[0],
+        }  # fmt: skip
+        return hello
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """The device pass of ``load(sources=[…])``, its whole unit, or all of ``load_inline``, as the case wants."""
+        depth = job.options.get("depth", "device")
+        if job.virtual:
+            raise Unsupported("TORCH_CUDA_ARCH_LIST has no word for PTX alone")
+        if job.options.get("arch", "given") != "given":
+            raise Unsupported("without TORCH_CUDA_ARCH_LIST, PyTorch builds for whatever devices it sees")
+        if job.options.get("rdc"):
+            raise Unsupported("load() has no device link step; relocatable device code needs setuptools' CUDAExtension")
+        number = f"{job.capability[0]}.{job.capability[1]}{job.arch.lstrip('0123456789')}"
+        os.environ["TORCH_CUDA_ARCH_LIST"] = number
+        job.command.append(f"TORCH_CUDA_ARCH_LIST={number}")
+        folder = job.scratch / "build"
+        folder.mkdir()
+        for command in self._commands(setup, job, depth, folder):
+            _execute(setup, job, command, depth, folder)
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device; then an extension is imported and called, device code is handed to the driver."""
+        self.compile(setup, job)
+        if job.options.get("depth", "device") == "extension":
+            call_extension(job, job.scratch / "build" / "kernel.so")
+        else:
+            run_on_driver(job)
+
+    def _commands(self, setup: Setup, job: Job, depth: str, folder: Path) -> list[str]:
+        from torch.utils import cpp_extension
+
+        def written(build_directory: str, *others: Any, **more: Any) -> None:
+            raise _Written(build_directory)
+
+        cpp_extension._run_ninja_build = written
+        options: dict[str, Any] = {
+            "extra_cuda_cflags": options_of(job),
+            "with_cuda": True,
+            "build_directory": str(folder),
+        }
+        include = include_of(setup, job)
+        if include:
+            options["extra_include_paths"] = include
+        try:
+            if depth == "extension":
+                # Diagnostics name the case's own file and lines, not those of the text that load_inline makes of it.
+                text = f'#line 1 "{job.source.name}"\n{job.source.read_text("utf-8")}'
+                options["functions"] = list(job.options.get("functions", []))
+                job.command.append(f"load_inline('kernel', cuda_sources=[{job.source.name}], {_shown(options)})")
+                declarations = [job.options.get("declarations", "")]
+                cpp_extension.load_inline("kernel", cpp_sources=declarations, cuda_sources=[text], **options)
+            else:
+                job.command.append(f"load('kernel', [{job.source.name}], {_shown(options)})")
+                cpp_extension.load("kernel", [str(job.source)], **options)
+        except _Written:
+            return ask("ninja", "-C", str(folder), "-t", "commands").splitlines()
+        except ValueError as error:
+            if "arch" not in str(error):
+                raise
+            raise Unsupported(
+                f"PyTorch knows no compute capability {job.capability[0]}.{job.capability[1]}: {error}"
+            ) from None
+        raise Unavailable("this PyTorch does not build its extensions with ninja in the way that cumatrix knows")
+
+
+@contextmanager
+def _no_look_at_devices(torch: Any) -> Iterator[None]:
+    """Importing `cpp_extension` asks for a device, for a warning only; cells, forked from here, could then use none."""
+    original = torch.cuda.is_available
+    torch.cuda.is_available = lambda: True
+    try:
+        yield
+    finally:
+        torch.cuda.is_available = original
+
+
+def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> None:
+    """One command of the ninja file; below the depth of an extension only that of the CUDA source."""
+    os.chdir(folder)
+    step = Step(command)
+    if step.program == "nvcc":
+        argv = step.words[1:]
+        nvcc.compile_unit(setup, job, nvcc.device_only(argv, "cubin") if depth == "device" else argv)
+    elif depth == "extension":
+        job.command.append(command)
+        job.enter(step.stage)
+        if step.stage == "compile":
+            Shelf(setup, job).compile(step)
+        else:
+            run(job, step)
+
+
+def _shown(options: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in options.items() if name != "build_directory")
+
+
+backend = TorchBackend()

@@ -1,0 +1,192 @@
+"""Where the cells of one toolchain run: the toolkit, the interpreter, and what is known of both beforehand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness import native
+from harness.backends import BACKENDS, WHEELS
+from harness.engine.environment import Environment
+from harness.engine.fork_server import Zygote, clean_environment, plain_path
+from harness.engine.key import Key
+from harness.errors import PartUnavailable
+from harness.model import Cell, Outcome, Status, Toolchain
+from harness.protocol.backend import Ended
+from harness.toolkits import Installed, ToolkitStore
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One toolchain made ready.
+
+    Parameters
+    ----------
+    toolchain : Toolchain
+        What the cells ask for.
+    environment : Environment
+        The interpreter and its libraries.
+    toolkit, headers : Installed or None
+        Where the compiler and the headers come from; None where they are not installed.
+    tools : Path
+        Folder of cumatrix's own stand-ins.
+    shelf : Path or None
+        Folder of steps that cells of this run share (`harness.nvidia.step_cache`).
+    variables : Mapping[str, str]
+        What the worker needs in its environment to find a real device's driver.
+    """
+
+    toolchain: Toolchain
+    environment: Environment
+    toolkit: Installed | None
+    headers: Installed | None
+    tools: Path
+    shelf: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        toolchain: Toolchain,
+        environment: Environment,
+        store: ToolkitStore,
+        tools: Path,
+        shelf: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> Bench:
+        """The bench of a toolchain, from what is installed."""
+        toolkit, headers = store.of(toolchain.toolkit)
+        return cls(toolchain, environment, toolkit, headers, tools, shelf, variables or {})
+
+    @cached_property
+    def problem(self) -> Outcome | None:
+        """Why no cell can run here, known without starting anything; None where they can."""
+        info, ref = BACKENDS[self.toolchain.backend], self.toolchain.toolkit
+        found = self.environment.version_of(*info.distributions)
+        if info.distributions:
+            broken = [
+                self.environment.broken[name]
+                for name in (*info.distributions, "numpy")
+                if name in self.environment.broken
+            ]
+            if broken:
+                return _problem(Status.UNAVAILABLE, broken[0])
+            if found is None:
+                return _problem(
+                    Status.UNAVAILABLE,
+                    f"{info.name} needs {info.distributions[0]}, which is not installed in {self.environment.name}: "
+                    f"`{self.environment.python} -m pip install {info.distributions[0]}`",
+                )
+            replaced = self.environment.version_of(*info.excludes)
+            if replaced:
+                return _problem(
+                    Status.UNAVAILABLE, f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
+                )
+            misfit = info.misfit(found[0], ref.release)
+            if misfit:
+                return _problem(Status.UNSUPPORTED, misfit)
+        for release, toolkit in ((ref.release, self.toolkit), (ref.headers, self.headers)):
+            if toolkit is None:
+                return _problem(
+                    Status.UNAVAILABLE, f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
+                )
+            try:
+                _ = toolkit.fingerprint
+            except PartUnavailable as error:
+                return _problem(Status.UNAVAILABLE, str(error))
+        return None
+
+    @cached_property
+    def include(self) -> list[Path]:
+        """Include directories of the headers' toolkit."""
+        assert self.headers is not None
+        return self.headers.include
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """Fields of `harness.protocol.backend.Setup`."""
+        assert self.toolkit is not None
+        ref = self.toolchain.toolkit
+        return {
+            "home": str(self.toolkit.home),
+            "release": ref.release,
+            "headers": ref.headers,
+            "include": [str(folder) for folder in self.include],
+            "tools": str(self.tools),
+            "options": {
+                **({"shelf": str(self.shelf)} if self.shelf else {}),
+                **({"wheels": True} if self.toolchain.library.endswith(WHEELS) else {}),
+            },
+            "device": self.toolchain.device,
+        }
+
+    def zygote(self) -> Zygote:
+        """Start a worker process."""
+        self.tools.mkdir(parents=True, exist_ok=True)
+        return Zygote(self.environment.python, self.toolchain.backend, self.setup, self._variables, self._library[0])
+
+    @property
+    def unfollowed(self) -> str:
+        """Why it cannot be told what cells read; empty where it can."""
+        return self._library[1]
+
+    @cached_property
+    def _library(self) -> tuple[Path | None, str]:
+        """What follows reads, built for this machine; on a real device nothing is kept, so nothing needs to be followed."""
+        if self.toolchain.device:
+            return None, ""
+        try:
+            self.tools.mkdir(parents=True, exist_ok=True)
+            return native.build(self.tools, "cumatrix-reads.so", native.source("reads.c")), ""
+        except (Ended, OSError, subprocess.SubprocessError) as error:
+            return None, str(error)
+
+    @cached_property
+    def _variables(self) -> dict[str, str]:
+        return {**clean_environment(str(self.setup["home"])), **self._host, **self.variables}
+
+    @cached_property
+    def path(self) -> str:
+        """``PATH`` of the cells: the user's where a host compiler is looked for there."""
+        home = str(self.setup["home"])
+        return self._variables["PATH"] if BACKENDS[self.toolchain.backend].nvcc else plain_path(home)
+
+    @property
+    def _host(self) -> dict[str, str]:
+        """Variables by which users choose the host compiler, for backends that run one."""
+        names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[self.toolchain.backend].nvcc else ()
+        return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+    @cached_property
+    def key(self) -> str:
+        """First key of everything that all cells of the bench share: what was asked for, but not yet what it reads."""
+        assert self.toolkit is not None and self.headers is not None
+        info = BACKENDS[self.toolchain.backend]
+        key = Key("bench").add("backend", info.name)
+        key.add("python", [self.environment.python, self.environment.version])
+        versions = {name: entry["version"] for name, entry in self.environment.distributions.items()}
+        key.add("libraries", versions if info.distributions else {})
+        key.add("library", self.toolchain.library)  # with where it takes CUDA from
+        key.add("device", self.toolchain.device)
+        key.add("toolkit", self.toolkit.fingerprint)
+        key.add("headers", self.headers.fingerprint)
+        key.add("variables", {**self._variables, "PATH": self.path})
+        return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()
+
+    def unknown_target(self, cell: Cell, hello: dict[str, Any]) -> str | None:
+        """Why the cell's target means nothing to this toolchain, by the compilers' own lists."""
+        target, release = cell.target, self.toolchain.toolkit.release
+        if str(target) not in hello["targets"]:
+            return f"CUDA {release} knows no {target} (ptxas --help)"
+        if "architectures_of" in hello and target.cc not in hello["architectures"]:
+            return f"{hello['architectures_of']} knows no compute capability {target.capability}"
+        return None
+
+
+def _problem(status: Status, reason: str) -> Outcome:
+    return Outcome(status=status, reason=reason)

@@ -1,0 +1,58 @@
+"""Small libraries in C, built once with the machine's compiler and kept under the hash of their source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.protocol.backend import Unavailable
+
+
+def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Path:
+    """Build a shared library from C.
+
+    Parameters
+    ----------
+    tools : Path
+        Where libraries are kept.
+    name : str
+        File name of the library, which is also its soname.
+    source : str
+        The program.
+    flags : sequence of str
+        Further options of the compiler.
+
+    Raises
+    ------
+    Unavailable
+        When there is no C compiler, or it fails.
+    """
+    digest = hashlib.sha256("\0".join([name, source, *flags]).encode()).hexdigest()[:16]
+    library = tools / digest / name
+    if library.is_file():
+        return library
+    compiler = next(
+        filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "cc", "gcc", "clang", "g++", "c++"))), None
+    )
+    if compiler is None:
+        raise Unavailable(f"a C compiler is needed to build {name}: install gcc or set CC")
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        unit, out = Path(folder, "unit.c"), Path(folder, name)
+        unit.write_text(source)
+        argv = [compiler, "-x", "c", "-w", "-O1", "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{name}", *flags]
+        done = subprocess.run([*argv, "-o", str(out), str(unit), "-ldl"], capture_output=True, text=True, timeout=120)
+        if done.returncode:
+            raise Unavailable(f"{compiler} cannot build {name}: {done.stderr.strip()[-400:]}")
+        os.replace(out, library)
+    return library
+
+
+def source(name: str) -> str:
+    """Text of one of the C files beside this module."""
+    return Path(__file__).with_name(name).read_text("utf-8")

@@ -1,0 +1,1 @@
+"""NVIDIA's compilers, assembler, linkers and driver, as backends call them in workers. The standard library only."""

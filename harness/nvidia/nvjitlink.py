@@ -1,0 +1,135 @@
+"""nvJitLink (https://docs.nvidia.com/cuda/nvjitlink/): relocatable code and libcudadevrt to a cubin, without a driver."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
+
+INPUT_CUBIN, INPUT_PTX, INPUT_LTOIR, INPUT_FATBIN, INPUT_OBJECT, INPUT_LIBRARY = 1, 2, 3, 4, 5, 6
+_KINDS = {"object": INPUT_CUBIN, "cubin": INPUT_CUBIN, "ptx": INPUT_PTX, "ltoir": INPUT_LTOIR}
+
+NOT_LINKED_ALONE = "not linked: with -dc (--device-c) a file is one of several; -rdc=true links it by itself"
+
+
+class LinkError(Exception):
+    """nvJitLink refused; the message is its log."""
+
+
+class Linker:
+    """The nvJitLink of one toolkit."""
+
+    def __init__(self, library: Path) -> None:
+        self.lib = ctypes.CDLL(str(library))
+        # Entry points carry the release they came with, and a library keeps those of older ones.
+        names = re.findall(rb"__nvJitLinkCreate_(\d+)_(\d+)\0", library.read_bytes())
+        self.suffix = "_{}_{}".format(*max((int(a), int(b)) for a, b in names)) if names else ""
+        self.version = self.suffix.strip("_").replace("_", ".")
+
+    def link(self, options: Sequence[str], inputs: Sequence[tuple[int, bytes | Path]]) -> tuple[bytes, str]:
+        """Link inputs, each bytes in memory or a file; returns the cubin and the linker's remarks.
+
+        Raises
+        ------
+        LinkError
+            When it refuses.
+        """
+        argv = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        handle = ctypes.c_void_p()
+        self._check(handle, "Create", ctypes.byref(handle), len(options), argv)
+        try:
+            for kind, item in inputs:
+                if isinstance(item, Path):
+                    self._check(handle, "AddFile", handle, kind, str(item).encode())
+                else:
+                    data = item.rstrip(b"\0") + b"\0" if kind == INPUT_PTX else item
+                    self._check(handle, "AddData", handle, kind, data, ctypes.c_size_t(len(data)), b"input")
+            self._check(handle, "Complete", handle)
+            size = ctypes.c_size_t()
+            self._check(handle, "GetLinkedCubinSize", handle, ctypes.byref(size))
+            cubin = ctypes.create_string_buffer(size.value)
+            self._check(handle, "GetLinkedCubin", handle, cubin)
+            return cubin.raw, self._log(handle, "Info")
+        finally:
+            if handle:
+                self._function("Destroy")(ctypes.byref(handle))
+
+    def _function(self, name: str) -> ctypes._CFuncPtr:  # type: ignore[name-defined]
+        try:
+            return getattr(self.lib, f"__nvJitLink{name}{self.suffix}")
+        except AttributeError:
+            return getattr(self.lib, f"nvJitLink{name}")
+
+    def _check(self, handle: ctypes.c_void_p, name: str, *arguments: object) -> None:
+        code = self._function(name)(*arguments)
+        if code:
+            raise LinkError((self._log(handle, "Error") if handle else "") or f"error: nvJitLink{name} returned {code}")
+
+    def _log(self, handle: ctypes.c_void_p, which: str) -> str:
+        size = ctypes.c_size_t()
+        if self._function(f"Get{which}LogSize")(handle, ctypes.byref(size)) or not size.value:
+            return ""
+        text = ctypes.create_string_buffer(size.value)
+        self._function(f"Get{which}Log")(handle, text)
+        return text.value.decode(errors="replace")
+
+
+def parts(setup: Setup) -> tuple[Path, Path] | str:
+    """nvJitLink and libcudadevrt.a of the toolkit, or the reason why it cannot link relocatable code."""
+    library, runtime = setup.library("libnvJitLink"), setup.home / "lib64" / "libcudadevrt.a"
+    if library is None:
+        return f"CUDA {setup.release} has no nvJitLink (it came with 12.0)"
+    if not runtime.is_file():
+        return f"PyPI's wheels of CUDA {setup.release} have no libcudadevrt.a"
+    return library, runtime
+
+
+def check_lto(setup: Setup, job: Job) -> None:
+    """Raise where code cannot be made as it is linked: for a virtual target, or without a linker."""
+    if job.virtual:
+        raise Unsupported("link-time optimization (-dlto) makes code for a real architecture")
+    if setup.library("libnvJitLink") is None:
+        raise Unavailable(f"-dlto needs a linker, and CUDA {setup.release} has no nvJitLink (it came with 12.0)")
+
+
+def link_with_runtime(setup: Setup, job: Job) -> None:
+    """Link the job's relocatable artifact with libcudadevrt, as stage ``link``.
+
+    Where that cannot be, or is not wanted (``-dc``), the stage is left out, and the job's notes say so. LTO IR is linked without
+    libcudadevrt where there is none: nothing would come out else.
+
+    Raises
+    ------
+    Rejected
+        When nvJitLink refuses.
+    """
+    assert job.artifact is not None
+    if job.one_of_several:
+        job.notes.append(NOT_LINKED_ALONE)
+        return
+    found = parts(setup)
+    if isinstance(found, str):
+        if not job.lto:
+            job.notes.append(f"not linked: {found}")
+            return
+        job.notes.append(f"linked without libcudadevrt: {found}")
+    library = setup.library("libnvJitLink")
+    assert library is not None
+    linker, runtime = Linker(library), [found[1]] if not isinstance(found, str) else []
+    job.enter("link")
+    options = [f"-arch=sm_{job.arch}", *(["-lto"] if job.lto else [])]
+    job.command.append(" ".join(["nvJitLink", *options, job.artifact["path"], *map(str, runtime)]))
+    job.observed["nvjitlink"] = linker.version
+    try:
+        data = Path(job.artifact["path"]).read_bytes()
+        cubin, remarks = linker.link(
+            options, [(_KINDS[job.artifact["format"]], data), *((INPUT_LIBRARY, path) for path in runtime)]
+        )
+    except LinkError as error:
+        job.say(str(error))
+        raise Rejected("nvJitLink refused", stage="link") from None
+    job.say(remarks)
+    job.keep(cubin, "cubin")

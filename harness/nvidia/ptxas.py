@@ -1,0 +1,61 @@
+"""The toolkit's own assembler, run on PTX that a compiler or library stopped at."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable
+
+
+def version(setup: Setup) -> str:
+    """``"12.4.131"``, as ``ptxas --version`` says."""
+    return _release(_ask(setup, "--version"))
+
+
+def architectures(setup: Setup) -> list[str]:
+    """Names that ``ptxas --help`` lists for ``--gpu-name``, virtual ones included."""
+    text = _ask(setup, "--help")
+    start = text.find("--gpu-name")
+    return sorted(set(re.findall(r"'((?:sm|compute)_\d+[af]?)'", text[start : start + 6000])))
+
+
+def assemble(setup: Setup, job: Job, ptx: Path, *, relocatable: bool = False) -> Path:
+    """Assemble for the job's target, as stage ``assemble``.
+
+    Raises
+    ------
+    Rejected, Crashed
+        As ptxas ended.
+    """
+    job.enter("assemble")
+    kind = "object" if relocatable else "cubin"
+    out = job.scratch / f"artifact.{kind}"
+    argv = [str(setup.home / "bin" / "ptxas"), f"-arch=sm_{job.arch}", "-v", *job.options.get("ptxas", [])]
+    argv += ["-c"] if relocatable else []
+    argv += [str(ptx), "-o", str(out)]
+    job.command.append(" ".join(argv))
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    job.say(done.stdout)
+    if done.returncode < 0:
+        raise Crashed(f"ptxas was ended by signal {-done.returncode}", signal=-done.returncode, stage="assemble")
+    if done.returncode:
+        raise Rejected("ptxas refused the PTX", stage="assemble")
+    job.artifact = {"path": str(out), "format": kind}
+    return out
+
+
+def _ask(setup: Setup, flag: str) -> str:
+    tool = setup.home / "bin" / "ptxas"
+    try:
+        return subprocess.run([tool, flag], capture_output=True, text=True, timeout=60).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"cannot run {tool}: {error}") from None
+
+
+def _release(text: str) -> str:
+    found = re.search(r"V(\d+\.\d+\.\d+)", text)
+    if not found:
+        raise Unavailable("ptxas does not say its version")
+    return found[1]

@@ -1,0 +1,17 @@
+"""A fake driver, for what our own code does when a real one says no."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import native
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with a fake ``libcuda.so.1``."""
+    source = Path(__file__).with_name("fake_libcuda.c").read_text()
+    library = native.build(tmp_path_factory.mktemp("fake"), "libcuda.so.1", source, ["-D_GNU_SOURCE"])
+    return library.parent

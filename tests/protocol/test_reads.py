@@ -1,0 +1,162 @@
+"""The library that follows reads, in real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import native
+from harness.engine.files import Files
+from harness.engine.reads import Reads, reads_of
+from harness.protocol.reads import VARIABLE, unique, without
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return native.build(tmp_path_factory.mktemp("tools"), "cumatrix-reads.so", native.source("reads.c"))
+
+
+class Follow:
+    """Runs a program and tells what it read."""
+
+    def __init__(self, library: Path, folder: Path) -> None:
+        self.library, self.folder, self.records = library, folder, folder / "records"
+
+    def __call__(self, *argv: str | Path, **variables: str) -> Reads:
+        self.records.write_bytes(b"X 0 0 0 0 0 the program itself\0")
+        env = {**os.environ, "LD_PRELOAD": str(self.library), VARIABLE: str(self.records), **variables}
+        self.done = subprocess.run(
+            list(map(str, argv)), env=env, cwd=self.folder, capture_output=True, text=True, timeout=800
+        )
+        return reads_of(unique(self.records.read_bytes()), [str(self.library.parent)])
+
+
+@pytest.fixture
+def follow(library: Path, tmp_path: Path) -> Follow:
+    return Follow(library, tmp_path)
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-I", "-c", code]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('f.txt')", "import os; os.open('f.txt', os.O_RDONLY)", "import os; os.stat('f.txt')", "import os; os.lstat('f.txt')",
+        "import os; os.access('f.txt', os.R_OK)", "import os; os.path.realpath('f.txt', strict=False); os.path.exists('f.txt')",
+        "import os; d = os.open('.', os.O_RDONLY); os.open('f.txt', os.O_RDONLY, dir_fd=d)", "open('f.txt', 'r+')",
+        "import os; d = os.open('.', os.O_RDONLY); os.stat('f.txt', dir_fd=d)", "import os; os.chdir('/'); open('{here}/f.txt')",
+        "import subprocess; subprocess.run(['cat', 'f.txt'])", "import os; os.system('cat f.txt')",
+        "import os; os.popen('cat f.txt').read()", "import subprocess; subprocess.run(['cat', 'f.txt'], env={{'PATH': '/bin'}})",
+        "import os; os.posix_spawnp('cat', ['cat', 'f.txt'], {{}}); os.wait()",
+        "import os; os.fork() or os.execlp('cat', 'cat', 'f.txt'); os.wait()",
+        "import subprocess; subprocess.run(['sh', '-c', 'exec cat <f.txt'], close_fds=True)",
+        "import threading; t = threading.Thread(target=open, args=['f.txt']); t.start(); t.join()",
+        "import mmap; f = open('f.txt'); mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)", "import shutil; shutil.copyfile('f.txt', 'g.txt')",
+    ],
+)  # fmt: skip
+def test_however_a_file_is_read(follow: Follow, tmp_path: Path, code: str) -> None:
+    path = tmp_path / "f.txt"
+    path.write_text("text")
+    os.utime(path)
+    reads = follow(*python(f"import time; time.sleep(0.05)\n{code.format(here=tmp_path)}"))
+    assert follow.done.returncode == 0, follow.done.stderr
+    assert reads.unknown == ""
+    assert reads.seen[str(path)] == Files().state_now(str(path))[1]
+
+
+@pytest.mark.parametrize("code", ["import os; os.path.exists('no.txt')", "try: open('no.txt')\nexcept OSError: pass"])
+def test_what_is_missing(follow: Follow, tmp_path: Path, code: str) -> None:
+    reads = follow(*python(code))
+    assert reads.seen[str(tmp_path / "no.txt")] is None
+
+
+@pytest.mark.parametrize(
+    "code", ["import os; os.listdir('d')", "import os; list(os.scandir('d'))", "import glob; glob.glob('d/*.txt')"]
+)
+def test_names_that_were_listed(follow: Follow, tmp_path: Path, code: str) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for name in ("a.txt", "größer.txt", "x" * 200):
+        (folder / name).touch()
+    reads = follow(*python(code))
+    assert str(folder) in reads.listed
+    assert reads.seen[str(folder)] == Files().state_now(str(folder), True)[1]
+
+
+def test_what_is_only_written_is_no_input(follow: Follow, tmp_path: Path) -> None:
+    reads = follow(*python("open('out.txt', 'w').write('x'); open('out.txt').read()"))
+    assert str(tmp_path / "out.txt") not in reads.seen
+
+
+def test_imports_helpers_of_helpers_and_modules_that_are_not_there(follow: Follow, tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("import two\ntry:\n    import three\nexcept ImportError:\n    pass\n")
+    (tmp_path / "two.py").touch()
+    reads = follow(sys.executable, "-c", "import one")
+    assert {str(tmp_path / "one.py"), str(tmp_path / "two.py")} <= set(reads.seen)
+    assert str(tmp_path) in reads.listed  # where `three` would be
+
+
+def test_a_compiler_with_all_that_it_runs(follow: Follow, tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(
+        '#include "a.h"\n#if __has_include("late.h")\n#endif\n#include <stdio.h>\n__asm__(".incbin \\"data.bin\\"");\n'
+    )
+    (tmp_path / "a.h").touch()
+    (tmp_path / "data.bin").write_text("data")
+    (tmp_path / "later").mkdir()
+    reads = follow("gcc", "-c", "a.c", "-o", "a.o", "-I", "later")
+    assert follow.done.returncode == 0, follow.done.stderr
+    names = {Path(path).name: value for path, value in reads.seen.items()}
+    assert {"a.c", "a.h", "data.bin", "stdio.h", "cc1", "as"} <= {name for name, value in names.items() if value}
+    assert reads.seen[f"{tmp_path}/late.h"] is None
+    assert reads.seen[f"{tmp_path}/later/stdio.h"] is None
+
+
+def test_a_program_on_the_path_counts_with_the_places_where_it_was_not(follow: Follow, tmp_path: Path) -> None:
+    reads = follow(*python("import subprocess; subprocess.run(['true'])"), PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert reads.seen[str(tmp_path / "true")] is None
+    assert reads.seen["/usr/bin/true"]
+
+
+def test_a_static_program_is_not_known(follow: Follow, tmp_path: Path) -> None:
+    (tmp_path / "static.c").write_text("int main(void) { return 0; }\n")
+    built = subprocess.run(["gcc", "-static", "static.c", "-o", "static"], cwd=tmp_path, capture_output=True, text=True)
+    if built.returncode:
+        pytest.skip(f"no static C library here: {built.stderr[-200:]}")
+    assert "linked statically" in follow(*python("import subprocess; subprocess.run(['./static'])")).unknown
+
+
+def test_a_file_that_changes_while_it_is_read_is_seen(follow: Follow, tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text("text")
+    reads = follow(
+        *python(
+            "import time; time.sleep(0.05); open('f.txt').read(); open('f.txt', 'a').write('x'); time.sleep(0.05); open('f.txt').read()"
+        )
+    )
+    assert reads.seen[str(tmp_path / "f.txt")] != Files().state_now(str(tmp_path / "f.txt"))[1]
+
+
+def test_who_closes_every_descriptor_is_followed_all_the_same(follow: Follow, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).touch()
+    code = "import os, time; time.sleep(0.05); open('a.txt'); os.closerange(3, 4096); keep = [os.open('/dev/null', 0) for _ in range(300)]; open('b.txt')"
+    reads = follow(*python(code))
+    assert {str(tmp_path / "a.txt"), str(tmp_path / "b.txt")} <= set(reads.seen)
+
+
+def test_a_programs_answer_is_the_same(follow: Follow, tmp_path: Path) -> None:
+    code = "import os\nfor p in ('/', '/nowhere', '/etc/passwd/x', ''):\n    try: print(os.stat(p).st_ino)\n    except OSError as e: print(e.errno)\nprint(os.path.realpath('/bin/sh'), sorted(os.listdir('/'))[:3])"
+    follow(*python(code))
+    plain = subprocess.run(python(code), cwd=tmp_path, capture_output=True, text=True)
+    assert follow.done.stdout == plain.stdout
+    assert follow.done.stderr == plain.stderr == ""
+
+
+def test_what_lies_in_a_folder_can_be_left_out() -> None:
+    inside, beside, itself = (f"R 1 2 3 4 5 {path}".encode() for path in ("/a/b/c", "/a/bc", "/a/b"))
+    assert without(b"\0".join([inside, beside, itself]), Path("/a/b")) == beside + b"\0"
