@@ -21,11 +21,11 @@ from typing import Any
 from harness import __version__
 from harness.backends import BACKENDS
 from harness.backends.nvrtc import macros
-from harness.engine.context import Workshop
+from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
 from harness.engine.fork_server import Limits, clean_environment
 from harness.engine.plan import plan
-from harness.engine.runner import Lane
+from harness.engine.runner import Runner
 from harness.errors import CumatrixError, PartUnavailable
 from harness.model import Cell, Status
 from harness.model.axes import parse_targets
@@ -80,14 +80,14 @@ def _arguments() -> argparse.Namespace:
 def throughput(backend: str, python: str | None, options: argparse.Namespace) -> dict[str, Any]:
     """The engine, the bare loop and fresh processes, cell by cell in turns."""
     store, environment = ToolkitStore(), look(python)
-    workshop = Workshop(environment, store, None, Limits())
+    context = RunContext(environment, store, None, Limits())
     cells = _cells(backend, environment, options)
-    bench = workshop.bench(cells[0].toolchain)
-    if bench.problem:
-        raise PartUnavailable(bench.problem.reason)
-    assert bench.toolkit is not None
-    asks = [_bare_job(workshop, cell) for cell in cells]
-    jobs = {"library": _LIBRARIES[backend], "home": str(bench.toolkit.home), "release": bench.toolkit.release}
+    prepared = context.prepared(cells[0].toolchain)
+    if prepared.problem:
+        raise PartUnavailable(prepared.problem.reason)
+    assert prepared.toolkit is not None
+    asks = [_bare_job(context, cell) for cell in cells]
+    jobs = {"library": _LIBRARIES[backend], "home": str(prepared.toolkit.home), "release": prepared.toolkit.release}
     rounds = []
     for number in range(options.rounds + 1):
         measured = _round(environment, store, cells, asks, jobs)
@@ -133,7 +133,7 @@ def _round(
     jobs: dict[str, Any],
 ) -> dict[str, Any]:
     """Every cell on each side: seconds by cell, in which the engine's first one holds its start."""
-    lane = Lane(Workshop(environment, store, None, Limits()))
+    runner = Runner(RunContext(environment, store, None, Limits()))
     measured: dict[str, Any] = {side: [] for side in ("engine", "loop", "fresh", "engine_cpu", "loop_cpu")}
     loop = Bare(environment.python, jobs)
     measured["loop_start"] = loop.start
@@ -143,10 +143,10 @@ def _round(
             digests = {}
             for side in sides:
                 if side == "engine":
-                    started, used = time.perf_counter(), _processor_time(lane)
-                    outcome, _, _ = lane.run(cell)
+                    started, used = time.perf_counter(), _processor_time(runner)
+                    outcome, _, _ = runner.run(cell)
                     measured["engine"].append(time.perf_counter() - started)
-                    measured["engine_cpu"].append(_processor_time(lane) - used)
+                    measured["engine_cpu"].append(_processor_time(runner) - used)
                     if outcome.status is not Status.BUILT or outcome.artifact is None:
                         words = outcome.reason or outcome.log[:300]
                         raise SystemExit(f"engine.py: {cell.id} is {outcome.status}: {words}")
@@ -160,7 +160,7 @@ def _round(
                 raise SystemExit(f"engine.py: {cell.id}: the engine and the bare loop built different cubins")
     finally:
         loop.close()
-        lane.close()
+        runner.close()
     for ask in asks:
         started = time.perf_counter()
         single = Bare(environment.python, jobs)
@@ -258,9 +258,9 @@ def _cells(backend: str, environment: Environment, options: argparse.Namespace) 
     return chosen
 
 
-def _bare_job(workshop: Workshop, cell: Cell) -> dict[str, Any]:
+def _bare_job(context: RunContext, cell: Cell) -> dict[str, Any]:
     """What the bare loop compiles for a cell: the same source with the same options."""
-    job = workshop.job(cell, workshop.bench(cell.toolchain))
+    job = context.job(cell, context.prepared(cell.toolchain))
     options = [*macros(job["definitions"]), *(f"-I{folder}" for folder in job["include"])]
     source = Path(job["source"])
     return {"target": str(cell.target), "name": source.name, "source": source.read_text("utf-8"), "options": options}
@@ -279,11 +279,11 @@ def _whole_loop(measured: dict[str, Any]) -> float:
     return measured["loop_start"] + sum(measured["loop"])
 
 
-def _processor_time(lane: Lane) -> float:
-    """Seconds of the processor that this process, the lane's zygote and all that it has waited for have used."""
+def _processor_time(runner: Runner) -> float:
+    """Seconds of the processor that this process, the runner's fork server and all that it has waited for have used."""
     used = time.process_time()
-    for zygote in lane._zygotes.values():
-        fields = Path(f"/proc/{zygote.process.pid}/stat").read_text().rpartition(")")[2].split()
+    for fork_server in runner._fork_servers.values():
+        fields = Path(f"/proc/{fork_server.process.pid}/stat").read_text().rpartition(")")[2].split()
         used += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return used
 

@@ -38,10 +38,10 @@ class PartUnavailable(CumatrixError):
     exit_code = 4
 
 
-def perhaps(word: str, known: Iterable[str]) -> str:
-    """``; perhaps you meant "status"``, or the list of what is known where nothing is close."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`` (did you mean "status"?)``, or the list of what is known where nothing is close."""
     known = list(known)
     close = get_close_matches(word, known, n=1, cutoff=0.6)
     if close:
-        return f'; perhaps you meant "{close[0]}"'
+        return f' (did you mean "{close[0]}"?)'
     return f"; known are {', '.join(known)}" if known else ""

@@ -17,15 +17,15 @@ import pytest
 
 from harness.cases import load_case
 from harness.diagnostics import one_line
-from harness.engine.context import Workshop
-from harness.engine.runner import Lane
-from harness.engine.session import Request, axes_of, cells_of, record_of, workshop_for
+from harness.engine.context import RunContext
+from harness.engine.runner import Runner
+from harness.engine.session import Request, axes_of, cells_of, context_for, record_of
 from harness.engine.unanswered import asked_of, unanswered, without_answer
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Case, Cell, Status, Verdict
 from harness.records import Record, RecordWriter, make_plan, this_commit
 
-_ZYGOTES = 4
+_FORK_SERVERS = 4
 _KEY = pytest.StashKey["_Session"]()
 
 
@@ -91,8 +91,8 @@ class _Session:
         # The workers of one run are one run: xdist gives them all the same name of it.
         self.worker = getattr(config, "workerinput", None)
         self.run = (self.worker["testrunuid"] if self.worker else uuid.uuid4().hex)[:12]
-        self._workshop: Workshop | None = None
-        self._lane: Lane | None = None
+        self._context: RunContext | None = None
+        self._runner: Runner | None = None
         self._writer: RecordWriter | None = None
         self._closed = False
         self.problem: CumatrixError | None = None
@@ -112,7 +112,7 @@ class _Session:
         silence = without_answer(self.told)
         if silence:
             return [silence]
-        return unanswered(asked_of(self.request, self.workshop.environment, self.workshop.devices), self.told)
+        return unanswered(asked_of(self.request, self.context.environment, self.context.devices), self.told)
 
     @property
     def request(self) -> Request:
@@ -133,52 +133,52 @@ class _Session:
         )
 
     @property
-    def workshop(self) -> Workshop:
-        if self._workshop is None:
-            self._workshop = workshop_for(self.request)
-        return self._workshop
+    def context(self) -> RunContext:
+        if self._context is None:
+            self._context = context_for(self.request)
+        return self._context
 
     @property
     def out(self) -> Path:
         named = self.config.getoption("--cumatrix-out")
-        return Path(named) if named else self.config.rootpath / "reports" / f"{self.workshop.environment.name}.jsonl"
+        return Path(named) if named else self.config.rootpath / "reports" / f"{self.context.environment.name}.jsonl"
 
     def cells(self, case: Case) -> list[Cell]:
         """Cells of a case; none, and a `problem`, where nothing can be run as it was asked for."""
         try:
-            axes_of(self.request, self.workshop.environment, self.workshop.devices)
+            axes_of(self.request, self.context.environment, self.context.devices)
         except CumatrixError as error:
             if self.worker:
                 raise
             self.problem = error
             return []
-        return cells_of(self.request, self.workshop.environment, [case], self.workshop.devices)
+        return cells_of(self.request, self.context.environment, [case], self.context.devices)
 
     def begin(self, cells: list[Cell]) -> None:
         """Open the file of records, which the workers of one run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
-        plan = make_plan(cells, run=self.run, environment=self.workshop.environment.name, commit=this_commit())
+        plan = make_plan(cells, run=self.run, environment=self.context.environment.name, commit=this_commit())
         self._writer = RecordWriter(self.out, plan, fresh=self.config.getoption("--cumatrix-fresh")).__enter__()
 
     def perform(self, cell: Cell) -> Record:
         """Run one cell and write its record."""
         if self.problem:
             raise self.problem
-        if self._lane is None:
-            self._lane = Lane(self.workshop, keep=_ZYGOTES)
-        outcome, cached, fingerprint = self._lane.run(cell)
+        if self._runner is None:
+            self._runner = Runner(self.context, keep=_FORK_SERVERS)
+        outcome, cached, fingerprint = self._runner.run(cell)
         record = record_of(cell, outcome, cached, fingerprint, self.run)
         if self._writer:
             self._writer.append(record)
         return record
 
     def close(self) -> None:
-        if self._lane:
-            self._lane.close()
-            self._lane = None
-        if self._workshop and not self._closed:
-            self._workshop.close()
+        if self._runner:
+            self._runner.close()
+            self._runner = None
+        if self._context and not self._closed:
+            self._context.close()
             self._closed = True
         if self._writer:
             self._writer.__exit__(None, None, None)

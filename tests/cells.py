@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.engine.context import Workshop
+from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
 from harness.engine.fork_server import Limits
 from harness.engine.run import run_cells
-from harness.engine.runner import Lane
+from harness.engine.runner import Runner
 from harness.engine.session import record_of
 from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
 from harness.model.condition import Condition
@@ -71,13 +71,13 @@ def make_cell(
 
 
 class Place:
-    """One environment: its workshop, and a lane that keeps its workers between the tests of a module."""
+    """One environment: its workshop, and a runner that keeps its workers between the tests of a module."""
 
     def __init__(self, python: str | None, store: ToolkitStore, *, seconds: float = 800.0) -> None:
         self.environment = look(python)
         self.store = store
-        self.workshop = Workshop(self.environment, store, None, Limits(seconds=seconds))
-        self.lane = Lane(self.workshop, keep=3)
+        self.context = RunContext(self.environment, store, None, Limits(seconds=seconds))
+        self.runner = Runner(self.context, keep=3)
         self.count = 0
 
     def cell(self, case: Case, backend: str, release: str, target: str) -> Cell:
@@ -98,12 +98,12 @@ class Place:
             # Ids are unique in a workshop: what was prepared for one is not prepared again.
             self.count += 1
             case = make_case(source, f"made/program{self.count}", entries=entries, options=options)
-            return self.lane.run(self.cell(case, backend, release, target))[0]
+            return self.runner.run(self.cell(case, backend, release, target))[0]
         finally:
             shutil.rmtree(folder)
 
 
-def run_all(cells: Sequence[Cell], workshop: Workshop, jobs: int = 1) -> dict[str, dict[str, Any]]:
+def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[str, dict[str, Any]]:
     """Records of cells by id, in the order of the cells, whichever finished first."""
     records: dict[str, dict[str, Any]] = {}
 
@@ -111,7 +111,7 @@ def run_all(cells: Sequence[Cell], workshop: Workshop, jobs: int = 1) -> dict[st
         assert cell.id not in records, "a cell finished twice"
         records[cell.id] = record_of(cell, outcome, cached, fingerprint, "run")
 
-    run_cells(cells, workshop, jobs, finished)
+    run_cells(cells, context, jobs, finished)
     return {cell.id: records[cell.id] for cell in cells}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from cells import run_all, write_case
 
 from harness.cases import load_cases
-from harness.engine.context import Workshop
+from harness.engine.context import RunContext
 from harness.engine.devices import Devices
 from harness.engine.environment import look
 from harness.engine.fork_server import Limits
@@ -74,12 +74,12 @@ def run_launched(
 ) -> dict[tuple[str, str, str], Mapping[str, Any]]:  # fmt: skip
     """Records by case, backend and target."""
     environment = look(python)
-    workshop = Workshop(environment, store, None, Limits(seconds=seconds), devices=devices, sanitizer=sanitizer)
+    context = RunContext(environment, store, None, Limits(seconds=seconds), devices=devices, sanitizer=sanitizer)
     cells = plan(
         load_cases(root), choose_backends(backends, environment), parse_toolkits(release),
         [Target.parse(target) for target in targets], environment, devices=devices,
     )  # fmt: skip
-    records = run_all(cells, workshop, jobs).values()
+    records = run_all(cells, context, jobs).values()
     return {(record["case"].split("/")[1], record["backend"], record["target"]): record for record in records}
 
 

@@ -211,7 +211,7 @@ def test_a_broken_case_is_an_error_of_collection(run: Run, cases: Path) -> None:
     (cases / "plain" / "one" / "case.toml").write_text('title = "x"\nsorce = 3\n')
     done = run()
     assert done.returncode == 2
-    assert "perhaps you meant" in done.stdout
+    assert "did you mean" in done.stdout
     assert "Traceback" not in done.stdout
 
 
@@ -219,5 +219,5 @@ def test_an_unknown_backend_is_one_sentence(cases: Path, tmp_path: Path) -> None
     argv = [sys.executable, "-m", "pytest", "cases", "--cumatrix-backend", "nvrct"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=800)
     assert done.returncode != 0
-    assert "perhaps you meant nvrtc" in (done.stdout + done.stderr).replace('"', "")
+    assert "did you mean nvrtc" in (done.stdout + done.stderr).replace('"', "")
     assert "Traceback" not in done.stdout + done.stderr

@@ -72,7 +72,7 @@ class BackendInfo:
         wheel = versions.get("nvidia-cuda-runtime" if major >= 13 else f"nvidia-cuda-runtime-cu{major}", "")
         return WHEELS if wheel.split(".")[:2] == headers.split(".") else ""
 
-    def misfit(self, distribution: str, release: str) -> str | None:
+    def incompatibility(self, distribution: str, release: str) -> str | None:
         """Why this build of the library cannot use this CUDA release, or None where it can."""
         if distribution.startswith("cupy-cuda"):
             major = distribution.removeprefix("cupy-cuda").removesuffix("x")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.cases.errors import shown
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 from harness.model.enums import Stage, Status
 from harness.model.launch import FILLS
 
@@ -264,5 +264,5 @@ def wrong_value(key: Key, value: Any) -> str | None:
 
 
 def _meant(value: str, choices: tuple[str, ...]) -> str:
-    hint = perhaps(value, choices)
-    return hint if hint.startswith("; perhaps") else ""
+    hint = did_you_mean(value, choices)
+    return hint if hint.startswith(" (did") else ""

@@ -11,7 +11,7 @@ from harness.cases.errors import Key, Report, shown
 from harness.cases.keys import ARGUMENT
 from harness.cases.sources import wrong_path
 from harness.cases.tables import check_table
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 from harness.model.case import Case, Variant
 from harness.model.cell import Cell
 from harness.model.condition import Condition
@@ -55,7 +55,7 @@ class LaunchReader:
         kernel = good.get("kernel") or (self.kernels[0] if len(self.kernels) == 1 else "")
         if kernel not in self.kernels:
             wanted = "is missing: the case has several kernels" if not kernel else f"{shown(kernel)} is no entry"
-            self.report.add((*key, "kernel"), wanted + perhaps(kernel, self.kernels))
+            self.report.add((*key, "kernel"), wanted + did_you_mean(kernel, self.kernels))
         grid, block = (self._dimensions((*key, name), good.get(name, 1)) for name in ("grid", "block"))
         shared = self._expressions((*key, "shared"), [good.get("shared", 0)], least=0)
         arguments = [self._argument((*key, "arguments"), n, item) for n, item in enumerate(good.get("arguments", []))]
@@ -110,7 +110,7 @@ class LaunchReader:
             if type_of(kind, variant.definitions) is None:
                 told = f" ({variant.definitions[kind]!r} in variant {variant.name})" if kind in self.known else ""
                 names = [*TYPES, *SPELLINGS, *sorted(self.known)]
-                self.report.add((*key, "type"), f"{shown(kind)}{told} is no type{perhaps(kind, names)}")
+                self.report.add((*key, "type"), f"{shown(kind)}{told} is no type{did_you_mean(kind, names)}")
                 return
 
     def _dimensions(self, key: Key, value: Any, *, most: int = 3) -> tuple[Expression, ...]:

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 from harness.cases.errors import Report, shown
 from harness.cases.keys import IDENTIFIER, LIBRARY
 from harness.cases.tables import check_table
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 from harness.model import HeaderLibrary
 from harness.model.condition import NAMES
 from harness.toolkits.libraries import LIBRARIES, library_from
@@ -34,7 +34,7 @@ def read_libraries(report: Report, value: Any) -> tuple[dict[str, HeaderLibrary]
             else:
                 report.add(
                     key,
-                    f"unknown library{perhaps(name, LIBRARIES)}; for another one write its package, include and versions",
+                    f"unknown library{did_you_mean(name, LIBRARIES)}; for another one write its package, include and versions",
                 )
             versions[name] = _versions(report, key, item, libraries.get(name))
         elif isinstance(item, dict):

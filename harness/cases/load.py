@@ -18,7 +18,7 @@ from harness.cases.libraries import read_libraries
 from harness.cases.parameters import read_parameters
 from harness.cases.sources import read_entries, read_sources, wrong_folder
 from harness.cases.tables import check_table
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.condition import Condition, ConditionError
 from harness.model.enums import Stage, Status
@@ -112,7 +112,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
 def _known_backends(report: Report, names: list[str]) -> None:
     for index, name in enumerate(names):
         if name not in BACKENDS:
-            report.add(("backends",), f"entry {index + 1}: unknown backend {shown(name)}{perhaps(name, BACKENDS)}")
+            report.add(("backends",), f"entry {index + 1}: unknown backend {shown(name)}{did_you_mean(name, BACKENDS)}")
 
 
 def _known_folders(report: Report, folder: Path, tables: Any) -> None:

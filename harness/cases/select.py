@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.cases.errors import CaseError, Problem
 from harness.cases.load import FILE_NAME, load_case
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 from harness.model.case import Case
 
 
@@ -67,8 +67,8 @@ def load_cases(root: Path, selection: Sequence[str] = ()) -> list[Case]:
 def _hint(item: str, found: dict[str, Path]) -> str:
     for name in found:
         if item == name.split("/")[-1]:
-            return f'; perhaps you meant "{name}"'
-    return perhaps(item, sorted({*found, *(name.split("/")[0] for name in found)}))
+            return f' (did you mean "{name}"?)'
+    return did_you_mean(item, sorted({*found, *(name.split("/")[0] for name in found)}))
 
 
 def _walk(root: Path) -> list[Path]:

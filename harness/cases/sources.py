@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.cases.errors import Report, shown
 from harness.cases.keys import IDENTIFIER, SOURCE
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 
 SIGNATURE = r"^[A-Za-z_][A-Za-z0-9_.]*\(.*\)$"
 _SIGNATURES = '{ scale = "void(float32[:])" }, each kernel with its Numba signature'
@@ -62,8 +62,10 @@ def _outside(folder: Path, text: str) -> str | None:
 
 
 def _beside(folder: Path, text: str) -> str:
-    hint = perhaps(text, sorted(item.name for item in folder.iterdir() if item.is_file() and item.suffix != ".toml"))
-    return hint if hint.startswith("; perhaps") else ""
+    hint = did_you_mean(
+        text, sorted(item.name for item in folder.iterdir() if item.is_file() and item.suffix != ".toml")
+    )
+    return hint if hint.startswith(" (did") else ""
 
 
 def read_entries(report: Report, value: Any, languages: Collection[str]) -> dict[str, dict[str, str]]:
@@ -74,7 +76,7 @@ def read_entries(report: Report, value: Any, languages: Collection[str]) -> dict
     entries: dict[str, dict[str, str]] = {}
     for language, kernels in value.items():
         if language not in SOURCE:
-            report.add(("entry", language), f"unknown key{perhaps(language, SOURCE)}")
+            report.add(("entry", language), f"unknown key{did_you_mean(language, SOURCE)}")
         elif language not in languages:
             report.add(("entry", language), f"the case has no source.{language}")
         elif language != "python":

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.cases.errors import Report, shown
 from harness.cases.keys import Key, wrong_value
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 
 
 def check_table(report: Report, key: tuple[str | int, ...], value: Any, keys: Mapping[str, Key]) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def check_table(report: Report, key: tuple[str | int, ...], value: Any, keys: Ma
     good = {}
     for name, item in value.items():
         if name not in keys:
-            report.add((*key, name), f"unknown key{perhaps(name, keys)}")
+            report.add((*key, name), f"unknown key{did_you_mean(name, keys)}")
         elif message := wrong_value(keys[name], item):
             report.add((*key, name), message)
         else:

@@ -20,7 +20,7 @@ from harness.engine.devices import find_devices
 from harness.engine.environment import look
 from harness.engine.plan import library_of
 from harness.engine.session import default_toolkit
-from harness.engine.toolchain import Bench
+from harness.engine.toolchain import PreparedToolchain
 from harness.model import Toolchain
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.borrowed import borrowed
@@ -60,9 +60,9 @@ def doctor(toolkits: str | None, python: str | None) -> int:
     for ref in parse_toolkits(toolkits or default_toolkit(environment)):
         for info in BACKENDS.values():
             toolchain = Toolchain(backend=info.name, library=library_of(info, environment, ref), toolkit=ref)
-            bench = Bench.of(toolchain, environment, store, data_folder() / "tools")
-            with nullcontext() if bench.problem else _telling(console, f"{info.name} with CUDA {ref}", info.startup):
-                word, why = _try(bench)
+            prepared = PreparedToolchain.of(toolchain, environment, store, data_folder() / "tools")
+            with nullcontext() if prepared.problem else _telling(console, f"{info.name} with CUDA {ref}", info.startup):
+                word, why = _try(prepared)
             usable += word == "usable"
             click.echo(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
     return 0 if usable else 4
@@ -90,19 +90,19 @@ def _described(toolkit: Installed) -> str:
     return f"{toolkit.release} ({'; '.join(words)})" if words else toolkit.release
 
 
-def _try(bench: Bench) -> tuple[str, str]:
-    if bench.problem:
-        return bench.problem.status.value, bench.problem.reason
-    zygote = bench.zygote()
+def _try(prepared: PreparedToolchain) -> tuple[str, str]:
+    if prepared.problem:
+        return prepared.problem.status.value, prepared.problem.reason
+    fork_server = prepared.fork_server()
     try:
-        if not zygote.ready:
-            return zygote.hello["status"], zygote.hello["reason"]
-        observed = zygote.hello["observed"]
+        if not fork_server.ready:
+            return fork_server.hello["status"], fork_server.hello["reason"]
+        observed = fork_server.hello["observed"]
         return "usable", ", ".join(
             f"{name} {version}" for name, version in observed.items() if isinstance(version, str)
         )
     finally:
-        zygote.close()
+        fork_server.close()
 
 
 def _machine() -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 
 from harness.backends import BACKENDS
 from harness.cli.command import Command
-from harness.errors import UsageError, perhaps
+from harness.errors import UsageError, did_you_mean
 from harness.model import TargetError
 from harness.model.axes import parse_targets
 
@@ -168,7 +168,7 @@ def _one_backend(text: str) -> tuple[tuple[str, ...], list[str]]:
     if not found:
         return (), [text]
     if found[1] not in BACKENDS:
-        raise UsageError(f"--option {text!r}: unknown backend {found[1]!r}{perhaps(found[1], BACKENDS)}")
+        raise UsageError(f"--option {text!r}: unknown backend {found[1]!r}{did_you_mean(found[1], BACKENDS)}")
     return (found[1],), [found[2]]
 
 

@@ -19,7 +19,7 @@ from harness.cli.marks import mark
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for
 from harness.diagnostics import clean, one_line
-from harness.engine.context import Workshop
+from harness.engine.context import RunContext
 from harness.engine.run import run_cells
 from harness.engine.session import record_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
@@ -31,7 +31,7 @@ from harness.records.remarks import Neighbours, remarks, with_remark
 
 def perform(
     cells: Sequence[Cell],
-    workshop: Workshop,
+    context: RunContext,
     *,
     out: Path | None,
     as_json: bool,
@@ -47,7 +47,7 @@ def perform(
     """
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
-    plan = make_plan(cells, run=run_id, environment=workshop.environment.name, argv=sys.argv[1:], commit=this_commit())
+    plan = make_plan(cells, run=run_id, environment=context.environment.name, argv=sys.argv[1:], commit=this_commit())
     records: list[Record] = []
     neighbours = Neighbours(cells)
     interrupted = False
@@ -68,7 +68,7 @@ def perform(
 
         with _terminable():
             try:
-                run_cells(cells, workshop, jobs or os.cpu_count() or 1, finished)
+                run_cells(cells, context, jobs or os.cpu_count() or 1, finished)
             except KeyboardInterrupt:
                 interrupted = True
         _print(neighbours.rest() if as_json else [])
@@ -76,13 +76,13 @@ def perform(
         records = [with_remark(record, found) for record in records]
         if writer:
             writer.remarks = found
-    workshop.close()
+    context.close()
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
-    for why, count in workshop.unkept.most_common(3):
+    for why, count in context.unkept.most_common(3):
         console.print(
             clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
         )

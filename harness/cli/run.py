@@ -10,7 +10,7 @@ import click
 from harness.cli.axes import axes, request_of
 from harness.cli.command import Command
 from harness.cli.perform import perform
-from harness.engine.session import ORDERS, cells_of, workshop_for
+from harness.engine.session import ORDERS, cells_of, context_for
 from harness.engine.unanswered import asked_of
 
 
@@ -49,9 +49,9 @@ def run(
     cumatrix run -k "tf32 and not jitify" --json | jq .status
     """
     request = request_of(options, cases=cases, selection=selection, order=order)
-    workshop = workshop_for(request)
-    cells = cells_of(request, workshop.environment, devices=workshop.devices)
+    context = context_for(request)
+    cells = cells_of(request, context.environment, devices=context.devices)
     if out is None and not as_json:
-        out = Path("reports") / f"{workshop.environment.name}.jsonl"
-    asked = asked_of(request, workshop.environment, workshop.devices)
-    return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked)
+        out = Path("reports") / f"{context.environment.name}.jsonl"
+    asked = asked_of(request, context.environment, context.devices)
+    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked)

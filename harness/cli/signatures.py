@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from harness.errors import UsageError, perhaps
+from harness.errors import UsageError, did_you_mean
 
 # With these a module can get names that its text does not show.
 _UNSEEN = {"*", "exec", "eval", "globals", "setattr", "vars"}
@@ -49,7 +49,7 @@ def entries_of(files: Sequence[Path], signatures: Iterable[str]) -> dict[Path, d
         if not meant:
             functions = [function for file in files for function in _names(file)[0]]
             there = ", ".join(map(str, files))
-            raise UsageError(f"--signature: {there} has no kernel {name}{perhaps(name, functions)}")
+            raise UsageError(f"--signature: {there} has no kernel {name}{did_you_mean(name, functions)}")
         for file in meant:
             found.setdefault(file, {})[name] = signature
     return found

@@ -15,8 +15,8 @@ from harness.cli.host import with_nvcc
 from harness.cli.perform import perform
 from harness.cli.programs import programs_of
 from harness.cli.terminal import console_for
-from harness.engine.context import Workshop
-from harness.engine.session import Request, cells_of, workshop_for
+from harness.engine.context import RunContext
+from harness.engine.session import Request, cells_of, context_for
 from harness.engine.unanswered import Asked, asked_of
 from harness.errors import NothingToRun
 from harness.model import Case, Cell
@@ -84,21 +84,21 @@ def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, 
     cases = programs_of(files, include=include, define=define, rules=rules, signatures=signature)
     asking = {**options, "targets": targets_of(options)}
     request = request_of(asking, include=tuple(folder.resolve() for folder in include))
-    workshop = workshop_for(request)
-    cells = _cells(request, cases, workshop)
-    asked = [*_files(cases), *asked_of(request, workshop.environment, workshop.devices)]
-    return perform(cells, workshop, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
+    context = context_for(request)
+    cells = _cells(request, cases, context)
+    asked = [*_files(cases), *asked_of(request, context.environment, context.devices)]
+    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
 
 
-def _cells(request: Request, cases: Sequence[Case], workshop: Workshop) -> list[Cell]:
+def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> list[Cell]:
     """Cells of every file; a file that no backend takes is told of where others have any."""
     cells: list[Cell] = []
     nothing: NothingToRun | None = None
     console = console_for(sys.stderr)
     for each in cases:
-        asking, case = with_nvcc(request, each, workshop.environment, workshop.store, console)
+        asking, case = with_nvcc(request, each, context.environment, context.store, console)
         try:
-            cells += cells_of(asking, workshop.environment, [case], workshop.devices)
+            cells += cells_of(asking, context.environment, [case], context.devices)
         except NothingToRun as error:
             nothing = error
     if nothing and not cells:

@@ -1,1 +1,1 @@
-"""Runs cells: one zygote a toolchain, one child a cell, every outcome kept."""
+"""Runs cells: one fork server a toolchain, one child a cell, every outcome kept."""

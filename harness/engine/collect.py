@@ -30,7 +30,7 @@ _FIELDS = {"status", "reason"}
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
 
-def settle(
+def collect_outcome(
     cell: Cell,
     ended: Mapping[str, Any],
     scratch: Path,
@@ -46,7 +46,7 @@ def settle(
     cell : Cell
         The cell.
     ended : Mapping
-        What the zygote says of the child: exit, signal, timed_out, wall, output, leftovers.
+        What the fork server says of the child: exit, signal, timed_out, wall, output, leftovers.
     scratch : Path
         The cell's folder, with ``reply.json``, ``stages``, ``log`` and the artifact.
     home, tools : Path

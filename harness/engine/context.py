@@ -1,4 +1,4 @@
-"""What all lanes of a run share."""
+"""What all runners of a run share."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from harness.engine.answers import Answers, Settled
 from harness.engine.cache import ResultCache, lasting
 from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
-from harness.engine.fork_server import Limits, Zygote
+from harness.engine.fork_server import ForkServer, Limits
 from harness.engine.key import Key
 from harness.engine.memory import Memory, available, size
 from harness.engine.missing import without_part
 from harness.engine.reads import Reads, reads_of
-from harness.engine.toolchain import Bench
+from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, HeaderLibrary, Outcome, Status, Toolchain
 from harness.protocol.limits import limits_of_cell
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
@@ -32,8 +32,8 @@ from harness.toolkits.libraries import observed_version
 from harness.toolkits.store import data_folder
 
 
-class Workshop:
-    """What all lanes of a run share: environment, toolkits, cache, limits.
+class RunContext:
+    """What all runners of a run share: environment, toolkits, cache, limits.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ class Workshop:
         self.memory = Memory(memory or available())
         self._needs: dict[str, int] = {}
         self._found: dict[tuple[str, str], Installed | None] = {}
-        self._shelf = tempfile.TemporaryDirectory(prefix="cumatrix-shelf-")
-        self._benches: dict[Toolchain, Bench] = {}
+        self._steps = tempfile.TemporaryDirectory(prefix="cumatrix-shelf-")
+        self._prepared: dict[Toolchain, PreparedToolchain] = {}
         self._hellos: dict[str, tuple[dict[str, Any], list[str]]] = {}
         self._unknown: dict[str, str] = {}
         self._jobs: dict[str, dict[str, Any]] = {}
@@ -88,45 +88,45 @@ class Workshop:
         self.answers = Answers(cache)
         self.unkept: Counter[str] = Counter()
 
-    def bench(self, toolchain: Toolchain) -> Bench:
-        """The bench of a toolchain."""
-        if toolchain not in self._benches:
-            self._benches[toolchain] = Bench.of(
-                toolchain, self.environment, self.store, self.tools, Path(self._shelf.name),
+    def prepared(self, toolchain: Toolchain) -> PreparedToolchain:
+        """The toolchain of a toolchain."""
+        if toolchain not in self._prepared:
+            self._prepared[toolchain] = PreparedToolchain.of(
+                toolchain, self.environment, self.store, self.tools, Path(self._steps.name),
                 self.devices.variables if toolchain.device else {},
             )  # fmt: skip
-        return self._benches[toolchain]
+        return self._prepared[toolchain]
 
-    def hello(self, bench: Bench) -> tuple[dict[str, Any], list[str]] | None:
-        """What the bench's zygote said of itself, in this run or in an earlier one; None before it was asked.
+    def hello(self, prepared: PreparedToolchain) -> tuple[dict[str, Any], list[str]] | None:
+        """What the toolchain's fork server said of itself, in this run or in an earlier one; None before it was asked.
 
-        With it come the keys of all that such a zygote has read. There may be several for the same files: Python looks for more of them while
+        With it come the keys of all that such a fork server has read. There may be several for the same files: Python looks for more of them while
         its compiled modules are still being written. There is none where it is not known what was read.
         """
-        if bench.key not in self._hellos and self.cache:
-            found = [(said, key) for key in self.answers.keys(bench.key) if (said := self.cache.fact(key))]
+        if prepared.key not in self._hellos and self.cache:
+            found = [(said, key) for key in self.answers.keys(prepared.key) if (said := self.cache.fact(key))]
             if found:
-                self._hellos[bench.key] = (found[0][0], [key for _, key in found])
-        return self._hellos.get(bench.key)
+                self._hellos[prepared.key] = (found[0][0], [key for _, key in found])
+        return self._hellos.get(prepared.key)
 
-    def keep_hello(self, bench: Bench, zygote: Zygote) -> str:
-        """Remember what a zygote said; a failure to load only for this run. Returns the key of all that it has read."""
-        if "status" in zygote.hello:
-            self._hellos[bench.key] = (zygote.hello, [])
+    def keep_hello(self, prepared: PreparedToolchain, fork_server: ForkServer) -> str:
+        """Remember what a fork server said; a failure to load only for this run. Returns the key of all that it has read."""
+        if "status" in fork_server.hello:
+            self._hellos[prepared.key] = (fork_server.hello, [])
             return ""
-        settled = self.answers.settle(bench.key, reads_of(zygote.reads, self.own(zygote.folder)))
-        before = self._hellos[bench.key][1] if bench.key in self._hellos else []
+        settled = self.answers.settle(prepared.key, reads_of(fork_server.reads, self.own(fork_server.folder)))
+        before = self._hellos[prepared.key][1] if prepared.key in self._hellos else []
         keys = [settled.key, *(key for key in before if key != settled.key)] if settled.key else []
-        self._hellos[bench.key] = (zygote.hello, keys)
-        self._unknown[bench.key] = bench.unfollowed or settled.problem
+        self._hellos[prepared.key] = (fork_server.hello, keys)
+        self._unknown[prepared.key] = prepared.unfollowed or settled.problem
         if self.cache and settled.key:
-            self.cache.keep_fact(settled.key, zygote.hello)
+            self.cache.keep_fact(settled.key, fork_server.hello)
         return settled.key
 
-    def keep(self, cell: Cell, bench: Bench, bench_key: str, reads: Reads, outcome: Outcome) -> str:
+    def keep(self, cell: Cell, prepared: PreparedToolchain, prepared_key: str, reads: Reads, outcome: Outcome) -> str:
         """Keep an outcome for later runs where it follows from what was read and from nothing else; its key."""
-        first = self.key(cell, bench, bench_key)
-        settled = self.answers.settle(first, reads) if first else Settled("", self._unknown.get(bench.key, ""))
+        first = self.key(cell, prepared, prepared_key)
+        settled = self.answers.settle(first, reads) if first else Settled("", self._unknown.get(prepared.key, ""))
         if not self.cache or cell.toolchain.device:
             return settled.key
         if settled.key and lasting(outcome):
@@ -135,28 +135,28 @@ class Workshop:
             self.unkept[settled.problem] += 1
         return settled.key
 
-    def own(self, zygote: Path) -> list[str]:
+    def own(self, fork_server: Path) -> list[str]:
         """Folders whose files are products of this run or of cumatrix itself."""
-        return [os.path.realpath(folder) for folder in (zygote, self._shelf.name, self.tools)]
+        return [os.path.realpath(folder) for folder in (fork_server, self._steps.name, self.tools)]
 
     def close(self) -> None:
         """Give back what the run took, and keep what it learned."""
         self.answers.close()
-        self._shelf.cleanup()
+        self._steps.cleanup()
 
-    def job(self, cell: Cell, bench: Bench) -> dict[str, Any]:
+    def job(self, cell: Cell, prepared: PreparedToolchain) -> dict[str, Any]:
         """Fields of `harness.protocol.backend.Job` for a cell, but for its scratch folder."""
         if cell.id not in self._jobs:
-            self._jobs[cell.id] = self._job(cell, bench)
+            self._jobs[cell.id] = self._job(cell, prepared)
         return self._jobs[cell.id]
 
-    def _job(self, cell: Cell, bench: Bench) -> dict[str, Any]:
+    def _job(self, cell: Cell, prepared: PreparedToolchain) -> dict[str, Any]:
         language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
         source = cell.case.sources[language]
         # Libraries of the case stand before the toolkit's headers, which may hold another version of them.
         options = options_for(cell)
         own = [source.parent.absolute() / folder for folder in options.pop("include", ())]
-        include = [*self._library_include(cell), *bench.include, *self.include, *own]
+        include = [*self._library_include(cell), *prepared.include, *self.include, *own]
         return {
             "cell": cell.id,
             "source": str(source.absolute()),
@@ -184,19 +184,19 @@ class Workshop:
     def _library_include(self, cell: Cell) -> list[Path]:
         return [folder for found in self.installed(cell).values() if found for folder in found.include]
 
-    def key(self, cell: Cell, bench: Bench, bench_key: str) -> str:
+    def key(self, cell: Cell, prepared: PreparedToolchain, prepared_key: str) -> str:
         """First key of a cell: what is asked, of a worker that had read what `bench_key` stands for; empty without one."""
-        if not bench_key:
+        if not prepared_key:
             return ""
-        if (cell.id, bench_key) not in self._keys:
-            self._keys[cell.id, bench_key] = self._key(cell, bench, bench_key)
-        return self._keys[cell.id, bench_key]
+        if (cell.id, prepared_key) not in self._keys:
+            self._keys[cell.id, prepared_key] = self._key(cell, prepared, prepared_key)
+        return self._keys[cell.id, prepared_key]
 
-    def _key(self, cell: Cell, bench: Bench, bench_key: str) -> str:
-        job = self.job(cell, bench)
+    def _key(self, cell: Cell, prepared: PreparedToolchain, prepared_key: str) -> str:
+        job = self.job(cell, prepared)
         installed = {name: found.fingerprint for name, found in self.installed(cell).items() if found}
         references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in references_of(cell.case)]
-        key = Key("cell").add("bench", bench_key).add("references", references if job["launches"] else [])
+        key = Key("cell").add("toolchain", prepared_key).add("references", references if job["launches"] else [])
         key.add("libraries", installed)
         limits = limits_of_cell(self.limits.memory, self.limits.rlimits)
         return key.add("job", {**job, "cell": ""}).add("limits", limits).hex()
@@ -229,58 +229,62 @@ class Workshop:
         for rule in cell.case.unsupported:
             if rule.when(facts):
                 return Outcome(status=Status.UNSUPPORTED, reason=rule.reason), False, ""
-        bench = self.bench(cell.toolchain)
-        if bench.problem:
-            return bench.problem, False, ""
+        prepared = self.prepared(cell.toolchain)
+        if prepared.problem:
+            return prepared.problem, False, ""
         for name, found in self.installed(cell).items():
             if found is None:
                 wanted = f"{name}=={cell.variant.libraries[name]}"
                 reason = f"{wanted} is not installed: run `cumatrix toolkits install {wanted}`, or `cumatrix toolkits install --cases`"
                 return Outcome(status=Status.UNAVAILABLE, reason=reason), False, ""
-        known = self.hello(bench)
+        known = self.hello(prepared)
         if known is None:
             return None
-        hello, bench_keys = known
+        hello, prepared_keys = known
         if "status" in hello:
             return Outcome(status=Status(hello["status"]), reason=hello["reason"], log=hello.get("log", "")), False, ""
-        unknown = bench.unknown_target(cell, hello)
+        unknown = prepared.unknown_target(cell, hello)
         if unknown:
-            return Outcome(status=Status.UNSUPPORTED, reason=unknown, observed=self._observed(bench, hello)), False, ""
+            return (
+                Outcome(status=Status.UNSUPPORTED, reason=unknown, observed=self._observed(prepared, hello)),
+                False,
+                "",
+            )
         # What a device does is never taken from an earlier run: it is asked each time.
         if not self.cache or cell.toolchain.device:
             return None
-        firsts = [self.key(cell, bench, bench_key) for bench_key in bench_keys]
+        firsts = [self.key(cell, prepared, prepared_key) for prepared_key in prepared_keys]
         for key in chain.from_iterable(map(self.answers.keys, firsts)):
             kept = self.cache.outcome(key)
             if kept:
                 return kept, True, key
         return None
 
-    def finish(self, outcome: Outcome, cell: Cell, bench: Bench, hello: dict[str, Any]) -> Outcome:
-        """Add what the zygote observed, for all cells alike, and what the cell's libraries say of themselves."""
+    def finish(self, outcome: Outcome, cell: Cell, prepared: PreparedToolchain, hello: dict[str, Any]) -> Outcome:
+        """Add what the fork server observed, for all cells alike, and what the cell's libraries say of themselves."""
         libraries = {
             name: observed_version(cell.case.libraries[name], found)
             for name, found in self.installed(cell).items()
             if found
         }
         language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
-        outcome = without_part(outcome, cell.toolchain.toolkit, bench.include, cell.case.sources[language])
-        observed = {**self._observed(bench, hello), **({"libraries": libraries} if libraries else {})}
+        outcome = without_part(outcome, cell.toolchain.toolkit, prepared.include, cell.case.sources[language])
+        observed = {**self._observed(prepared, hello), **({"libraries": libraries} if libraries else {})}
         return replace(outcome, observed={**observed, **outcome.observed})
 
-    def _observed(self, bench: Bench, hello: dict[str, Any]) -> dict[str, Any]:
-        assert bench.toolkit is not None and bench.headers is not None
+    def _observed(self, prepared: PreparedToolchain, hello: dict[str, Any]) -> dict[str, Any]:
+        assert prepared.toolkit is not None and prepared.headers is not None
         return {
             **hello["observed"],
             **(
-                {"cuda_home": str(bench.toolkit.home)}
-                if bench.toolchain.toolkit.local
-                else {"wheels": dict(bench.toolkit.packages)}
+                {"cuda_home": str(prepared.toolkit.home)}
+                if prepared.toolchain.toolkit.local
+                else {"wheels": dict(prepared.toolkit.packages)}
             ),
             **(
-                {"headers_wheels": dict(bench.headers.packages)}
-                if bench.headers.release != bench.toolkit.release
+                {"headers_wheels": dict(prepared.headers.packages)}
+                if prepared.headers.release != prepared.toolkit.release
                 else {}
             ),
-            **({"borrowed": taken} if (taken := borrowed(bench.headers.home)) else {}),
+            **({"borrowed": taken} if (taken := borrowed(prepared.headers.home)) else {}),
         }

@@ -1,4 +1,4 @@
-"""The scheduler's side of a zygote (`harness.worker.fork_server`)."""
+"""The scheduler's side of a fork server (`harness.worker.fork_server`)."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Limits:
     rlimits: Mapping[str, int] = field(default_factory=dict)
 
 
-class ZygoteDied(Exception):
-    """The zygote itself ended; the message says how."""
+class ForkServerDied(Exception):
+    """The fork server itself ended; the message says how."""
 
 
-class Zygote:
-    """A running zygote.
+class ForkServer:
+    """A running fork server.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Zygote:
         ours, theirs = socket.socketpair()
         self.channel = ours
         self._buffer = bytearray()
-        self._log = open(self.folder / "zygote.log", "w+b")  # noqa: SIM115 - closed with the zygote
+        self._log = open(self.folder / "fork_server.log", "w+b")  # noqa: SIM115 - closed with the fork server
         home = self.folder / "home"
         home.mkdir()
         # The library adds to this file and never makes it. The worker is the first program that is run.
@@ -111,7 +111,7 @@ class Zygote:
         try:
             self._send(setup)
             self.hello: dict[str, Any] = self._receive(startup)
-        except ZygoteDied as error:
+        except ForkServerDied as error:
             self.hello = {"status": "unavailable", "reason": f"{backend} cannot be loaded: {error}"}
         self.reads: list[str] | None = self.hello.pop("reads", None)
 
@@ -121,7 +121,7 @@ class Zygote:
         return "status" not in self.hello
 
     def run(self, job: Mapping[str, Any], limits: Limits, **more: Any) -> dict[str, Any]:
-        """Run one job in a child of the zygote.
+        """Run one job in a child of the fork server.
 
         Parameters
         ----------
@@ -136,18 +136,18 @@ class Zygote:
         Raises
         ------
         ZygoteDied
-            When the zygote itself ends; it cannot be used again.
+            When the fork server itself ends; it cannot be used again.
         """
         self._send({"job": dict(job), "limits": asdict(limits), "backend": self.backend, **more})
-        # The zygote keeps the deadline; this longer one is for the case that the zygote itself hangs.
+        # The fork server keeps the deadline; this longer one is for the case that the fork server itself hangs.
         return self._receive(limits.seconds + 60)
 
     def close(self) -> None:
-        """End the zygote and everything below it, and remove its folder."""
+        """End the fork server and everything below it, and remove its folder."""
         try:
-            self.channel.shutdown(socket.SHUT_RDWR)  # wakes a lane that waits for an answer
+            self.channel.shutdown(socket.SHUT_RDWR)  # wakes a runner that waits for an answer
         except OSError:
-            pass  # the zygote has gone already
+            pass  # the fork server has gone already
         self.channel.close()
         try:
             self.process.wait(2)
@@ -164,7 +164,7 @@ class Zygote:
         try:
             self.channel.sendall(json.dumps(value).encode() + b"\n")
         except OSError:
-            raise ZygoteDied(self._last_words()) from None
+            raise ForkServerDied(self._last_words()) from None
 
     def _receive(self, seconds: float) -> dict[str, Any]:
         end = time.monotonic() + seconds
@@ -172,10 +172,10 @@ class Zygote:
             ready, _, _ = select.select([self.channel], [], [], max(0.0, end - time.monotonic()))
             if not ready:
                 self.process.kill()
-                raise ZygoteDied(f"no answer within {seconds:.0f} s")
+                raise ForkServerDied(f"no answer within {seconds:.0f} s")
             data = self.channel.recv(1 << 16)
             if not data:
-                raise ZygoteDied(self._last_words())
+                raise ForkServerDied(self._last_words())
             self._buffer += data
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer = bytearray(rest)
@@ -187,7 +187,7 @@ class Zygote:
         except subprocess.TimeoutExpired:
             code = None
         self._log.flush()
-        text = (self.folder / "zygote.log").read_text("utf-8", "replace")[-2000:]
+        text = (self.folder / "fork_server.log").read_text("utf-8", "replace")[-2000:]
         how = (
             f"its process ended with signal {-code}" if code is not None and code < 0 else f"its process ended ({code})"
         )
@@ -210,7 +210,7 @@ def clean_environment(cuda_home: str) -> dict[str, str]:
         "CUDA_PATH": cuda_home,
         "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
-        # A zygote must have one thread when it forks.
+        # A fork server must have one thread when it forks.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness.backends import BACKENDS, BackendInfo
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
-from harness.errors import UsageError, perhaps
+from harness.errors import UsageError, did_you_mean
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 
 
@@ -28,7 +28,7 @@ def choose_backends(names: str | None, environment: Environment) -> list[Backend
     chosen = {}
     for name in filter(None, (item.strip() for item in names.split(","))):
         if name not in BACKENDS:
-            raise UsageError(f"unknown backend {name!r}{perhaps(name, BACKENDS)}")
+            raise UsageError(f"unknown backend {name!r}{did_you_mean(name, BACKENDS)}")
         chosen[name] = BACKENDS[name]
     if not chosen:
         raise UsageError(f"no backend is named; known are {', '.join(BACKENDS)}")

@@ -1,4 +1,4 @@
-"""Runs many cells over several lanes."""
+"""Runs many cells over several runners."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from harness.engine.context import Workshop
-from harness.engine.runner import Finished, Lane
+from harness.engine.context import RunContext
+from harness.engine.runner import Finished, Runner
 from harness.model import Cell, Outcome, Toolchain
 
 
-def run_cells(cells: Sequence[Cell], workshop: Workshop, jobs: int, finished: Finished) -> None:
-    """Run cells; what needs no compiler first, the rest on `jobs` lanes.
+def run_cells(cells: Sequence[Cell], context: RunContext, jobs: int, finished: Finished) -> None:
+    """Run cells; what needs no compiler first, the rest on `jobs` runners.
 
-    A lane stays with one toolchain while it has cells, so that worker processes are started rarely.
+    A runner stays with one toolchain while it has cells, so that worker processes are started rarely.
     On an interruption every worker and compiler is ended before the exception goes on.
 
     Parameters
@@ -25,13 +25,13 @@ def run_cells(cells: Sequence[Cell], workshop: Workshop, jobs: int, finished: Fi
     workshop : Workshop
         Shared state.
     jobs : int
-        Number of lanes.
+        Number of runners.
     finished : callable
         Called in this thread for each cell as it finishes.
     """
     waiting = []
     for cell in cells:
-        known = workshop.answer(cell)
+        known = context.answer(cell)
         if known:
             finished(cell, *known)
         else:
@@ -40,8 +40,8 @@ def run_cells(cells: Sequence[Cell], workshop: Workshop, jobs: int, finished: Fi
         return
     work = _Queue(waiting)
     results: queue.SimpleQueue[tuple[Cell, tuple[Outcome, bool, str]] | BaseException] = queue.SimpleQueue()
-    lanes = [Lane(workshop) for _ in range(min(jobs, len(waiting)))]
-    threads = [threading.Thread(target=_serve, args=(lane, work, results), daemon=True) for lane in lanes]
+    runners = [Runner(context) for _ in range(min(jobs, len(waiting)))]
+    threads = [threading.Thread(target=_serve, args=(runner, work, results), daemon=True) for runner in runners]
     try:
         for thread in threads:
             thread.start()
@@ -53,14 +53,14 @@ def run_cells(cells: Sequence[Cell], workshop: Workshop, jobs: int, finished: Fi
             finished(cell, *outcome)
     finally:
         work.stop()
-        for lane in lanes:
-            lane.close()
+        for runner in runners:
+            runner.close()
         for thread in threads:
             thread.join(10)
 
 
 class _Queue:
-    """Cells by toolchain; each lane empties one before it takes another, and helps with the longest at the end."""
+    """Cells by toolchain; each runner empties one before it takes another, and helps with the longest at the end."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._groups: dict[Toolchain, deque[Cell]] = {}
@@ -87,14 +87,14 @@ class _Queue:
             self._groups.clear()
 
 
-def _serve(lane: Lane, work: _Queue, results: queue.SimpleQueue) -> None:
+def _serve(runner: Runner, work: _Queue, results: queue.SimpleQueue) -> None:
     current: Toolchain | None = None
     try:
-        while not lane.closed and (cell := work.next(current)) is not None:
+        while not runner.closed and (cell := work.next(current)) is not None:
             current = cell.toolchain
-            results.put((cell, lane.run(cell)))
+            results.put((cell, runner.run(cell)))
     except BaseException as error:
-        if not lane.closed:  # a lane that was closed under its cell has nothing to say
+        if not runner.closed:  # a runner that was closed under its cell has nothing to say
             results.put(error)
     finally:
-        lane.close()
+        runner.close()

@@ -1,4 +1,4 @@
-"""One lane: runs cells one after another, with the zygotes that they need."""
+"""One runner: runs cells one after another, with the fork servers that they need."""
 
 from __future__ import annotations
 
@@ -10,101 +10,101 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.engine.collect import settle
-from harness.engine.context import Workshop
-from harness.engine.fork_server import Zygote, ZygoteDied
+from harness.engine.collect import collect_outcome
+from harness.engine.context import RunContext
+from harness.engine.fork_server import ForkServer, ForkServerDied
 from harness.engine.reads import DIRECTORY, Reads, reads_of
-from harness.engine.toolchain import Bench
+from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Outcome, Status, Toolchain
 from harness.toolkits.borrowed import note
 
 
-class Lane:
+class Runner:
     """Runs cells one at a time.
 
     Parameters
     ----------
     workshop : Workshop
-        What the lanes share.
+        What the runners share.
     keep : int
-        How many zygotes may wait at the same time for further cells.
+        How many fork servers may wait at the same time for further cells.
     """
 
-    def __init__(self, workshop: Workshop, keep: int = 1) -> None:
-        self.workshop = workshop
+    def __init__(self, context: RunContext, keep: int = 1) -> None:
+        self.context = context
         self.keep = keep
-        self._zygotes: OrderedDict[Toolchain, Zygote] = OrderedDict()
+        self._fork_servers: OrderedDict[Toolchain, ForkServer] = OrderedDict()
         self._keys: dict[Toolchain, str] = {}
         self.closed = False
 
     def run(self, cell: Cell) -> tuple[Outcome, bool, str]:
         """Outcome of a cell, whether it comes from the cache, and its content key."""
-        known = self.workshop.answer(cell)
+        known = self.context.answer(cell)
         if known:
             return known
-        bench = self.workshop.bench(cell.toolchain)
-        zygote = self._zygote(bench)
-        known = self.workshop.answer(cell)  # what the zygote said may have settled it
+        prepared = self.context.prepared(cell.toolchain)
+        fork_server = self._fork_server(prepared)
+        known = self.context.answer(cell)  # what the fork server said may have settled it
         if known:
             return known
-        with self.workshop.memory.taken(self.workshop.needs(cell)):
-            outcome, reads = self._compile(cell, bench, zygote)
-        self.workshop.learn(cell, outcome.peak_bytes)
-        outcome = self.workshop.finish(outcome, cell, bench, zygote.hello)
-        return outcome, False, self.workshop.keep(cell, bench, self._keys[bench.toolchain], reads, outcome)
+        with self.context.memory.taken(self.context.needs(cell)):
+            outcome, reads = self._compile(cell, prepared, fork_server)
+        self.context.learn(cell, outcome.peak_bytes)
+        outcome = self.context.finish(outcome, cell, prepared, fork_server.hello)
+        return outcome, False, self.context.keep(cell, prepared, self._keys[prepared.toolchain], reads, outcome)
 
     def close(self) -> None:
-        """End every zygote, and with it whatever it runs."""
+        """End every fork server, and with it whatever it runs."""
         self.closed = True
-        while self._zygotes:
+        while self._fork_servers:
             try:
-                zygote = self._zygotes.popitem()[1]
+                fork_server = self._fork_servers.popitem()[1]
             except KeyError:
-                return  # the lane's own thread and the one that interrupts it may both be here
-            zygote.close()
+                return  # the runner's own thread and the one that interrupts it may both be here
+            fork_server.close()
 
-    def _zygote(self, bench: Bench) -> Zygote:
-        zygote = self._zygotes.get(bench.toolchain)
-        if zygote is None:
-            while len(self._zygotes) >= self.keep:
-                self._zygotes.popitem(last=False)[1].close()
-            zygote = bench.zygote()
-            self._zygotes[bench.toolchain] = zygote
-            self._keys[bench.toolchain] = self.workshop.keep_hello(bench, zygote)
-        self._zygotes.move_to_end(bench.toolchain)
-        return zygote
+    def _fork_server(self, prepared: PreparedToolchain) -> ForkServer:
+        fork_server = self._fork_servers.get(prepared.toolchain)
+        if fork_server is None:
+            while len(self._fork_servers) >= self.keep:
+                self._fork_servers.popitem(last=False)[1].close()
+            fork_server = prepared.fork_server()
+            self._fork_servers[prepared.toolchain] = fork_server
+            self._keys[prepared.toolchain] = self.context.keep_hello(prepared, fork_server)
+        self._fork_servers.move_to_end(prepared.toolchain)
+        return fork_server
 
-    def _compile(self, cell: Cell, bench: Bench, zygote: Zygote) -> tuple[Outcome, Reads]:
-        scratch = Path(tempfile.mkdtemp(prefix="cell-", dir=zygote.folder)).resolve()
-        job = {**self.workshop.job(cell, bench), "scratch": str(scratch)}
+    def _compile(self, cell: Cell, prepared: PreparedToolchain, fork_server: ForkServer) -> tuple[Outcome, Reads]:
+        scratch = Path(tempfile.mkdtemp(prefix="cell-", dir=fork_server.folder)).resolve()
+        job = {**self.context.job(cell, prepared), "scratch": str(scratch)}
         try:
-            ended = self._run(cell, zygote, job)
-            reads = reads_of(ended["reads"], self.workshop.own(zygote.folder))
-            assert bench.toolkit is not None
-            outcome = settle(
-                cell, ended, scratch, bench.toolkit.home, self.workshop.tools, job["entries"], job.get("device", {})
+            ended = self._run(cell, fork_server, job)
+            reads = reads_of(ended["reads"], self.context.own(fork_server.folder))
+            assert prepared.toolkit is not None
+            outcome = collect_outcome(
+                cell, ended, scratch, prepared.toolkit.home, self.context.tools, job["entries"], job.get("device", {})
             )
-            assert bench.headers is not None
+            assert prepared.headers is not None
             said = note(
-                bench.headers.home, (path for path, found in reads.seen.items() if found not in (None, DIRECTORY))
+                prepared.headers.home, (path for path, found in reads.seen.items() if found not in (None, DIRECTORY))
             )
             return (replace(outcome, notes=(*outcome.notes, said)) if said else outcome), reads
-        except ZygoteDied as error:
-            self._zygotes.pop(bench.toolchain, None)
-            zygote.close()
+        except ForkServerDied as error:
+            self._fork_servers.pop(prepared.toolchain, None)
+            fork_server.close()
             return Outcome(status=Status.HARNESS_ERROR, reason=f"the worker process is gone: {error}"), Reads()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _run(self, cell: Cell, zygote: Zygote, job: dict[str, Any]) -> dict[str, Any]:
-        shop = self.workshop
+    def _run(self, cell: Cell, fork_server: ForkServer, job: dict[str, Any]) -> dict[str, Any]:
+        shop = self.context
         if not cell.toolchain.device:
-            return zygote.run(job, shop.limits, path=shop.bench(cell.toolchain).path)
+            return fork_server.run(job, shop.limits, path=shop.prepared(cell.toolchain).path)
         with shop.pool.take(cell.toolchain.device) as device:
             job["device"] = dict(device.facts)
             # The driver reserves more address space than any machine has memory.
             limits = replace(shop.limits, memory=0)
-            return zygote.run(job, limits, visible=device.token, sanitizer=shop.sanitizer)
+            return fork_server.run(job, limits, visible=device.token, sanitizer=shop.sanitizer)
 
 
 Finished = Callable[[Cell, Outcome, bool, str], None]

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.backends import BackendInfo
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
-from harness.engine.context import Workshop
+from harness.engine.context import RunContext
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
 from harness.engine.fork_server import Limits
@@ -79,7 +79,7 @@ class Request:
     sanitize: bool = False
 
 
-def workshop_for(request: Request) -> Workshop:
+def context_for(request: Request) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache."""
     environment = look(request.python, name=request.environment, require=request.require)
     cache = ResultCache() if request.cache else None
@@ -88,7 +88,7 @@ def workshop_for(request: Request) -> Workshop:
         raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
     homes = [toolkit.home for toolkit in store.installed()]
     sanitizer = find_sanitizer(homes) if request.sanitize else ""
-    return Workshop(
+    return RunContext(
         environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any
 from harness import native
 from harness.backends import BACKENDS, WHEELS
 from harness.engine.environment import Environment
-from harness.engine.fork_server import Zygote, clean_environment, plain_path
+from harness.engine.fork_server import ForkServer, clean_environment, plain_path
 from harness.engine.key import Key
 from harness.errors import PartUnavailable
 from harness.model import Cell, Outcome, Status, Toolchain
@@ -22,7 +22,7 @@ from harness.toolkits import Installed, ToolkitStore
 
 
 @dataclass(frozen=True)
-class Bench:
+class PreparedToolchain:
     """One toolchain made ready.
 
     Parameters
@@ -46,7 +46,7 @@ class Bench:
     toolkit: Installed | None
     headers: Installed | None
     tools: Path
-    shelf: Path | None = None
+    steps: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -56,12 +56,12 @@ class Bench:
         environment: Environment,
         store: ToolkitStore,
         tools: Path,
-        shelf: Path | None = None,
+        steps: Path | None = None,
         variables: Mapping[str, str] | None = None,
-    ) -> Bench:
-        """The bench of a toolchain, from what is installed."""
+    ) -> PreparedToolchain:
+        """The toolchain of a toolchain, from what is installed."""
         toolkit, headers = store.of(toolchain.toolkit)
-        return cls(toolchain, environment, toolkit, headers, tools, shelf, variables or {})
+        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {})
 
     @cached_property
     def problem(self) -> Outcome | None:
@@ -87,9 +87,9 @@ class Bench:
                 return _problem(
                     Status.UNAVAILABLE, f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
                 )
-            misfit = info.misfit(found[0], ref.release)
-            if misfit:
-                return _problem(Status.UNSUPPORTED, misfit)
+            incompatibility = info.incompatibility(found[0], ref.release)
+            if incompatibility:
+                return _problem(Status.UNSUPPORTED, incompatibility)
         for release, toolkit in ((ref.release, self.toolkit), (ref.headers, self.headers)):
             if toolkit is None:
                 return _problem(
@@ -119,16 +119,18 @@ class Bench:
             "include": [str(folder) for folder in self.include],
             "tools": str(self.tools),
             "options": {
-                **({"shelf": str(self.shelf)} if self.shelf else {}),
+                **({"shelf": str(self.steps)} if self.steps else {}),
                 **({"wheels": True} if self.toolchain.library.endswith(WHEELS) else {}),
             },
             "device": self.toolchain.device,
         }
 
-    def zygote(self) -> Zygote:
+    def fork_server(self) -> ForkServer:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
-        return Zygote(self.environment.python, self.toolchain.backend, self.setup, self._variables, self._library[0])
+        return ForkServer(
+            self.environment.python, self.toolchain.backend, self.setup, self._variables, self._library[0]
+        )
 
     @property
     def unfollowed(self) -> str:
@@ -164,10 +166,10 @@ class Bench:
 
     @cached_property
     def key(self) -> str:
-        """First key of everything that all cells of the bench share: what was asked for, but not yet what it reads."""
+        """First key of everything that all cells of the toolchain share: what was asked for, but not yet what it reads."""
         assert self.toolkit is not None and self.headers is not None
         info = BACKENDS[self.toolchain.backend]
-        key = Key("bench").add("backend", info.name)
+        key = Key("toolchain").add("backend", info.name)
         key.add("python", [self.environment.python, self.environment.version])
         versions = {name: entry["version"] for name, entry in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})

@@ -17,7 +17,7 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 
 __all__ = ["NAMES", "Condition", "ConditionError", "Version"]
 
@@ -181,7 +181,7 @@ class _Reader:
             return versions
         known = self.parameters.get(name)
         if known is not None and symbol in ("==", "!=") and value not in known:
-            raise ConditionError(f"{name} is never {value!r}{perhaps(str(value), map(str, known))}")
+            raise ConditionError(f"{name} is never {value!r}{did_you_mean(str(value), map(str, known))}")
         if kind is str and not isinstance(value, str):
             raise ConditionError(f'{name} is a text: compare it with "{value}"')
         if kind is str and known is None and symbol not in ("==", "!="):
@@ -214,4 +214,4 @@ class _Reader:
             return object
         if name in NAMES:
             return NAMES[name]
-        raise ConditionError(f"unknown name {name!r}{perhaps(name, [*NAMES, *self.parameters])}")
+        raise ConditionError(f"unknown name {name!r}{did_you_mean(name, [*NAMES, *self.parameters])}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import perhaps
+from harness.errors import did_you_mean
 
 _MAX_LENGTH = 200
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
@@ -69,7 +69,7 @@ class Expression:
             raise ExpressionError(f"cannot read the expression {text!r}: {_HELP}") from None
         for name in sorted(names):
             if name not in known:
-                raise ExpressionError(f"{name!r} in {text!r} is no definition of the case{perhaps(name, known)}")
+                raise ExpressionError(f"{name!r} in {text!r} is no definition of the case{did_you_mean(name, known)}")
         return cls(text, names, tree)
 
     def __call__(self, definitions: Mapping[str, Any]) -> int | float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.nvidia.nvjitlink import NOT_LINKED_ALONE
-from harness.nvidia.step_cache import Shelf
+from harness.nvidia.step_cache import StepCache
 from harness.nvidia.tools import Step, ask, check, run, start
 from harness.protocol.backend import Job, Setup, Unavailable
 
@@ -95,14 +95,14 @@ def compile_unit(setup: Setup, job: Job, argv: Sequence[str]) -> None:
         As one of the tools ended.
     """
     job.command.append(shlex.join(["nvcc", *argv]))
-    shelf = Shelf(setup, job)
+    steps = StepCache(setup, job)
     for step in plan(setup, job, argv):
         if not job.stages or job.stages[-1] != step.stage:
             job.enter(step.stage)
         if step.program == "cudafe++":
-            shelf.front_end(step)
+            steps.front_end(step)
         elif step.stage == "compile" and any(word.endswith(".cudafe1.cpp") for word in step.words):
-            shelf.host_pass(step)
+            steps.host_pass(step)
         else:
             run(job, step)
         _keep_device_code(job, step)

@@ -31,7 +31,7 @@ _IN_NAMES = rb"((?:THRUST|CUB)_\d+_SM_)%b"
 _SIZE = re.compile(r"\bfatbinData\[\d+\]")
 
 
-class Shelf:
+class StepCache:
     """Finished steps, in a folder that all cells of a run share; without one, every step is run.
 
     Parameters

@@ -23,9 +23,9 @@ from harness.report.junit import junit_xml
 from harness.report.markdown import matrix_markdown
 from harness.report.marks import MARKS
 from harness.report.matrix import totals
+from harness.report.parallel import in_parallel
 from harness.report.parquet import results_parquet
 from harness.report.site import Site, case_files_of, front_files
-from harness.report.together import together
 
 DEFAULT_OUT = Path("reports/html")
 
@@ -124,7 +124,7 @@ def build_report(
         table, merged = site.table, site.merged
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:
-            together(
+            in_parallel(
                 lambda: _write(folder, chain(case_files_of(site), _lists(site))),
                 lambda: _write(folder, chain(front_files(site), _exports(site, address))),
                 # Starting a process for a small report takes longer than the report.

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.records import Record
+from harness.report.annotations import More
 from harness.report.text import clean
-from harness.report.told import More
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # As JSON writes control characters; without one, plain ASCII is clean.

@@ -15,6 +15,7 @@ import pandas as pd
 from harness import __version__
 from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
+from harness.report.annotations import remedies
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
 from harness.report.marks import MARKS
@@ -23,7 +24,6 @@ from harness.report.overview import Sum, make_overview
 from harness.report.provenance import runs_of, spell
 from harness.report.sources import excerpt
 from harness.report.text import clean, one_line, safe_link
-from harness.report.told import remedies
 
 LISTED = 100
 """Entries that the lists of the index name; the rest is in the matrix and in the exports."""

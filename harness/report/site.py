@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.analysis.history import History
 from harness.records import Merged
+from harness.report.annotations import annotator
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
 from harness.report.groups import Group, group_cells
@@ -18,7 +19,6 @@ from harness.report.matrix import parts
 from harness.report.page import Section, assets, case_page, index_page, page_names, section_page
 from harness.report.sections import make_sections, section_names
 from harness.report.sources import case_files
-from harness.report.told import teller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
             yield f"data/{_stem(site, case)}.js", script(_stem(site, case), compact(sources))
         yield f"cases/{site.files[case]}", _text(case_page(case, part, site.groups[case], sources, site.links))
     records = {record["cell"]: record for record in site.merged.records}
-    for number, text in enumerate(chunks(list(site.table["cell"]), records, teller(site.history))):
+    for number, text in enumerate(chunks(list(site.table["cell"]), records, annotator(site.history))):
         yield f"data/cells-{number}.js", script(f"cells-{number}", text)
 
 

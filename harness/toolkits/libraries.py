@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from harness.errors import UsageError, perhaps
+from harness.errors import UsageError, did_you_mean
 from harness.model import Case, HeaderLibrary
 from harness.toolkits.layout import move
 from harness.toolkits.store import Installed, WheelStore, data_folder
@@ -127,7 +127,7 @@ def parse_library(text: str) -> tuple[HeaderLibrary, str]:
             f"{text!r} is neither a CUDA release such as 12.4 nor a library such as cutlass==3.5.1"
         ) from None
     if wanted.name not in LIBRARIES:
-        raise UsageError(f"unknown library {wanted.name!r}{perhaps(wanted.name, LIBRARIES)}")
+        raise UsageError(f"unknown library {wanted.name!r}{did_you_mean(wanted.name, LIBRARIES)}")
     problem = LIBRARIES[wanted.name].problem(specifier.version)
     if problem:
         raise UsageError(problem)

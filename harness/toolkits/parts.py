@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from harness.errors import PartUnavailable, UsageError, perhaps
+from harness.errors import PartUnavailable, UsageError, did_you_mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def parse_parts(text: str, releases: Iterable[str]) -> list[str]:
         return [name for name, part in PARTS.items() if all(release in part.wheels for release in releases)]
     for name in names:
         if name not in PARTS:
-            raise UsageError(f"unknown part {name!r} of CUDA{perhaps(name, [*PARTS, 'all'])}")
+            raise UsageError(f"unknown part {name!r} of CUDA{did_you_mean(name, [*PARTS, 'all'])}")
         for release in releases:
             if release not in PARTS[name].wheels:
                 raise PartUnavailable(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 
-from harness.errors import UsageError, perhaps
+from harness.errors import UsageError, did_you_mean
 from harness.model import ToolkitRef
 from harness.model.condition import Version
 from harness.toolkits.local import find_local, local_toolkit
@@ -116,7 +116,7 @@ def _known(name: str) -> str:
         return name
     if _major(name):
         return _major(name)[-1]
-    raise UsageError(f"unknown CUDA release {name!r}{perhaps(name, RELEASES)}")
+    raise UsageError(f"unknown CUDA release {name!r}{did_you_mean(name, RELEASES)}")
 
 
 def _major(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""One cell, in a process of its own that was forked from the zygote."""
+"""One cell, in a process of its own that was forked from the fork server."""
 
 from __future__ import annotations
 

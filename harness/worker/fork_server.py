@@ -1,4 +1,4 @@
-"""The zygote: a single-threaded process that has a backend loaded, and forks a child for each cell.
+"""The fork server: a single-threaded process that has a backend loaded, and forks a child for each cell.
 
 It speaks JSON lines over one socket: first a setup, then one job at a time, each answered by how the child ended. It
 never touches a CUDA driver, so that every child starts from the same state. It is the reaper of all that its children leave

@@ -10,8 +10,8 @@ import pytest
 from cells import make_case, make_cell
 from environments import python_with
 
-from harness.engine.collect import settle
-from harness.engine.fork_server import Limits, Zygote, clean_environment
+from harness.engine.collect import collect_outcome
+from harness.engine.fork_server import ForkServer, Limits, clean_environment
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 
@@ -20,9 +20,9 @@ class Workers:
     """Worker processes by what they have loaded; the newest few are kept."""
 
     def __init__(self) -> None:
-        self.running: dict[tuple[str, ...], Zygote] = {}
+        self.running: dict[tuple[str, ...], ForkServer] = {}
 
-    def get(self, requirement: str, backend: str, toolkit: Installed, tools: Path | None = None) -> Zygote:
+    def get(self, requirement: str, backend: str, toolkit: Installed, tools: Path | None = None) -> ForkServer:
         tools = tools or data_folder() / "tools"
         key = (requirement, backend, toolkit.release, str(tools))
         if key not in self.running:
@@ -35,12 +35,12 @@ class Workers:
                 "include": [str(folder) for folder in toolkit.include],
                 "tools": str(tools),
             }
-            self.running[key] = Zygote(python_with(requirement), backend, setup, clean_environment(setup["home"]))
+            self.running[key] = ForkServer(python_with(requirement), backend, setup, clean_environment(setup["home"]))
         return self.running[key]
 
     def close(self) -> None:
-        for zygote in self.running.values():
-            zygote.close()
+        for fork_server in self.running.values():
+            fork_server.close()
 
 
 @pytest.fixture(scope="session")
@@ -61,9 +61,9 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Pa
         *, name: str = "kernel", beside: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         installed = toolkit(release)
-        zygote = workers.get(requirement, backend, installed, tools)
-        if not zygote.ready:
-            return dict(zygote.hello)
+        fork_server = workers.get(requirement, backend, installed, tools)
+        if not fork_server.ready:
+            return dict(fork_server.hello)
         folder = tmp_path / "program"
         path = folder / f"{name}.{'py' if backend.startswith('numba') else 'cu'}"
         for file, text in {path.name: source, **(beside or {})}.items():
@@ -82,10 +82,12 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Pa
             "include": [str(folder) for folder in installed.include],
             "scratch": str(scratch),
         }
-        ended = zygote.run(job, Limits(seconds=800))
+        ended = fork_server.run(job, Limits(seconds=800))
         cell = make_cell(make_case(path), backend, release, target)
-        outcome = settle(cell, ended, scratch, installed.home, tools or data_folder() / "tools", entries).to_json()
-        observed = {**zygote.hello["observed"], **outcome["observed"]}
+        outcome = collect_outcome(
+            cell, ended, scratch, installed.home, tools or data_folder() / "tools", entries
+        ).to_json()
+        observed = {**fork_server.hello["observed"], **outcome["observed"]}
         return {**outcome, "observed": observed, "stages": list(outcome["stages"]), "notes": list(outcome["notes"])}
 
     return run

@@ -14,7 +14,7 @@ from harness.backends import BACKENDS
 from harness.engine.environment import look
 from harness.engine.fork_server import Limits
 from harness.engine.plan import plan
-from harness.engine.runner import Lane, Workshop
+from harness.engine.runner import RunContext, Runner
 from harness.engine.session import default_toolkit
 from harness.model.axes import parse_targets
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
@@ -172,7 +172,7 @@ def test_headers_out_of_wheels(
     toolkit("12.9")
     environment = look(venv(f"cupy-cuda12x=={version}", WHEELS[version]))
     assert default_toolkit(environment) == "12.9"
-    lane = Lane(Workshop(environment, store, None, Limits(seconds=120)))
+    runner = Runner(RunContext(environment, store, None, Limits(seconds=120)))
     try:
         outcomes = {}
         for name, text in (("plain", "#include <cuda_fp16.h>\n" + PLAIN), ("matrix", ACCUMULATOR)):
@@ -184,9 +184,9 @@ def test_headers_out_of_wheels(
             )  # fmt: skip
             assert [cell.toolchain.library for cell in cells] == [f"{version}+wheels"]
             assert cells[0].facts()["wheels"] is True
-            outcomes[name] = lane.run(cells[0])[0]
+            outcomes[name] = runner.run(cells[0])[0]
     finally:
-        lane.close()
+        runner.close()
     assert outcomes["plain"].status == "built"
     assert outcomes["plain"].observed["headers_from"] == "wheels"
     assert added({"command": outcomes["plain"].command})[-1].endswith("/site-packages/nvidia/cuda_runtime/include")
@@ -202,12 +202,12 @@ def test_headers_of_a_wheel_that_nobody_asked_for(
     environment = look(venv("cupy-cuda12x==14.2.0", WHEELS["14.2.0"]))
     source = tmp_path / "kernel.cu"
     source.write_text(PLAIN)
-    lane = Lane(Workshop(environment, store, None, Limits(seconds=120)))
+    runner = Runner(RunContext(environment, store, None, Limits(seconds=120)))
     try:
         cell = make_cell(make_case(source), "cupy-nvrtc", "12.4", environment=environment)
-        outcome = lane.run(cell)[0]
+        outcome = runner.run(cell)[0]
     finally:
-        lane.close()
+        runner.close()
     assert outcome.status == "unavailable"
     assert (
         "not from CUDA 12.4: ask for that release, or use an environment without nvidia-cuda-runtime" in outcome.reason

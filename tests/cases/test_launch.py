@@ -77,7 +77,7 @@ def launch(**keys: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "key", "words"),
     [
-        (launch(kernel='"skale"'), "launch.kernel", 'is no entry; perhaps you meant "scale"'),
+        (launch(kernel='"skale"'), "launch.kernel", 'is no entry (did you mean "scale"?)'),
         (launch(grid="[1, 1, 1, 1]"), "launch.grid", "has 4 dimensions; 1 to 3 are possible"),
         (launch(grid="0"), "launch.grid", "not a whole number from 1"),
         (launch(block='"BYTES / 3"'), "launch.block", "not a whole number from 1"),
@@ -101,7 +101,7 @@ def launch(**keys: Any) -> str:
         ),
         (launch(arguments='[{ type = "float32[]", size = 2, seed = -1 }]'), "launch.arguments.seed", ""),
         (launch(arguments='[{ tipe = "float32[]" }]'), "launch.arguments.tipe", "unknown key"),
-        (launch(grids="3"), "launch.grids", 'unknown key; perhaps you meant "grid"'),
+        (launch(grids="3"), "launch.grids", 'unknown key (did you mean "grid"?)'),
         ('[[verify]]\nreference = "missing.py"\n', "verify.reference", ""),
         ('[[verify]]\nreference = "../../secret.py"\n', "verify.reference", ""),
         ('[[verify]]\nreference = "kernel.cu"\n', "verify.reference", "must be a Python file"),

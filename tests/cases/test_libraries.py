@@ -57,7 +57,7 @@ def test_a_library_that_the_case_describes(tmp_path: Path) -> None:
     ("table", "words"),
     [
         ("libraries = 3", "libraries: must be a table such as"),
-        ('[libraries]\ncutlas = ["3.5.1"]', 'libraries.cutlas: unknown library; perhaps you meant "?cutlass'),
+        ('[libraries]\ncutlas = ["3.5.1"]', 'libraries.cutlas: unknown library .did you mean "?cutlass'),
         ("[libraries]\ncutlass = []", "libraries.cutlass: has no versions"),
         ('[libraries]\ncutlass = ["new"]', "libraries.cutlass: .new. is not a version such as"),
         ("[libraries]\ncutlass = [3.5]", "libraries.cutlass: 3.5 is not a version such as"),
@@ -66,7 +66,7 @@ def test_a_library_that_the_case_describes(tmp_path: Path) -> None:
         ('[libraries]\ncccl = ["12.9.27", "3.1.0"]', "libraries.cccl: cccl has no version 3.1.0"),
         ('[libraries]\ntoolkit = ["1"]', "libraries.toolkit: cannot be the name of a library"),
         ('[libraries.mine]\nversions = ["1"]', "libraries.mine.package: is missing"),
-        ('[libraries.mine]\nversion = ["1"]', "libraries.mine.version: unknown key; perhaps you meant"),
+        ('[libraries.mine]\nversion = ["1"]', "libraries.mine.version: unknown key .did you mean"),
         (
             '[libraries]\ncutlass = ["3.5.1"]\n[parameters]\ncutlass = [1]',
             "parameters.cutlass: is the name of a library",
@@ -92,5 +92,5 @@ def test_backends_of_a_case(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "kernel.cu").write_text("__global__ void k() {}")
     (folder / "case.toml").write_text('backends = ["nvrct"]\n' + HEAD)
-    with pytest.raises(CaseError, match=r"backends: entry 1: unknown backend .*perhaps you meant .*nvrtc"):
+    with pytest.raises(CaseError, match=r"backends: entry 1: unknown backend .*did you mean .*nvrtc"):
         load_case(folder / "case.toml", tmp_path)

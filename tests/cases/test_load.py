@@ -88,7 +88,7 @@ def test_a_case_without_parameters_has_one_nameless_variant(load):
 
 def test_the_sentence_names_file_line_and_key(wrong):
     text = GOOD + '\n[[expect]]\nstatus = "rejected"\n\n[[expect]]\nstatuz = "rejected"\nstatus = "built"\n'
-    assert wrong(text) == ['cases/topic/some/case.toml:13: expect.statuz: unknown key; perhaps you meant "status"']
+    assert wrong(text) == ['cases/topic/some/case.toml:13: expect.statuz: unknown key (did you mean "status"?)']
 
 
 def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
@@ -117,13 +117,13 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
         ("parameters = []", "parameters", "must be a table"),
         # expectations
         ("[[expect]]\nstage = 'compile'", "expect.status", "is missing"),
-        ("[[expect]]\nstatus = 'rejectd'", "expect.status", 'perhaps you meant "rejected"'),
+        ("[[expect]]\nstatus = 'rejectd'", "expect.status", 'did you mean "rejected"'),
         ("[[expect]]\nstatus = 'unavailable'", "expect.status", "is not one of"),
         ("[[expect]]\nstatus = 1", "expect.status", "must be one of"),
         (
             "[[expect]]\nstatus = 'rejected'\nstage = 'assembly'",
             "expect.stage",
-            'perhaps you meant "assemble"',
+            'did you mean "assemble"',
         ),
         (
             "[[expect]]\nstatus = 'rejected'\ndiagnostic = '(unclosed'",
@@ -147,7 +147,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
         (
             "[[expect]]\nstatus = 'built'\nwhen = 'backnd == \"nvrtc\"'",
             "expect.when",
-            'perhaps you meant "backend"',
+            'did you mean "backend"',
         ),
         ("[[expect]]\nstatus = 'built'\nwhen = 'cc >= 8.0'", "expect.when", "compare it with a text"),
         ("[[expect]]\nstatus = 'built'\nwhen = 'cc >='", "expect.when", "cannot read the condition"),
@@ -157,7 +157,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
         ("[[unsupported]]\nwhen = 'virtual'", "unsupported.reason", "is missing"),
         ("[parameters]\nn = [1]\n[[expect]]\nstatus = 'built'\nwhen = 'n == 2'", "expect.when", "never 2"),
         # options
-        ("[[options]]\nfast_math = true", "options.fast_math", 'perhaps you meant "fastmath"'),
+        ("[[options]]\nfast_math = true", "options.fast_math", 'did you mean "fastmath"'),
         ("[[options]]\narch = 'sm_80'", "options.arch", "is not one of given, implicit"),
         ("[[options]]\nstd = '17'", "options.std", "must be a C++ standard"),
         ("[[options]]\nrdc = 1", "options.rdc", "must be true or false"),
@@ -207,7 +207,7 @@ def test_bad_values(wrong, extra, key, words):
     ("source", "words"),
     [
         ('cuda = "missing.cu"', "there is no file"),
-        ('cuda = "kernal.cu"', 'perhaps you meant "kernel.cu"'),
+        ('cuda = "kernal.cu"', 'did you mean "kernel.cu"'),
         ('cuda = "../other/kernel.cu"', "must lie in the case's folder"),
         ('cuda = "/etc/hostname"', "must lie in the case's folder"),
         ("cuda = 'C:\\kernel.cu'", "write folders with /"),
@@ -251,7 +251,7 @@ def test_a_pipe_is_no_source_and_no_case(root, write):
         ('cuda = ["scale", "scale"]', "twice"),
         ('cuda = ["ns::scale"]', "not the name"),
         ('python = { scale = "void(float32[:])" }', "the case has no source.python"),
-        ('cudda = ["scale"]', 'perhaps you meant "cuda"'),
+        ('cudda = ["scale"]', 'did you mean "cuda"'),
     ],
 )
 def test_bad_entries(wrong, entry, words):

@@ -45,9 +45,9 @@ def test_selection(library, monkeypatch, selection, expected):
 @pytest.mark.parametrize(
     ("item", "hint"),
     [
-        ("wmma/fragment", 'perhaps you meant "wmma/fragments"'),
-        ("throw", 'perhaps you meant "exceptions/throw"'),
-        ("exeptions", 'perhaps you meant "exceptions"'),
+        ("wmma/fragment", 'did you mean "wmma/fragments"'),
+        ("throw", 'did you mean "exceptions/throw"'),
+        ("exeptions", 'did you mean "exceptions"'),
         ("zzzzzzzz", "known are exceptions, exceptions/throw, wmma"),
         ("", "no case is called"),
         ("../..", "no case is called"),

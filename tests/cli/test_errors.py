@@ -57,8 +57,8 @@ def library(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["run", "-b", "nvrct"], 2, ["unknown backend 'nvrct'", "perhaps you meant nvrtc"]),
-        (["run", "-t", "12.44"], 2, ["unknown CUDA release '12.44'", "perhaps you meant 12.4"]),
+        (["run", "-b", "nvrct"], 2, ["unknown backend 'nvrct'", "did you mean nvrtc"]),
+        (["run", "-t", "12.44"], 2, ["unknown CUDA release '12.44'", "did you mean 12.4"]),
         (["run", "-t", "13.0..12.0"], 2, ["no CUDA release lies in"]),
         (["run", "-a", "sm80"], 2, ["'sm80' is not a target", "write sm_80"]),
         (["run", "-a", "sm_90..sm_80"], 2, ["no known target lies in"]),
@@ -67,8 +67,8 @@ def library(tmp_path: Path) -> Path:
         (["try", "cases/plain/one/kernel.cu", "-a", "sm_200"], 2, ["no CUDA release knows sm_200; the nearest is sm_121"]),
         (["run", "-a", "native", "--device", "none"], 4, ["the target native needs a CUDA device, and there is none"]),
         (["run", "-t", "14"], 2, ["unknown CUDA release '14'"]),
-        (["run", "plain/onee"], 2, ['no case is called "plain/onee"', 'perhaps you meant "plain/one"']),
-        (["run", "one"], 2, ['perhaps you meant "plain/one"']),
+        (["run", "plain/onee"], 2, ['no case is called "plain/onee"', 'did you mean "plain/one"']),
+        (["run", "one"], 2, ['did you mean "plain/one"']),
         (["run", "-k", "(plain"], 2, ["cannot read -k"]),
         (["run", "-k", "nothing-has-this-name"], 3, ["nothing to run"]),
         (["run", "-b", "numba"], 3, ["nothing to run"]),
@@ -91,7 +91,7 @@ def library(tmp_path: Path) -> Path:
         (["report", "nowhere.jsonl"], 2, ["nowhere.jsonl"]),
         (["merge", "cases", "--out", "merged.jsonl"], 3, ["no records"]),
         (["toolkits", "path", "99"], 2, ["unknown CUDA release '99'"]),
-        (["toolkits", "install", "12.44"], 2, ["perhaps you meant 12.4"]),
+        (["toolkits", "install", "12.44"], 2, ["did you mean 12.4"]),
         (["cases", "list", "nowhere"], 2, ['no case is called "nowhere"']),
         (["frobnicate"], 2, ["frobnicate"]),
     ],
@@ -129,7 +129,7 @@ def test_a_misspelt_key_is_named_with_its_line(cumatrix: Any, tmp_path: Path, li
         path = write_case(tmp_path / "cases", "some/case", "__global__ void k() {}")
         path.write_text(f"{line}\n{path.read_text()}")
     for arguments in (["run", "-b", "nvrtc"], ["cases", "check"], ["cases", "list"]):
-        sentence(cumatrix(*arguments), 2, "case.toml", "perhaps you meant", *words)
+        sentence(cumatrix(*arguments), 2, "case.toml", "did you mean", *words)
 
 
 def test_a_damaged_line_of_records_is_named(cumatrix: Any, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_options_that_no_file_takes(cumatrix: Any, tmp_path: Path) -> None:
 def test_a_backend_that_nothing_knows(cumatrix: Any, program: Path) -> None:
     done = cumatrix("try", "kernel.cu", "--option", "nvc:-O3")
     assert done.returncode == 2
-    assert "unknown backend 'nvc'; perhaps you meant \"nvcc\"" in done.stderr
+    assert "unknown backend 'nvc' (did you mean \"nvcc\"?)" in done.stderr
 
 
 def test_a_file_that_got_no_answer_is_said(cumatrix: Any, program: Path, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_escape_sequences_do_not_reach_the_terminal(attempt: Callable[..., Any])
         ("sc ale=void(int32)", "is not NAME=SIG"),
         ("scale=", "is not NAME=SIG"),
         ("scale=void(float32[:", "'void(float32[:' cannot be read"),
-        ("skale=void(float32[:])", 'axpy.py has no kernel skale; perhaps you meant "scale"'),
+        ("skale=void(float32[:])", 'axpy.py has no kernel skale (did you mean "scale"?)'),
         ("reduce=void(float32[:])", "axpy.py has no kernel reduce; known are scale, add"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cells import make_case, make_cell
 
-from harness.engine.collect import LOG_LIMIT, leaked, settle
+from harness.engine.collect import LOG_LIMIT, collect_outcome, leaked
 from harness.model import Outcome
 
 PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{ ret; }\n"
@@ -41,7 +41,7 @@ def settled(tmp_path: Path) -> Callable[..., Outcome]:
             "output_total": 0,
             **ended,
         }
-        return settle(cell, ended, scratch, home, tools, ["scale"])
+        return collect_outcome(cell, ended, scratch, home, tools, ["scale"])
 
     return run
 

@@ -15,11 +15,11 @@ from cells import make_case, make_cell
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engine.context import Workshop
+from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.fork_server import Limits
 from harness.engine.key import Key
-from harness.engine.toolchain import Bench
+from harness.engine.toolchain import PreparedToolchain
 from harness.model import Case
 from harness.toolkits import ToolkitStore
 
@@ -81,10 +81,10 @@ def key(store: ToolkitStore, tmp_path: Path) -> Callable[..., str]:
         source.parent.mkdir(exist_ok=True)
         source.write_text(text or SOURCES[suffix])
         made: Case = make_case(source, case, **fields)
-        workshop = Workshop(environment, store, None, limits, include)
+        context = RunContext(environment, store, None, limits, include)
         cell = make_cell(made, backend, release, target, environment=environment, headers=headers)
-        bench = Bench.of(cell.toolchain, environment, store, tmp_path)
-        return workshop.key(cell, bench, bench.key)
+        prepared = PreparedToolchain.of(cell.toolchain, environment, store, tmp_path)
+        return context.key(cell, prepared, prepared.key)
 
     return key
 
@@ -123,11 +123,11 @@ def test_a_librarys_version_counts(key: Callable[..., str]) -> None:
 
 
 def test_without_knowing_what_the_worker_read_there_is_no_key(store: ToolkitStore, tmp_path: Path) -> None:
-    workshop = Workshop(ENVIRONMENT, store, None, LIMITS)
+    context = RunContext(ENVIRONMENT, store, None, LIMITS)
     source = tmp_path / "kernel.cu"
     source.touch()
     cell = make_cell(make_case(source, "a/b"), "nvrtc", "12.4", "sm_80", environment=ENVIRONMENT)
-    assert workshop.key(cell, Bench.of(cell.toolchain, ENVIRONMENT, store, tmp_path), "") == ""
+    assert context.key(cell, PreparedToolchain.of(cell.toolchain, ENVIRONMENT, store, tmp_path), "") == ""
 
 
 def test_a_soft_limit_of_the_shell_does_not_count_and_a_hard_one_does(key: Callable[..., str], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import uv
 from cells import Place, make_case
 
-from harness.engine.collect import settle
+from harness.engine.collect import collect_outcome
 from harness.model import Outcome
 from harness.toolkits import Installed, ToolkitStore
 
@@ -59,7 +59,7 @@ def compile_in(store: ToolkitStore, python: str | None, backend: str, release: s
             entries=ENTRY if backend == "numba" else None,
         )
     finally:
-        place.lane.close()
+        place.runner.close()
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "cupy-nvrtc"])
@@ -207,7 +207,7 @@ def test_what_came_out_for_another_target_is_not_built(
     case = make_case(tmp_path / "kernel.cu")
 
     def settled(target: str, entries: list[str]) -> Outcome:
-        return settle(places("").cell(case, "nvrtc", "12.4", target), ended, tmp_path, home, tmp_path, entries)
+        return collect_outcome(places("").cell(case, "nvrtc", "12.4", target), ended, tmp_path, home, tmp_path, entries)
 
     changed = settled("sm_80", [])
     assert (changed.status, changed.reason) == ("unavailable", "asked for sm_80, what came out is for sm_75")

@@ -115,8 +115,8 @@ def test_backends_by_name() -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ("nvrct", "perhaps you meant .?nvrtc"),
-        ("cupy_jitify", "perhaps you meant .?cupy-jitify"),
+        ("nvrct", "did you mean .?nvrtc"),
+        ("cupy_jitify", "did you mean .?cupy-jitify"),
         (",", "no backend is named"),
         ("x", "known are nvrtc"),
     ],

@@ -1,4 +1,4 @@
-"""Whole runs: in any order, on any number of lanes, interrupted, killed and started again."""
+"""Whole runs: in any order, on any number of runners, interrupted, killed and started again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def alike(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> N
         assert lasting(record) == lasting(other[name])
 
 
-def test_order_and_lanes_do_not_change_a_record(cumatrix: Any, tmp_path: Path) -> None:
+def test_order_and_runners_do_not_change_a_record(cumatrix: Any, tmp_path: Path) -> None:
     write_library(tmp_path / "cases")
     found = {}
     for order, jobs in (("plan", 1), ("reverse", 1), ("random", 2), ("plan", 2)):
@@ -143,7 +143,7 @@ def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen
     assert len(records) == 12
     cached = {record["cell"] for record in records.values() if record["cached"]}
     assert {record["cell"] for record in results.records} <= cached
-    # What had been compiled when the kill came, and was not written yet: one cell a lane.
+    # What had been compiled when the kill came, and was not written yet: one cell a runner.
     assert kept <= len(cached) <= kept + 2
     third = start(*RUN)
     _, words = third.communicate(timeout=800)

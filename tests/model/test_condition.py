@@ -115,8 +115,8 @@ def test_a_flipped_comparison_means_the_same(operator: str, version: str) -> Non
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('bakend == "nvrtc"', 'perhaps you meant "backend"'),
-        ('fragment == "tf23"', 'perhaps you meant "tf32"'),
+        ('bakend == "nvrtc"', 'did you mean "backend"'),
+        ('fragment == "tf23"', 'did you mean "tf32"'),
         ("fragment", "'fragment' is not true or false by itself"),
         ("toolkit >= 12.4", 'toolkit is a version: compare it with a text such as toolkit >= "12.4"'),
         ('toolkit >= "new"', "not a comparison of versions"),

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from cells import Place, make_case, run_all
 
-from harness.engine.context import Workshop
+from harness.engine.context import RunContext
 from harness.engine.fork_server import Limits
 from harness.model import Outcome, Stage, Status
 from harness.nvidia.nvcc import device_only
@@ -132,7 +132,7 @@ def test_a_tool_that_dies_is_named_and_its_neighbours_are_built(
                 make_case(source, f"made/{name}", options={"depth": depth, "std": "c++20"}), "nvcc", "13.0", "sm_80"
             )
         )
-    records = run_all(cells, Workshop(place.environment, store, None, Limits()), jobs=2)
+    records = run_all(cells, RunContext(place.environment, store, None, Limits()), jobs=2)
     dies = records[cells[1].id]
     assert (dies["status"], dies["signal"]) == ("crashed", signal)
     assert f"{tool} was ended by signal {signal}" in dies["reason"]
@@ -150,7 +150,7 @@ def test_the_host_pass_is_done_once_for_all_architectures(
     source.write_text(BUILT + "\nint host() { return 1; }")
     case = make_case(source, "made/host")
     cells = [place.cell(case, "nvcc", "13.0", target) for target in ("sm_80", "sm_90", "sm_120")]
-    records = list(run_all(cells, place.workshop).values())
+    records = list(run_all(cells, place.context).values())
     assert [record["status"] for record in records] == ["built"] * 3
     # Whichever was first did it.
     assert sorted(len([note for note in record["notes"] if "same input" in note]) for record in records) == [0, 2, 2]
@@ -165,9 +165,9 @@ def test_a_memory_limit_is_no_refusal_of_the_program(
     source = tmp_path / "kernel.cu"
     source.write_text("template <int N> struct S { char a[N]; S<N - 1> next; };\ntemplate <> struct S<0> {};\n"
                       "__global__ void k() { S<100000> s; }")  # fmt: skip
-    workshop = Workshop(place.environment, store, None, Limits(memory=300 << 20, seconds=60))
+    context = RunContext(place.environment, store, None, Limits(memory=300 << 20, seconds=60))
     case = make_case(source, "made/large", options={"flags": ["-ftemplate-depth=200000"], "depth": "device"})
-    (record,) = run_all([place.cell(case, "nvcc", "13.0", "sm_80")], workshop).values()
+    (record,) = run_all([place.cell(case, "nvcc", "13.0", "sm_80")], context).values()
     assert record["status"] in ("crashed", "timed_out"), record["log"][-500:]
 
 
@@ -190,10 +190,10 @@ def test_a_deadline_ends_the_whole_tree(
     plain.write_text("__global__ void k(int *x) { x[0] = 1; }")
     cells = [place.cell(make_case(path, f"made/{path.stem}", options={"depth": "device"}), "nvcc", "13.0", "sm_80")
              for path in (plain, source)]  # fmt: skip
-    (built,) = run_all(cells[:1], Workshop(place.environment, store, None, Limits(seconds=600))).values()
+    (built,) = run_all(cells[:1], RunContext(place.environment, store, None, Limits(seconds=600))).values()
     # Long enough to get to the compiler, however busy the machine is.
     limits = Limits(seconds=4 + 4 * built["seconds"])
-    (record,) = run_all(cells[1:], Workshop(place.environment, store, None, limits)).values()
+    (record,) = run_all(cells[1:], RunContext(place.environment, store, None, limits)).values()
     assert (record["status"], record["stage"]) == ("timed_out", "compile")
     assert source.name not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
 

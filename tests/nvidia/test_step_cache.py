@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.nvidia.step_cache import Shelf
+from harness.nvidia.step_cache import StepCache
 from harness.nvidia.tools import Step
 from harness.protocol.backend import Job, Rejected, Setup
 
@@ -42,7 +42,7 @@ def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compil
         )  # fmt: skip
         kind = "-c" if out == "unit.o" else "-S"
         line = " ".join(["c++", *options, kind, str(scratch / "unit.cpp"), "-o", out])
-        Shelf(setup, job).compile(Step(line))
+        StepCache(setup, job).compile(Step(line))
         return job, Path(out).read_bytes() if os.path.exists(out) else None
 
     return compile_

@@ -83,7 +83,7 @@ def test_queries_choose_what_they_say(visit, query, wanted):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("bakend:numba", "there is no field “bakend”; perhaps you meant “backend”"),
+        ("bakend:numba", "there is no field “bakend” (did you mean “backend”?)"),
         ("(status:built", "a parenthesis is not closed"),
         ("target:>=ampere", "“ampere” is not a target"),
         ("toolkit:>=new", "“new” is not a version"),

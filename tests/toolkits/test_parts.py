@@ -104,7 +104,7 @@ def test_programs_find_the_headers_of_a_part(cumatrix: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("13.0", "--with", "cuffft"), 2, "unknown part 'cuffft' of CUDA; perhaps you meant \"cufft\""),
+        (("13.0", "--with", "cuffft"), 2, "unknown part 'cuffft' of CUDA (did you mean \"cufft\"?)"),
         (("11.8,13.0", "--with", "cufile"), 4, "cufile is not on PyPI for CUDA 11.8"),
         (("--with", "cufft"), 2, "nothing to install"),
         (("cutlass==3.5.1", "--with", "cufft"), 2, "--with needs a CUDA release"),

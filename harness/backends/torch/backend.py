@@ -16,7 +16,7 @@ from harness.backends.nvcc import include_of, options_of
 from harness.backends.torch.launch import call_extension
 from harness.nvidia import nvcc
 from harness.nvidia.launch import run_on_driver
-from harness.nvidia.step_cache import Shelf
+from harness.nvidia.step_cache import StepCache
 from harness.nvidia.tools import Step, ask, run
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
 
@@ -136,7 +136,7 @@ def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> 
         job.command.append(command)
         job.enter(step.stage)
         if step.stage == "compile":
-            Shelf(setup, job).compile(step)
+            StepCache(setup, job).compile(step)
         else:
             run(job, step)
 

@@ -106,7 +106,7 @@
         field = "";
       } else {
         const other = near(field, Object.keys(FIELDS));
-        throw new QueryError(`there is no field “${field}”${other ? `; perhaps you meant “${other}”` : ""}`);
+        throw new QueryError(`there is no field “${field}”${other ? ` (did you mean “${other}”?)` : ""}`);
       }
     }
     const values = field ? alternatives(text) : [text.replaceAll('"', "")].filter(Boolean);

@@ -14,7 +14,7 @@ _EVENTS = 20
 More = Callable[[Record], Mapping[str, Any]]
 
 
-def teller(history: History | None) -> More:
+def annotator(history: History | None) -> More:
     """A function that gives ``remedy`` and ``history`` of a record, where there is something to tell.
 
     Parameters
@@ -25,7 +25,7 @@ def teller(history: History | None) -> More:
     events = _events(history) if history is not None else {}
     known: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
-    def tell(record: Record) -> Mapping[str, Any]:
+    def annotate(record: Record) -> Mapping[str, Any]:
         more: dict[str, Any] = {}
         if record["diagnostics"] or record["status"] != "built":
             # All that causes are told by: cells to which the same happened share the answer.
@@ -41,7 +41,7 @@ def teller(history: History | None) -> More:
             more["history"] = events[record["cell"]][-_EVENTS:]
         return more
 
-    return tell
+    return annotate
 
 
 def remedies(record: Record) -> list[dict[str, Any]]:

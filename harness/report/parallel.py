@@ -7,7 +7,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 
-def together(one: Callable[[], None], other: Callable[[], None], *, apart: bool) -> None:
+def in_parallel(one: Callable[[], None], other: Callable[[], None], *, apart: bool) -> None:
     """Do both; `one` in a process of its own where `apart` is true.
 
     The process is forked, so it has all that was read without a copy, and gives nothing back but the files that it wrote.
