@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.libraries import names_in_conditions
 from harness.model.case import Case, Variant
 from harness.model.condition import Version
 from harness.model.target import Target
@@ -114,7 +115,7 @@ class Cell:
             **{
                 name.replace("-", "_"): Version(version)
                 for name, version in toolchain.packages.items()
-                if name.replace("-", "_") in ("cupy", "numba", "numba_cuda", "numpy", "python", "torch")
+                if name.replace("-", "_") in (*names_in_conditions(), "python")
             },
             **self.variant.labels,
             **{name: Version(version) for name, version in self.variant.libraries.items()},

@@ -18,6 +18,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from harness.errors import did_you_mean
+from harness.libraries import names_in_conditions
 
 __all__ = ["NAMES", "Condition", "ConditionError", "Version"]
 
@@ -34,12 +35,8 @@ NAMES: Mapping[str, type] = {
     "toolkit": Version,
     "headers": Version,
     "library": Version,
-    "cupy": Version,
-    "numba": Version,
-    "numba_cuda": Version,
-    "numpy": Version,
     "python": Version,
-    "torch": Version,
+    **dict.fromkeys(names_in_conditions(), Version),
 }
 """Names that every condition may use, and what kind of value each has."""
 

@@ -13,7 +13,7 @@ from cells import write_case, write_library
 
 from harness.toolkits import Installed
 
-COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "toolkits list", "toolkits install",
+COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "cases copy", "toolkits list", "toolkits install",
             "toolkits path", "toolkits remove"]  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def library(tmp_path: Path) -> Path:
         (["run", "-k", "(plain"], 2, ["cannot read -k"]),
         (["run", "-k", "nothing-has-this-name"], 3, ["nothing to run"]),
         (["run", "-b", "numba"], 3, ["nothing to run"]),
-        (["run", "--cases", "nowhere"], 2, ["there is no folder of cases at nowhere"]),
+        (["run", "--cases", "nowhere"], 2, ["there is no folder of cases at nowhere: `cumatrix cases copy nowhere` puts"]),
         (["run", "-j", "0"], 2, ["0", "cumatrix run --help"]),
         (["run", "--memory", "much"], 2, ["'much' is not a size such as 8G"]),
         (["run", "--timeout", "-3"], 2, ["-3"]),
