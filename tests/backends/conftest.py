@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,12 @@ class Workers:
                 "include": [str(folder) for folder in toolkit.include],
                 "tools": str(tools),
             }
-            self.running[key] = ForkServer(python_with(requirement), backend, setup, clean_environment(setup["home"]))
+            self.running[key] = ForkServer(
+                python_with(requirement) if requirement else sys.executable,
+                backend,
+                setup,
+                clean_environment(setup["home"]),
+            )
         return self.running[key]
 
     def close(self) -> None:
