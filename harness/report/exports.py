@@ -32,7 +32,7 @@ def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], w
         "schema": SCHEMA,
         "axes": {
             "topics": list(dict.fromkeys(table["topic"])),
-            "cases": {case: title for case, title in zip(table["case"], table["title"], strict=True)},
+            "cases": dict(zip(table["case"], table["title"], strict=True)),
             "toolchains": [vars(item) for item in toolchains],
             "targets": list(
                 dict.fromkeys(column[3] for column in sorted(columns, key=lambda key: column_key("", "", "", key[3])))

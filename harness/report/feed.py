@@ -44,7 +44,7 @@ def entries_of(history: History, *, last: int = 30) -> tuple[Entry, ...]:
     """
     table = history.table
     firsts = table.drop_duplicates("run")[["run", "environment", "started", "commit"]]
-    parts = {run: part for run, part in table.groupby("run", sort=False)}
+    parts = {run: part for run, part in table.groupby("run", sort=False)}  # noqa: C416 - dict() would take `keys` of the groups for a method
     found = []
     for environment, runs in firsts.groupby("environment", sort=False):
         rows = list(runs.itertuples(index=False))[-last - 1 :]

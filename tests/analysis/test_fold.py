@@ -19,7 +19,7 @@ def test_nothing_gives_no_block() -> None:
 
 def test_versions_that_agree_are_one_block_in_the_order_of_numbers() -> None:
     row = {"sm_80": GOOD, "sm_90": BAD}
-    grid = {outer: {inner: row for inner in ("13.0", "12.10", "12.4")} for outer in ("10.0", "9.0")}
+    grid = {outer: dict.fromkeys(("13.0", "12.10", "12.4"), row) for outer in ("10.0", "9.0")}
     assert fold(grid) == [Block(["9.0", "10.0"], ["12.4", "12.10", "13.0"], row)]
 
 

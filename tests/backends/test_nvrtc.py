@@ -62,7 +62,7 @@ def test_a_real_architecture_gives_a_cubin_and_a_virtual_one_ptx(run_cell: RunCe
 @pytest.mark.compilers
 @pytest.mark.parametrize(
     ("source", "stage", "message"),
-    [(KERNEL.replace("*x", "*y"), "compile", "identifier \"x\" is undefined"), (LARGE, "assemble", "too much shared data")],
+    [(KERNEL.replace("*x", "*y"), "compile", 'identifier "x" is undefined'), (LARGE, "assemble", "too much shared data")],
 )  # fmt: skip
 def test_a_refusal_has_the_stage_and_the_words_of_who_refused(
     run_cell: RunCell, source: str, stage: str, message: str
