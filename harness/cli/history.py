@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
@@ -27,7 +27,7 @@ def history() -> None:
     """Runs over time: a folder of Parquet files, one a run."""
 
 
-def _folder(command: Callable) -> Callable:
+def _folder(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--history", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("history"), show_default=True,
         envvar="CUMATRIX_HISTORY", metavar="DIR", help="Folder of the history.",

@@ -93,7 +93,8 @@ def matrix_csv(table: pd.DataFrame) -> bytes:
     text = table[_CSV].copy()
     for name in set(_CSV) - {"signal", "seconds", "cached"}:
         text[name] = text[name].map({value: _csv_text(value) for value in text[name].unique()})
-    return text.to_csv(index=False, lineterminator="\n").encode()
+    written: str = text.to_csv(index=False, lineterminator="\n")
+    return written.encode()
 
 
 def _csv_text(text: str) -> str:

@@ -91,7 +91,8 @@ def atom_feed(entries: Sequence[Entry], *, title: str = "Regressions of cumatrix
     for entry in entries:
         root.append(_entry(entry, link))
     ET.indent(root, " ")
-    return ET.tostring(root, "utf-8", xml_declaration=True) + b"\n"
+    text: bytes = ET.tostring(root, "utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
 def _entry(entry: Entry, link: str) -> ET.Element:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from harness.analysis import changes, coverage, disagreements, statements
 from harness.analysis.changes import MEANINGS
 from harness.analysis.history import History
-from harness.analysis.statements import Statement
+from harness.analysis.statement import Statement
 from harness.analysis.trends import breaks, trend, unsteady
 from harness.report.links import cell_link, matrix_link
 from harness.report.matrix import COLUMNS
