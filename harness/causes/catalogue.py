@@ -160,7 +160,7 @@ def catalogue() -> Mapping[str, Cause]:
 def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
     unknown = set(entry) - _KEYS
     if unknown:
-        raise ValueError(f"{file}: {name}: unknown key {sorted(unknown)[0]!r}")
+        raise ValueError(f"{file}: {name}: unknown key {min(unknown)!r}")
     patterns = {key: re.compile(entry[key]) if key in entry else None for key in ("pattern", "header", "file", "near")}
     return Cause(
         name=name,

@@ -16,7 +16,7 @@ from harness.protocol.wire import Limits
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-class Size(click.ParamType):
+class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new releases of click only
     """A number of bytes with an optional unit: ``8G``."""
 
     name = "size"
@@ -30,7 +30,7 @@ class Size(click.ParamType):
         return int(match[1]) * _UNITS[match[2].lower()]
 
 
-class Rlimit(click.ParamType):
+class Rlimit(click.ParamType):  # type: ignore[type-arg]  # as above
     """A limit of ulimit's by name: ``stack=64M``."""
 
     name = "limit"
@@ -44,7 +44,7 @@ class Rlimit(click.ParamType):
         return name, Size().convert(number, param, ctx)
 
 
-def axes(command: Callable) -> Callable:
+def axes(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the axes, limits and output options of ``run`` and ``try``."""
     options = [
         click.option(

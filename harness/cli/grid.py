@@ -63,7 +63,7 @@ def _short(target: str) -> str:
 
 
 def _width(short: str) -> int:
-    return max(len(short), max(len(said.letter) for said in MARKS.values()))
+    return max(len(short), *(len(said.letter) for said in MARKS.values()))
 
 
 def _parts(columns: Iterable[tuple[str, str]], room: int) -> Iterable[list[tuple[str, str]]]:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
@@ -27,7 +27,7 @@ def history() -> None:
     """Runs over time: a folder of Parquet files, one a run."""
 
 
-def _folder(command: Callable) -> Callable:
+def _folder(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--history", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("history"), show_default=True,
         envvar="CUMATRIX_HISTORY", metavar="DIR", help="Folder of the history.",
@@ -121,16 +121,15 @@ def broken(folder: Path, as_json: bool) -> int:
         return 0
     console = console_for(sys.stdout)
     for item in bad:
-        since = f"good in {item.last_good}, " if item.last_good else "never good, "
+        good = f"good in {item.last_good}" if item.last_good else "never good"
+        runs = f"{item.runs} run{'s' if item.runs > 1 else ''}"
+        said = one_line(f"{item.mark}: {good}, bad since {item.first_bad} ({item.since[:10]}), {runs}")
         console.print(Text.assemble(("! ", "bold red"), one_line(item.cell)), soft_wrap=True)
-        console.print(
-            Text(f"    {item.mark}: {since}bad since {item.first_bad} ({item.since[:10]}), {item.runs} runs"),
-            soft_wrap=True,
-        )
+        console.print(Text(f"    {said}"), soft_wrap=True)
     for each in flaky:
         word = "flaky" if each.flaky else "unsteady"
         console.print(
-            Text.assemble((f"~ {word} ", "yellow"), one_line(each.cell), f": {', '.join(each.outcomes)}"),
+            Text.assemble((f"~ {word} ", "yellow"), one_line(each.cell), f": {one_line(', '.join(each.outcomes))}"),
             soft_wrap=True,
         )
     console.print(f"{len(bad)} cells broken, {sum(item.flaky for item in flaky)} flaky", markup=False)

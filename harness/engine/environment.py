@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -39,7 +40,7 @@ class Environment:
     name: str
     python: str
     version: str
-    distributions: Mapping[str, dict]
+    distributions: Mapping[str, dict[str, Any]]
     broken: Mapping[str, str] = field(default_factory=dict)
 
     def version_of(self, *names: str) -> tuple[str, str] | None:

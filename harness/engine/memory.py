@@ -33,10 +33,8 @@ def available(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = _CGROUP) -> 
     cgroup : Path
         Folder with ``memory.max`` and ``memory.current`` (cgroups(7), version 2), if there is one.
     """
-    found = []
-    for line in meminfo.read_text("ascii", "replace").splitlines():
-        if line.startswith("MemAvailable:"):
-            found.append(int(line.split()[1]) << 10)
+    lines = meminfo.read_text("ascii", "replace").splitlines()
+    found = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     try:
         found.append(int((cgroup / "memory.max").read_text()) - int((cgroup / "memory.current").read_text()))
     except (OSError, ValueError):

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from harness.engine.answers import Answers, Settled
 from harness.engine.cache import lasting
@@ -189,7 +190,7 @@ class Resolver:
         return [os.path.realpath(each) for each in (folder, self._steps.name, self.context.tools)]
 
 
-def _read(fact: dict | None) -> Ready | None:
+def _read(fact: dict[str, Any] | None) -> Ready | None:
     try:
         return Ready.from_json(fact) if fact else None
     except WireError:

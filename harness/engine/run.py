@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
+from typing import Self
 
 from harness.engine.context import RunContext
 from harness.engine.executor import Executor, ThreadExecutor
@@ -54,7 +55,7 @@ class Run:
         self.executor.close()
         self.resolver.close()
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -81,7 +81,7 @@ class Expression:
             When there is none, as for a division by zero or a definition that is no number.
         """
         try:
-            value = _value(self._tree, definitions)
+            value: int | float = _value(self._tree, definitions)
         except (ArithmeticError, TypeError, ValueError) as error:
             if isinstance(error, ExpressionError):
                 raise

@@ -126,7 +126,7 @@ def _names(data: bytes) -> set[bytes]:
 
 def _take(place: Path, outputs: Sequence[str], mine: dict[str, str]) -> dict[str, Any]:
     """Copy files from the shelf; texts name the folder and the architectures of the cell that made them."""
-    told = json.loads((place / "told.json").read_text("utf-8"))
+    told: dict[str, Any] = json.loads((place / "told.json").read_text("utf-8"))
 
     def own(data: bytes) -> bytes:
         data = data.replace(told["scratch"].encode(), mine["scratch"].encode())

@@ -125,8 +125,10 @@ class Launch:
             worst.append(
                 (
                     float(excess[index]),
-                    f"{self.kernel}: {argument.name}[{place}] is {got[index]}, expected {want[index]} "
-                    f"({int(wrong.sum())} of {wrong.size} elements differ by more than rtol {rtol:g}, atol {atol:g})",
+                    (
+                        f"{self.kernel}: {argument.name}[{place}] is {got[index]}, expected {want[index]} "
+                        f"({int(wrong.sum())} of {wrong.size} elements differ by more than rtol {rtol:g}, atol {atol:g})"
+                    ),
                 )
             )
         if worst:

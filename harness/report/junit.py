@@ -42,7 +42,8 @@ def junit_xml(merged: Merged) -> bytes:
             totals.add(test)
         counts.write(suite)
     totals.write(root)
-    return ET.tostring(root, "utf-8", xml_declaration=True) + b"\n"
+    text: bytes = ET.tostring(root, "utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
 class _Totals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ class Workers:
             include = [str(folder) for folder in toolkit.include]
             setup = Setup(toolkit.home, toolkit.release, toolkit.release, include, tools)
             variables = clean_environment(str(toolkit.home))
-            self.running[key] = ForkServer(python_with(requirement), backend, setup, variables)
+            python = python_with(requirement) if requirement else sys.executable
+            self.running[key] = ForkServer(python, backend, setup, variables)
         return self.running[key]
 
     def close(self) -> None:

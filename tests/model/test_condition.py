@@ -135,7 +135,7 @@ def test_a_flipped_comparison_means_the_same(operator: str, version: str) -> Non
         ("[x for x in (1,)]", "not allowed here"),
         ("(backend := 'x') == 'x'", "a comparison needs a name"),
         ("f'{backend}' == 'x'", "a comparison needs a name"),
-        ('backend ==', "cannot read the condition"),
+        ("backend ==", "cannot read the condition"),
         ("backend = 'numba'", "cannot read the condition"),
         ("(" * 500 + "true" + ")" * 500, "cannot read the condition"),
         ("virtual and " * 400 + "virtual", "may have 2000 characters"),
