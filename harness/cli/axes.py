@@ -57,7 +57,7 @@ def axes(command: Callable) -> Callable:
         ),
         click.option(
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",
-            help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, all. Default: one for each generation from sm_50 to sm_120.",
+            help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, native (those of this machine's devices), all. Default: one for each generation from sm_50 to sm_120.",
         ),
         click.option("-k", "expression", metavar="EXPR", help="Only cells whose id matches: words with and, or, not."),
         click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Lanes that compile at the same time. Default: the number of cores."),
