@@ -39,7 +39,7 @@ class Request:
     backends, toolkits, targets : str or None
         Axes; None for what fits the environment.
     expression : str or None
-        ``-k``.
+        ``--where``: a condition that cells must hold.
     python : str or None
         Interpreter of the environment under test.
     environment : str or None

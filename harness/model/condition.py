@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier
@@ -31,7 +32,7 @@ from harness.model.predicate import (
 )
 from harness.model.syntax import ReadError, Source
 
-__all__ = ["NAMES", "Condition", "ConditionError", "Version"]
+__all__ = ["NAMES", "Condition", "ConditionError", "Version", "read_version"]
 
 _MAX_LENGTH = 2000
 
@@ -64,6 +65,12 @@ _SYMBOLS: Mapping[type, tuple[str, str]] = {
     ast.GtE: (">=", "<="),
 }
 """How a comparison is written, and how with its sides exchanged."""
+
+
+@lru_cache(maxsize=1 << 12)
+def read_version(text: str) -> Version:
+    """A version, read once: the cells of a run have few different ones. Raises `InvalidVersion` as `packaging` does."""
+    return Version(text)
 
 
 class ConditionError(ReadError):
