@@ -9,7 +9,7 @@ from itertools import chain
 from harness.analysis.frame import KEY
 from harness.analysis.history import History
 from harness.analysis.load import CellSet
-from harness.errors import NothingToRun
+from harness.model.selection import none_left
 from harness.records.where import chooser
 
 COLUMNS = (*KEY, "cell", "topic", "environment", "status", "stage", "verdict", "message", "reason")
@@ -40,7 +40,7 @@ def choose_in_sets(sets: Sequence[CellSet], where: str, across: Collection[str] 
     holds = chooser(where, chain.from_iterable(cells))
     kept = {tuple(cell[name] for name in key) for cell in chain.from_iterable(cells) if holds(cell)}
     if not kept:
-        raise NothingToRun(f"no cell is left of {', '.join(each.name for each in sets)} --where {where}")
+        raise none_left(" and ".join(each.name for each in sets), where)
     masks = [[row in kept for row in each.table[key].itertuples(index=False, name=None)] for each in sets]
     return [
         replace(each, table=each.table[mask].reset_index(drop=True)) for each, mask in zip(sets, masks, strict=True)
@@ -61,5 +61,5 @@ def choose_in_history(history: History, where: str) -> History:
     holds = chooser(where, last)
     kept = {row["cell"] for row in last if holds(row)}
     if not kept:
-        raise NothingToRun(f"no cell of the history is left of {len(last):,} --where {where}")
+        raise none_left(f"the history's {len(last):,}", where)
     return replace(history, table=history.table[history.table["cell"].isin(kept)].reset_index(drop=True))

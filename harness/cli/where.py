@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,16 @@ def where_option(example: str, what: str = "Only cells for which this holds") ->
     what : str
         What the command does with it.
     """
-    return click.option("--where", metavar="CONDITION", help=f"{what}: {example}. Names: docs/selection.md.")
+    return click.option(
+        "--where", metavar="CONDITION", callback=_not_empty, help=f"{what}: {example}. Names: docs/selection.md."
+    )
+
+
+def _not_empty(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A condition that is empty, as out of a variable that is not set, must not choose everything."""
+    if value is not None and not value.strip():
+        raise UsageError(f"--where has no condition: write one, as in {EXAMPLE}")
+    return value
 
 
 def where_of(where: str | None, words: str | None) -> str | None:
@@ -39,7 +49,7 @@ def where_of(where: str | None, words: str | None) -> str | None:
     if not words:
         return where
     condition = _condition_of(words)
-    hint(f"-k will go with the next release: write --where '{condition}'")
+    hint(f"-k will go with the next release: write --where {shlex.quote(condition)}")
     return f"({where}) and ({condition})" if where else condition
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from harness.backends import BACKENDS, BackendInfo
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
-from harness.errors import NothingToRun, UsageError, did_you_mean
+from harness.errors import UsageError, did_you_mean
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 from harness.model.condition import Version
-from harness.model.selection import CELLS, read_where
+from harness.model.selection import CELLS, none_left, read_where
 
 
 def choose_backends(names: str | None, environment: Environment) -> list[BackendInfo]:
@@ -129,7 +129,7 @@ def choose(cells: Sequence[Cell], where: str) -> list[Cell]:
     holds = read_where(where, CELLS, _parameters(cells), {"backend": tuple(BACKENDS)})
     chosen = [cell for cell in cells if holds(_facts(cell))]
     if cells and not chosen:
-        raise NothingToRun(f"nothing to run: no cell is left of {len(cells):,} --where {where}")
+        raise none_left(f"{len(cells):,}", where)
     return chosen
 
 

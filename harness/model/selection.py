@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from harness.errors import UsageError
+from harness.errors import NothingToRun, UsageError
 from harness.model.condition import NAMES, Condition, ConditionError
 from harness.model.enums import Stage, Status, Verdict
 
@@ -42,10 +42,13 @@ def read_where(
     UsageError
         One sentence, with the character that it is about.
     """
-    if not text.strip():
-        raise UsageError("--where has no condition: write one, such as 'cc >= \"8.0\"'")
     try:
         return Condition.parse(text, parameters, names=names, values={**_VALUES, **(values or {})})
     except ConditionError as error:
         where = f", character {error.position}" if error.position else ""
         raise UsageError(f"--where{where}: {error}") from None
+
+
+def none_left(cells: str, where: str) -> NothingToRun:
+    """The error for a condition that holds for none of some `cells`: ``"24"``, ``"old.jsonl and new.jsonl"``."""
+    return NothingToRun(f"no cell is left of {cells} --where {' '.join(where.split())}")

@@ -67,7 +67,7 @@ class Source:
             raise self.error(f"{self._a} may have {longest} characters, this one has {len(text)}")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SyntaxWarning)  # Python's advice on literals is not for these
+                warnings.simplefilter("ignore")  # Python's advice on literals is not for these
                 tree = ast.parse(text, mode="eval").body
         except (SyntaxError, MemoryError, RecursionError, ValueError) as error:
             why, position = self._told(error)

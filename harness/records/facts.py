@@ -32,7 +32,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     release, _, headers = cell["toolkit"].partition("+headers")
     requested = (cell.get("toolchain") or {}).get("requested") or {}
     own = _LIBRARY.get(cell["backend"])
-    packages = requested.get("packages") or ({own: library} if own else {})
+    packages = requested.get("packages") or ({own: library.removesuffix(WHEELS)} if own else {})
     diagnostics = cell.get("diagnostics")
     message = diagnostics[0]["message"] if diagnostics and not isinstance(diagnostics, str) else cell.get("message")
     versions = {

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.errors import NothingToRun
 from harness.model.predicate import Spelled
-from harness.model.selection import RESULTS, read_where
+from harness.model.selection import RESULTS, none_left, read_where
 from harness.records.facts import facts_of, parameters_of
 from harness.records.merge import Merged
 
@@ -54,7 +53,7 @@ def choose(merged: Merged, where: str) -> Merged:
     missing = tuple(cell for cell in merged.missing if holds(cell))
     kept = {cell["cell"] for cell in (*records, *missing)}
     if not kept:
-        raise NothingToRun(f"no cell is left of {len(merged.records) + len(merged.missing):,} --where {where}")
+        raise none_left(f"{len(merged.records) + len(merged.missing):,}", where)
     plans = [{**plan, "cells": [cell for cell in plan["cells"] if cell["cell"] in kept]} for plan in merged.plans]
     runs = {record["run"] for record in records}
     return replace(

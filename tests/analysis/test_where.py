@@ -57,7 +57,7 @@ def test_parameters_of_either_set_may_be_used(sets):
     assert changes(*(each.table for each in choose_in_sets(sets, 'form == "late"'))).counts == {"appeared": 1}
     with pytest.raises(UsageError, match=r"unknown name 'shap'"):
         choose_in_sets(sets, 'shap == "a"')
-    with pytest.raises(NothingToRun, match=r"^no cell is left of \S+old\.jsonl, \S+new\.jsonl --where virtual$"):
+    with pytest.raises(NothingToRun, match=r"^no cell is left of \S+old\.jsonl and \S+new\.jsonl --where virtual$"):
         choose_in_sets(sets, "virtual")
 
 

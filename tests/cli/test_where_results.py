@@ -51,7 +51,11 @@ def test_report(cumatrix: Any, results: Path) -> None:
     assert "1 cells: 1 fail; 1 not as expected" in done.stderr
     assert "never arrived" not in done.stderr
     sentence(cumatrix("report", "r.jsonl", "--where", 'status == "rejectd"', "--out", "no"), 2, "did you mean rejected")
-    sentence(cumatrix("report", "r.jsonl", "--where", 'status == "crashed"', "--out", "no"), 3, "no cell is left of 4")
+    sentence(
+        cumatrix("report", "r.jsonl", "--where", 'status == "crashed"', "--out", "no"),
+        3,
+        "no cell is left of 4",
+    )
     assert not results.with_name("no").exists()
 
 

@@ -79,7 +79,6 @@ def test_cells_are_chosen_by_conditions(where: str, pattern: str) -> None:
         ("size == 3", r"size is never 3"),
         ('status == "built"', r"unknown name 'status'"),
         ("cc >= ", r"^--where, character 6: cannot read the condition 'cc >= '|^--where, character 6: .*missing at its end"),
-        (" ", r"^--where has no condition"),
         ("(" * 3000 + "wmma", r"may have 2000 characters"),
     ],
 )  # fmt: skip
@@ -89,7 +88,7 @@ def test_conditions_that_cannot_be_read(where: str, words: str) -> None:
 
 
 def test_a_condition_that_holds_for_no_cell_leaves_nothing_to_run() -> None:
-    with pytest.raises(NothingToRun, match=r'^nothing to run: no cell is left of 24 --where cc < "5.0"$') as caught:
+    with pytest.raises(NothingToRun, match=r'^no cell is left of 24 --where cc < "5.0"$') as caught:
         ids('cc < "5.0"')
     assert caught.value.exit_code == 3
 
