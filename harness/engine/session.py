@@ -16,6 +16,7 @@ from harness.engine.nothing import nothing
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
 from harness.errors import PartUnavailable, UsageError
+from harness.hints import hint
 from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, runtime_wheel
 from harness.model import KNOWN_TARGETS, Case, Cell, Target, TargetError, ToolkitRef
 from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
@@ -40,7 +41,7 @@ class Request:
     backends, toolkits, targets : str or None
         Axes; None for what fits the environment.
     expression : str or None
-        ``-k``.
+        ``--where``: a condition that cells must hold.
     python : str or None
         Interpreter of the environment under test.
     environment : str or None
@@ -147,16 +148,18 @@ def axes_of(
 
 
 def with_own(targets: str, devices: Devices | None) -> str:
-    """``own`` on the axis of targets, or nvcc's word ``native``, stands for those that the devices of this machine run."""
+    """``native`` on the axis of targets, as nvcc has it, stands for those that the devices of this machine run."""
     parts = [part.strip() for part in targets.split(",")]
-    word = next((part for part in parts if part in ("own", "native")), None)
-    if word is None:
+    if "own" in parts:
+        hint("the target own is called native now, as nvcc has it; own will go with the next release")
+    named = [part for part in parts if part not in ("own", "native")]
+    if named == parts:
         return targets
-    own = [str(target) for target in KNOWN_TARGETS if devices and devices.name_for(target)]
-    if not own:
+    native = [str(target) for target in KNOWN_TARGETS if devices and devices.name_for(target)]
+    if not native:
         why = devices.problem if devices else "none was looked for"
-        raise PartUnavailable(f"the target {word} needs a CUDA device, and there is none: {why}")
-    return ",".join([*(part for part in parts if part not in ("own", "native")), *own])
+        raise PartUnavailable(f"the target native needs a CUDA device, and there is none: {why}")
+    return ",".join([*named, *native])
 
 
 def default_toolkit(environment: Environment) -> str:

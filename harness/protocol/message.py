@@ -13,7 +13,10 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+
+if TYPE_CHECKING:
+    from typing import Self  # workers may be older than Python 3.11
 
 T = TypeVar("T", bound="Message")
 
