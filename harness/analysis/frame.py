@@ -56,7 +56,8 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
     """
     records, missing = list(records), list(missing)
-    columns: dict[str, list[Any]] = {name: [record.get(name) for record in records] for name in COLUMNS}
+    rows: Sequence[Mapping[str, Any]] = records
+    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in COLUMNS}
     columns |= _made(records)
     table = pd.DataFrame(
         {name: [*columns[name], *(cell.get(name) for cell in missing)] for name in COLUMNS}, dtype=object
@@ -121,7 +122,9 @@ def kernels_frame(table: pd.DataFrame) -> pd.DataFrame:
 
 def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
     """Columns that records do not have as they are; a column at a time, because it is several times faster than a row at a time."""
-    lists = [(record["artifact"] or {}).get("kernels") or () for record in records]
+    lists: list[Sequence[Mapping[str, Any]]] = [
+        record["artifact"]["kernels"] if record["artifact"] else () for record in records
+    ]
     diagnostics = [record["diagnostics"] for record in records]
     made: dict[str, list[Any]] = {
         "mark": [mark_of(record).key for record in records],

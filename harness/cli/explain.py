@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -132,13 +132,12 @@ def _cell(record: Record, as_json: bool) -> int:
     matches = causes_of(record)
     known = any(not match.of_warning for match in matches)
     failed = record["status"] not in ("built", "unsupported")
-    artifact = record["artifact"] or {}
-    kernels = [(kernel, record["target"]) for kernel in artifact.get("kernels", ())]
+    kernels = [(kernel, record["target"]) for kernel in record["artifact"]["kernels"]] if record["artifact"] else []
     if as_json:
         keys = ("cell", "status", "stage", "verdict", "expected", "diagnostics")
         _print_json(
             {
-                **{key: record[key] for key in keys},
+                **{key: value for key, value in record.items() if key in keys},
                 "causes": _causes(matches),
                 "kernels": [_budget(*kernel) for kernel in kernels],
             }
@@ -185,7 +184,7 @@ def _show_causes(console: Console, matches: Sequence[Match]) -> None:
             console.print(Text(f"  {link}", "dim"), soft_wrap=True)
 
 
-def _show_budgets(console: Console, kernels: Sequence[tuple[dict[str, Any], str]]) -> None:
+def _show_budgets(console: Console, kernels: Sequence[tuple[Mapping[str, Any], str]]) -> None:
     if not kernels:
         return
     table = Table(box=None, padding=(0, 1), header_style="bold")
@@ -229,7 +228,7 @@ def _known(value: int | None) -> str:
     return "?" if value is None else str(value)
 
 
-def _budget(kernel: dict[str, Any], target: str) -> dict[str, Any]:
+def _budget(kernel: Mapping[str, Any], target: str) -> dict[str, Any]:
     found = budget(kernel, target)
     return {"target": target, **(asdict(found) if found else {"kernel": kernel["name"], "limits": None})}
 

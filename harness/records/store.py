@@ -99,8 +99,7 @@ def _read_line(line: bytes, where: str) -> Record:
         value = json.loads(line.decode(), parse_constant=_no_constant)
         if not isinstance(value, dict):
             raise RecordError("must be a table")
-        record = upgrade(value)
-        check_record(record)
+        record = check_record(upgrade(value))
     except RecordError as error:
         raise RecordError(f"{where}: {error}") from None
     except UnicodeDecodeError as error:

@@ -171,6 +171,13 @@ def test_missing_file_is_named(tmp_path):
         ({**record(), "cached": 1}, "line 2: cached: must be true or false, not a number"),
         ({**record(), "command": ["a", 1]}, "line 2: command[1]: must be text, not a number"),
         ({**record(), "diagnostics": [{"severity": "error"}]}, "line 2: diagnostics[0].message: missing"),
+        (
+            {**record(), "others": [{"run": "r", "status": "fine"}]},
+            "line 2: others[0].status: 'fine' is not one of built, ",
+        ),
+        ({**record(), "signal": 2**63}, "line 2: signal: must be a whole number that fits into 64 bits"),
+        ({**record(), "seconds": 10**400}, "line 2: seconds: must be a number of seconds, not one that is greater"),
+        ({**record(), "peak_bytes": True}, "line 2: peak_bytes: must be a whole number, not true or false"),
         ({**record(), "toolchain": {"requested": {}}}, "line 2: toolchain.observed: missing"),
         ({**record(), "expected": []}, "line 2: expected: must be a table, not a list"),
         (
