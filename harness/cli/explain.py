@@ -109,6 +109,8 @@ def _find(what: str, results: Sequence[Path]) -> Record:
             f"{what} is no file, and there is no folder {_RESULTS} to look for a cell in: name the records with --results"
         )
     read = read_records(results or [_RESULTS])
+    for warning in read.incomplete:
+        click.echo(f"cumatrix: {warning}", err=True)
     records = merge(read.records, read.plans).records
     found = [item for item in records if item["cell"] == what] or [item for item in records if what in item["cell"]]
     if len(found) == 1:

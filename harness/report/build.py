@@ -166,7 +166,8 @@ def _read(
     results = read_results(paths)
     merged = merge(results.records, results.plans)
     if not merged.records and not merged.missing:
-        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
+        why = f" ({'; '.join(results.incomplete)})" if results.incomplete else ""
+        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}{why}: run some cells first")
     if rejudge is not None:
         merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
     earlier = read_history(history) if history is not None else None
