@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from harness.model import Target
-from harness.records import Merged, Record, spell_other, weight
+from harness.records import Merged, Record, at_stage, spell_other, weight
 from harness.report.marks import mark_of
 from harness.report.matrix import ToolchainColumn, toolchain_key
 from harness.report.text import natural_key, one_line
@@ -108,7 +108,7 @@ def outcome_of(record: Mapping[str, Any]) -> str:
         mark = mark_of({**record, "verdict": "pass"}).key
         return "compiled" if mark == "partial" else "built"
     if status in ANSWERED:
-        return f"{status} at {stage}" if stage else str(status)
+        return at_stage(status, stage)
     return str(status)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +9,8 @@ import pandas as pd
 
 from harness.analysis.frame import cells_frame, make_frame
 from harness.analysis.history import FILE, read_history
-from harness.records import Record, merge, read_records
+from harness.analysis.rejudge import Rejudge, merged_anew
+from harness.records import read_records
 from harness.report.parquet import read_parquet
 
 
@@ -23,7 +23,7 @@ class CellSet:
     warnings: tuple[str, ...] = ()
 
 
-def load_set(place: str, history: Path | None = None, rejudge: Callable[[Record], Record] | None = None) -> CellSet:
+def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = None) -> CellSet:
     """Read a set of cells.
 
     Parameters
@@ -53,5 +53,4 @@ def load_set(place: str, history: Path | None = None, rejudge: Callable[[Record]
         records, _ = read_parquet(path)
         return CellSet(name=place, table=make_frame(map(rejudge, records) if rejudge else records))
     results = read_records([path])
-    merged = merge(map(rejudge, results.records) if rejudge else results.records, results.plans)
-    return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings)
+    return CellSet(name=place, table=cells_frame(merged_anew(results, rejudge)), warnings=results.warnings)

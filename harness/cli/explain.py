@@ -21,7 +21,7 @@ from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Target, TargetError
-from harness.records import Record, merge, read_records
+from harness.records import Record, failed_at, merge, read_records
 
 _MAX_BYTES = 32 << 20
 _RESULTS = Path("reports")
@@ -146,9 +146,7 @@ def _cell(record: Record, as_json: bool) -> int:
         )
     else:
         console = console_for(sys.stdout)
-        what = record["status"].replace("_", " ") + (
-            f" at {record['stage']}" if record["stage"] and record["status"] != "built" else ""
-        )
+        what = failed_at(record).replace("_", " ")
         console.print(
             Text.assemble((one_line(record["cell"]), "bold"), f": {what} ({record['verdict']})"), soft_wrap=True
         )

@@ -46,7 +46,7 @@ def report(results: tuple[Path, ...], out: Path, cases: Path, history: Path | No
     matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge for each environment, and with --history a feed of regressions.
     """
     try:
-        from harness.cli.rejudge import rejudger
+        from harness.analysis.rejudge import rejudger
         from harness.report.build import build_report
     except ImportError as error:
         raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None

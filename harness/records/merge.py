@@ -14,6 +14,7 @@ from harness.records.lock import left_alone
 from harness.records.plan import Plan, plan_path, plans_json, started_at
 from harness.records.programs import tell_apart
 from harness.records.record import Other, Record
+from harness.records.spell import failed_at
 
 Told = Record | Other
 """What a run told of a cell: its record, or what is left of one that another took the place of (`OTHERS`)."""
@@ -143,9 +144,8 @@ def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> 
 def spell_other(told: Told) -> str:
     """``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``, of what another run told."""
     told = _told(told)
-    stage = f" at {told['stage']}" if told["stage"] and told["status"] != "built" else ""
     why = told["reason"] or told["diagnostic"]
-    return f"{told['status']}{stage} in run {told['run']}" + (f": {why}" if why else "")
+    return f"{failed_at(told)} in run {told['run']}" + (f": {why}" if why else "")
 
 
 def _facts(told: Other) -> tuple[Any, ...]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import gc
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
-from harness.records import Record, merge
+from harness.analysis.rejudge import Rejudge, merged_anew
 from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
 from harness.report.exports import matrix_csv, matrix_json
@@ -89,7 +89,7 @@ def build_report(
     *,
     history: Path | None = None,
     address: str = "",
-    rejudge: Callable[[Record], Record] | None = None,
+    rejudge: Rejudge | None = None,
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -160,16 +160,12 @@ def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
         yield "regressions.atom", atom_feed(entries_of(site.history), address=address)
 
 
-def _read(
-    paths: Sequence[Path], cases: Path | None, history: Path | None, rejudge: Callable[[Record], Record] | None
-) -> Site:
+def _read(paths: Sequence[Path], cases: Path | None, history: Path | None, rejudge: Rejudge | None) -> Site:
     results = read_results(paths)
-    merged = merge(results.records, results.plans)
+    merged = merged_anew(results, rejudge)
     if not merged.records and not merged.missing:
         why = f" ({'; '.join(results.incomplete)})" if results.incomplete else ""
         raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}{why}: run some cells first")
-    if rejudge is not None:
-        merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
     earlier = read_history(history) if history is not None else None
     warnings = (*results.warnings, *(earlier.warnings if earlier else ()))
     return Site(merged=merged, table=cells_frame(merged), warnings=warnings, cases=cases, history=earlier)
