@@ -124,5 +124,6 @@ def _comparable(virtual: Record, real: Record) -> bool:
     return bool(statuses & _ANSWERS) and statuses <= {*_ANSWERS, Status.UNSUPPORTED.value}
 
 
-def _key(record: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(record[name]).replace("@local", "") if name == "toolkit" else str(record[name]) for name in _KEY)
+def _key(record: Record) -> tuple[str, ...]:
+    row: Mapping[str, Any] = record
+    return tuple(str(row[name]).replace("@local", "") if name == "toolkit" else str(row[name]) for name in _KEY)
