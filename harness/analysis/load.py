@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ import pandas as pd
 
 from harness.analysis.frame import cells_frame, make_frame
 from harness.analysis.history import FILE, read_history
-from harness.records import Record, merge, read_records
+from harness.analysis.rejudge import Rejudge, merged_anew
+from harness.records import read_records
 from harness.report.parquet import read_parquet
 
 
@@ -37,7 +38,7 @@ class CellSet:
     known: tuple[Mapping[str, Any], ...] = ()
 
 
-def load_set(place: str, history: Path | None = None, rejudge: Callable[[Record], Record] | None = None) -> CellSet:
+def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = None) -> CellSet:
     """Read a set of cells.
 
     Parameters
@@ -68,6 +69,6 @@ def load_set(place: str, history: Path | None = None, rejudge: Callable[[Record]
         judged = tuple(map(rejudge, records) if rejudge else records)
         return CellSet(name=place, table=make_frame(judged), known=judged)
     results = read_records([path])
-    merged = merge(map(rejudge, results.records) if rejudge else results.records, results.plans)
+    merged = merged_anew(results, rejudge)
     known = (*merged.records, *merged.missing)
     return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings, known=known)

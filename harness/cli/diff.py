@@ -89,7 +89,7 @@ def diff(
         from harness.analysis.where import choose_in_sets
     except ImportError as error:
         raise PartUnavailable(f"diff needs {error.name}: pip install 'cumatrix[report]'") from None
-    from harness.cli.rejudge import rejudger
+    from harness.analysis.rejudge import rejudger
 
     for kind in kinds:
         if kind not in KINDS:

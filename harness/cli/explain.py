@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Target, TargetError
-from harness.records import Record, merge, read_records
+from harness.records import Record, failed_at, merge, read_records
 from harness.records.where import choose
 
 _MAX_BYTES = 32 << 20
@@ -120,6 +120,8 @@ def _find(what: str, results: Sequence[Path], where: str | None = None) -> Recor
         what = f"{what} is no file, and there" if what else "there"
         raise UsageError(f"{what} is no folder {_RESULTS} to look for a cell in: name the records with --results")
     read = read_records(results or [_RESULTS])
+    for warning in read.incomplete:
+        click.echo(f"cumatrix: {warning}", err=True)
     merged = merge(read.records, read.plans)
     records = (choose(replace(merged, missing=()), where) if where else merged).records
     found = [item for item in records if item["cell"] == what] or [item for item in records if what in item["cell"]]
@@ -143,22 +145,19 @@ def _cell(record: Record, as_json: bool) -> int:
     matches = causes_of(record)
     known = any(not match.of_warning for match in matches)
     failed = record["status"] not in ("built", "unsupported")
-    artifact = record["artifact"] or {}
-    kernels = [(kernel, record["target"]) for kernel in artifact.get("kernels", ())]
+    kernels = [(kernel, record["target"]) for kernel in record["artifact"]["kernels"]] if record["artifact"] else []
     if as_json:
         keys = ("cell", "status", "stage", "verdict", "expected", "diagnostics")
         _print_json(
             {
-                **{key: record[key] for key in keys},
+                **{key: value for key, value in record.items() if key in keys},
                 "causes": _causes(matches),
                 "kernels": [_budget(*kernel) for kernel in kernels],
             }
         )
     else:
         console = console_for(sys.stdout)
-        what = record["status"].replace("_", " ") + (
-            f" at {record['stage']}" if record["stage"] and record["status"] != "built" else ""
-        )
+        what = failed_at(record).replace("_", " ")
         console.print(
             Text.assemble((one_line(record["cell"]), "bold"), f": {what} ({record['verdict']})"), soft_wrap=True
         )
@@ -196,7 +195,7 @@ def _show_causes(console: Console, matches: Sequence[Match]) -> None:
             console.print(Text(f"  {link}", "dim"), soft_wrap=True)
 
 
-def _show_budgets(console: Console, kernels: Sequence[tuple[dict[str, Any], str]]) -> None:
+def _show_budgets(console: Console, kernels: Sequence[tuple[Mapping[str, Any], str]]) -> None:
     if not kernels:
         return
     table = Table(box=None, padding=(0, 1), header_style="bold")
@@ -240,7 +239,7 @@ def _known(value: int | None) -> str:
     return "?" if value is None else str(value)
 
 
-def _budget(kernel: dict[str, Any], target: str) -> dict[str, Any]:
+def _budget(kernel: Mapping[str, Any], target: str) -> dict[str, Any]:
     found = budget(kernel, target)
     return {"target": target, **(asdict(found) if found else {"kernel": kernel["name"], "limits": None})}
 

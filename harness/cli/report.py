@@ -54,7 +54,7 @@ def report(
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
     try:
-        from harness.cli.rejudge import rejudger
+        from harness.analysis.rejudge import rejudger
         from harness.report.build import build_report
     except ImportError as error:
         raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_ori
 if TYPE_CHECKING:
     from typing import Self  # workers may be older than Python 3.11
 
-T = TypeVar("T", bound="Message")
 
 JsonValue = Annotated[Any, "json"]
 """A value of JSON, of whatever shape."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
-from harness.records import Record, merge
+from harness.analysis.rejudge import Rejudge, merged_anew
 from harness.records.where import choose
 from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
@@ -90,7 +90,7 @@ def build_report(
     *,
     history: Path | None = None,
     address: str = "",
-    rejudge: Callable[[Record], Record] | None = None,
+    rejudge: Rejudge | None = None,
     where: str | None = None,
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
@@ -167,18 +167,13 @@ def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _read(
-    paths: Sequence[Path],
-    cases: Path | None,
-    history: Path | None,
-    rejudge: Callable[[Record], Record] | None,
-    where: str | None,
+    paths: Sequence[Path], cases: Path | None, history: Path | None, rejudge: Rejudge | None, where: str | None
 ) -> Site:
     results = read_results(paths)
-    merged = merge(results.records, results.plans)
+    merged = merged_anew(results, rejudge)
     if not merged.records and not merged.missing:
-        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
-    if rejudge is not None:
-        merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
+        why = f" ({'; '.join(results.incomplete)})" if results.incomplete else ""
+        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}{why}: run some cells first")
     earlier = read_history(history) if history is not None else None
     if where:
         merged = choose(merged, where)

@@ -262,6 +262,10 @@ class TestWithRecords:
         assert "line 14: cut off" in done.stderr
         assert "13 cells, 1 never arrived" in done.stderr
         assert "Traceback" not in done.stderr
+        # As the warning says: the same run again completes the file.
+        assert self.run(cumatrix, "--out", "r.jsonl").returncode == 0
+        done = cumatrix("merge", "r.jsonl", "--out", "m.jsonl")
+        assert (done.returncode, "cut off" in done.stderr) == (0, False)
 
     @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
     def test_a_folder_that_may_not_be_written(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
