@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from harness.backends import BACKENDS
-from harness.engine.fork_server import Limits
 from harness.engine.session import Request
 from harness.protocol.limits import RLIMITS
+from harness.protocol.wire import Limits
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 

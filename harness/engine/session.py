@@ -1,4 +1,4 @@
-"""What the command line and the pytest plugin share: from a request to cells and a workshop."""
+"""What the command line and the pytest plugin share: from a request to cells, and to what they are run with."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
-from harness.engine.fork_server import Limits
 from harness.engine.nothing import nothing
 from harness.engine.plan import choose_backends, plan
+from harness.engine.result import Result
 from harness.errors import PartUnavailable, UsageError
-from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, Target, TargetError, ToolkitRef
+from harness.model import KNOWN_TARGETS, Case, Cell, Target, TargetError, ToolkitRef
 from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
 from harness.model.judge import expectation_of, judge
+from harness.protocol.wire import Limits
 from harness.records import Record, make_record
 from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
 
@@ -178,8 +179,10 @@ def default_toolkit(environment: Environment) -> str:
     return "12.9"
 
 
-def record_of(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str, run: str) -> Record:
-    """Judge an outcome and make its record."""
-    expected = expectation_of(cell)
-    verdict = judge(expected, outcome)
-    return make_record(cell, outcome, expected, verdict, run=run, cached=cached, fingerprint=fingerprint)
+def record_of(result: Result, run: str) -> Record:
+    """Judge a result and make its record."""
+    expected = expectation_of(result.cell)
+    verdict = judge(expected, result.outcome)
+    return make_record(
+        result.cell, result.outcome, expected, verdict, run=run, cached=result.cached, fingerprint=result.key
+    )

@@ -41,8 +41,7 @@ class StepCache:
     """
 
     def __init__(self, setup: Setup, job: Job) -> None:
-        folder = setup.options.get("shelf")
-        self.folder = Path(folder) if folder else None
+        self.folder = Path(setup.steps) if setup.steps else None
         self.job = job
 
     def front_end(self, step: Step) -> None:

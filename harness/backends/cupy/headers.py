@@ -19,7 +19,7 @@ _HEADER = "cuda_runtime_api.h"
 
 def find(setup: Setup) -> Path:
     """Decide where CuPy will look, before it is imported; returns the folder of headers that it has to come to."""
-    if not setup.options.get("wheels"):
+    if not setup.wheels:
         # With headers of another release than the compiler's, these are what CuPy knows of a toolkit.
         os.environ["CUDA_PATH"] = str(Path(setup.include[0]).parent)
         return Path(setup.include[0])
@@ -49,7 +49,7 @@ def settle(setup: Setup, environment: Any, version: tuple[int, ...], headers: Pa
     headers : Path
         What `find` returned.
     """
-    if setup.options.get("wheels"):
+    if setup.wheels:
         # From CUDA 13 on the wheels share one folder, which CuPy 14 takes for a toolkit.
         whole = version >= (14, 0) and headers.parent.name.startswith("cu1")
         environment._cuda_path = str(headers.parent) if whole else None

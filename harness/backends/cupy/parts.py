@@ -44,7 +44,7 @@ class Module:
 
     def load(self, image: bytes) -> None:
         job, artifact = self.job, self.job.artifact
-        if artifact is None or Path(artifact["path"]).read_bytes() != image:
+        if artifact is None or Path(artifact.path).read_bytes() != image:
             job.keep(bytes(image), "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx")
         raise Loading
 
@@ -80,7 +80,7 @@ class LinkState:
             )
             raise LinkFailed(error.reason) from None
         assert self.job.artifact is not None
-        return Path(self.job.artifact["path"]).read_bytes()
+        return Path(self.job.artifact.path).read_bytes()
 
 
 def no_runtime(original: Any, job: Job) -> Any:
