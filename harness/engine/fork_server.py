@@ -142,7 +142,8 @@ class ForkServer:
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer = bytearray(rest)
         try:
-            return kind.from_line(line)
+            message: M = kind.from_line(line)
+            return message
         except WireError as error:
             self.process.kill()
             raise ForkServerDied(f"what it said cannot be read: {error}") from None

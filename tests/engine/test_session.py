@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.engine.environment import Environment
+from harness.engine.result import Result
 from harness.engine.session import Request, axes_of, cells_of, default_toolkit, record_of
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Outcome, Stage, Status
@@ -134,7 +135,7 @@ def test_a_record_is_judged_by_its_case(request_for: Request) -> None:
     (folder / "case.toml").write_text(text + expectation)
     wanted = Request(cases=request_for.cases, backends="nvrtc", toolkits="12.4", targets="sm_80,sm_90")
     refused = Outcome(status=Status.REJECTED, stage=Stage.COMPILE, stages=(Stage.COMPILE,))
-    records = [record_of(cell, refused, True, "f" * 16, "night") for cell in cells_of(wanted, PLAIN)]
+    records = [record_of(Result(cell, refused, True, "f" * 16), "night") for cell in cells_of(wanted, PLAIN)]
     assert [(record["target"], record["verdict"]) for record in records] == [("sm_80", "pass"), ("sm_90", "fail")]
     assert {(record["run"], record["cached"], record["fingerprint"]) for record in records} == {
         ("night", True, "f" * 16)

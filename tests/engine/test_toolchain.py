@@ -79,9 +79,9 @@ class TestInstalled:
 
     def test_a_worker_is_told_where_compiler_and_headers_are(self, store: ToolkitStore, tmp_path: Path) -> None:
         setup = prepared(store, tmp_path, environment(), headers="13.0").setup
-        assert (setup["release"], setup["headers"]) == ("12.4", "13.0")
-        assert setup["home"] == str((store.root / "12.4").resolve())
-        assert {str(Path(folder).resolve().relative_to(store.root.resolve())).split("/")[0] for folder in setup["include"]} == {"13.0"}  # fmt: skip
+        assert (setup.release, setup.headers) == ("12.4", "13.0")
+        assert setup.home == (store.root / "12.4").resolve()
+        assert {str(Path(folder).resolve().relative_to(store.root.resolve())).split("/")[0] for folder in setup.include} == {"13.0"}  # fmt: skip
 
     def test_only_backends_that_run_a_host_compiler_get_the_users_path(
         self, store: ToolkitStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
