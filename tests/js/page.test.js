@@ -40,6 +40,14 @@ describe("an address holds the whole state", () => {
   }
 });
 
+it("an address is for people to read", () => {
+  const state = { q: 'backend:numba "a b" 100%', ...FIRST, fold: [], cell: "wmma/fragments;n=1;nvrtc;;12.4;sm_80" };
+  assert.equal(
+    address.write(state, FIRST),
+    "#q=backend:numba+%22a+b%22+100%25&cell=wmma/fragments;n=1;nvrtc;;12.4;sm_80",
+  );
+});
+
 describe("links to cells", () => {
   it("lead back to each cell", () => {
     for (const cell of CELLS.keys()) assert.equal(matrix.find(matrix.address(cell)), cell);

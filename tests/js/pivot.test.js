@@ -74,6 +74,14 @@ it("entries are in the order of the names, the first dimension before the second
   assert.equal(columns.entries.length, 7);
 });
 
+it("entries that differ in any dimension stay apart", () => {
+  const three = [0, 1, 2];
+  const all = three.flatMap((a) => three.flatMap((b) => three.map((c) => [`b${a}`, `1.${b}`, `sm_${c}`])));
+  const cube = matrixOf(all.map(([backend, library, target]) => ({ backend, library, target })));
+  const mask = new Uint8Array(cube.size).fill(1);
+  assert.equal(pivot.turn(cube, ["case"], ["backend", "library", "target"], mask).columns.entries.length, 27);
+});
+
 it("a table with far more places than cells is looked up", () => {
   const many = matrixOf([...Array(2900).keys()].map((n) => ({ case: `case-${n}`, target: `sm_${n}` })));
   const turned = pivot.turn(many, ["case"], ["target"], new Uint8Array(many.size).fill(1));
