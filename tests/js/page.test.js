@@ -135,7 +135,7 @@ it("headings that would stand above one column only go into its label", () => {
 });
 
 describe("commands that run a cell again", () => {
-  const cell = { case: "wmma/fragments", variant: "shape=m16n16k8, n=1", backend: "cupy-nvrtc", library: "13.6.0" };
+  const cell = { case: "wmma/fragments", variant: "shape=m16n16k8,n=1", backend: "cupy-nvrtc", library: "13.6.0" };
   const value = (changes) => (key) => ({ ...cell, toolkit: "12.4", target: "sm_80", ...changes })[key];
   const requested = { packages: { python: "3.11", cupy: "13.6.0", "cupy-cuda12x": "13.6.0", numpy: "1.26.4" } };
   it("install what it ran with", () => {
@@ -143,7 +143,7 @@ describe("commands that run a cell again", () => {
       commands.reproduce(value({}), { toolchain: { requested } }),
       "pip install cupy-cuda12x==13.6.0 numpy==1.26.4\n" +
         "cumatrix toolkits install 12.4\n" +
-        "cumatrix run wmma/fragments -b cupy-nvrtc -t 12.4 -a sm_80 --no-cache -k 'shape=m16n16k8 and n=1'",
+        "cumatrix run wmma/fragments -b cupy-nvrtc -t 12.4 -a sm_80 --no-cache --where 'variant == \"shape=m16n16k8,n=1\"'",
     );
   });
   it("install no toolkit of the machine, and both of a mixed one", () => {
