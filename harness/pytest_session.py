@@ -16,7 +16,7 @@ from harness.engine.session import Request, axes_of, cells_of, context_for, reco
 from harness.engine.unanswered import asked_of, unanswered, without_answer
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Case, Cell, Status, Verdict
-from harness.records import Record, RecordWriter, make_plan, this_commit
+from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
 
 _FORK_SERVERS = 4
 _KEY = pytest.StashKey["Session"]()
@@ -208,8 +208,8 @@ class CellFailed(Exception):
 
     def __init__(self, record: Record) -> None:
         wanted = record["expected"]
-        lines = [f"{record['status']} at {record['stage']}" if record["stage"] else str(record["status"])]
-        lines.append(f"expected: {wanted['status']}" + (f" at {wanted['stage']}" if wanted["stage"] else ""))
+        lines = [at_stage(record["status"], record["stage"])]
+        lines.append(f"expected: {at_stage(wanted['status'], wanted['stage'])}")
         if wanted["diagnostic"]:
             lines.append(f"expected diagnostic: /{wanted['diagnostic']}/")
         if record["verdict"] == Verdict.XPASS:

@@ -20,15 +20,6 @@ from harness.protocol.wire import CellJob, Exit, Limits, Order
 from harness.toolkits import ToolkitStore
 
 LANGUAGES = {name: info.languages[-1] for name, info in BACKENDS.items()}
-DISTRIBUTIONS = {
-    "nvrtc": (),
-    "cupy-nvrtc": ("cupy-cuda12x", "cupy-cuda13x"),
-    "cupy-jitify": ("cupy-cuda12x", "cupy-cuda13x"),
-    "numba": ("numba",),
-    "numba-cuda": ("numba-cuda",),
-    "nvcc": (),
-    "torch-nvcc": ("torch",),
-}
 
 
 def make_case(
@@ -59,7 +50,7 @@ def make_cell(
     environment: Environment | None = None, headers: str = "",
 ) -> Cell:  # fmt: skip
     """A cell of a case's only variant."""
-    found = environment.version_of(*DISTRIBUTIONS[backend]) if environment else None
+    found = environment.version_of(*BACKENDS[backend].distributions) if environment else None
     toolchain = Toolchain(
         backend=backend,
         library=found[1] if found else "",

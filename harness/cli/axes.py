@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from harness.backends import BACKENDS
+from harness.cli.where import EXAMPLE, where_of, where_option
 from harness.engine.session import Request
 from harness.protocol.limits import RLIMITS
 from harness.protocol.wire import Limits
@@ -57,9 +58,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",
-            help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, all. Default: one for each generation from sm_50 to sm_120.",
+            help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, native (those of this machine's devices), all. Default: one for each generation from sm_50 to sm_120.",
         ),
-        click.option("-k", "expression", metavar="EXPR", help="Only cells whose id matches: words with and, or, not."),
+        where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
+        click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
         click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Lanes that compile at the same time. Default: the number of cores."),
         click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
@@ -96,7 +98,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         backends=options["backends"],
         toolkits=options["toolkits"],
         targets=options["targets"],
-        expression=options["expression"],
+        expression=where_of(options["where"], options["words"]),
         python=options["python"],
         environment=options["environment"],
         require=tuple(options["require"]),

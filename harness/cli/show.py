@@ -13,6 +13,7 @@ from harness.cli.grid import show_matrix
 from harness.cli.marks import MARKS, mark
 from harness.cli.remarks import show_remarks
 from harness.diagnostics import one_line
+from harness.records import at_stage
 from harness.records.remarks import REMARK
 
 _MAX_LISTED = 20
@@ -69,9 +70,9 @@ def _toolchain(record: Mapping[str, Any]) -> tuple[str, str, str]:
 def _why(record: Mapping[str, Any]) -> str:
     diagnostics = record["diagnostics"]
     words = record["reason"] or (diagnostics[0]["message"] if diagnostics else "; ".join(record["notes"]))
-    got = f"{record['status']} at {record['stage']}" if record["stage"] else record["status"]
+    got = at_stage(record["status"], record["stage"])
     wanted = record["expected"]
-    expected = wanted["status"] + (f" at {wanted['stage']}" if wanted["stage"] else "")
+    expected = at_stage(wanted["status"], wanted["stage"])
     if wanted["diagnostic"]:
         expected += f" with /{wanted['diagnostic']}/"
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -45,62 +45,77 @@ class ThreadExecutor:
         context = resolver.context
         memory, devices = Memory(context.memory or available()), DevicePool(context.devices)
         self.runners = [Runner(resolver, memory, devices, keep) for _ in range(jobs)]
+        self._work = _Queue()
+        self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
 
     def run(self, cells: Sequence[PreparedCell]) -> Iterator[Result]:
         """Results as they finish; where whoever asks stops listening, what is under way is ended."""
-        work = _Queue(cells)
-        results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
-        runners = self.runners[: len(cells)]
-        threads = [threading.Thread(target=_serve, args=(runner, work, results), daemon=True) for runner in runners]
         left = len(cells)
+        self._work.add(cells)
         try:
-            for thread in threads:
-                thread.start()
+            self._start(min(len(self.runners), left))
             while left:
-                result = results.get()
+                result = self._results.get()
                 if isinstance(result, BaseException):
                     raise result
                 left -= 1
                 yield result
         finally:
-            work.stop()
             if left:
                 self.close()
-            for thread in threads:
-                thread.join(10)
 
     def close(self) -> None:
         """End every fork server, and with it whatever it runs."""
+        self._work.stop()
         for runner in self.runners:
             runner.close()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _start(self, count: int) -> None:
+        # A fork server ends with the thread that has started it (prctl(2), PR_SET_PDEATHSIG), so threads stay until the end.
+        for runner in self.runners[len(self._threads) : count]:
+            thread = threading.Thread(target=_serve, args=(runner, self._work, self._results), daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
 
 class _Queue:
     """Cells by toolchain; each runner empties one before it takes another, and helps with the longest at the end."""
 
-    def __init__(self, cells: Sequence[PreparedCell]) -> None:
+    def __init__(self) -> None:
         self._groups: dict[Toolchain, deque[PreparedCell]] = {}
-        for each in cells:
-            self._groups.setdefault(each.cell.toolchain, deque()).append(each)
-        self._taken: dict[Toolchain, int] = dict.fromkeys(self._groups, 0)
-        self._lock = threading.Lock()
+        self._taken: Counter[Toolchain] = Counter()
+        self._changed = threading.Condition()
+        self._stopped = False
+
+    def add(self, cells: Sequence[PreparedCell]) -> None:
+        with self._changed:
+            for each in cells:
+                self._groups.setdefault(each.cell.toolchain, deque()).append(each)
+            self._changed.notify_all()
 
     def next(self, current: Toolchain | None) -> PreparedCell | None:
-        with self._lock:
-            if current is not None and self._groups.get(current):
+        """The next cell for a runner that has just run one of `current`; waits for one, and gives None when nothing comes any more."""
+        with self._changed:
+            if current is not None and not self._stopped and self._groups.get(current):
                 return self._groups[current].popleft()
             if current is not None:
                 self._taken[current] -= 1
-            left = [toolchain for toolchain, group in self._groups.items() if group]
-            if not left:
-                return None
-            chosen = min(left, key=lambda toolchain: (self._taken[toolchain], -len(self._groups[toolchain])))
-            self._taken[chosen] += 1
-            return self._groups[chosen].popleft()
+            while not self._stopped:
+                left = [toolchain for toolchain, group in self._groups.items() if group]
+                if left:
+                    chosen = min(left, key=lambda toolchain: (self._taken[toolchain], -len(self._groups[toolchain])))
+                    self._taken[chosen] += 1
+                    return self._groups[chosen].popleft()
+                self._changed.wait()
+            return None
 
     def stop(self) -> None:
-        with self._lock:
-            self._groups.clear()
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
 
 def _serve(runner: Runner, work: _Queue, results: queue.SimpleQueue[Result | BaseException]) -> None:

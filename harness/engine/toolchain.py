@@ -74,7 +74,7 @@ class PreparedToolchain:
         if info.distributions:
             broken = [
                 self.environment.broken[name]
-                for name in (*info.distributions, "numpy")
+                for name in (*info.distributions, *info.beside)
                 if name in self.environment.broken
             ]
             if broken:

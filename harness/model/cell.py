@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.libraries import names_in_conditions
 from harness.model.case import Case, Variant
-from harness.model.condition import Version
+from harness.model.condition import Version, read_version
 from harness.model.target import Target
 
 
@@ -107,15 +108,15 @@ class Cell:
             "device": bool(toolchain.device),
             "wheels": toolchain.library.endswith("+wheels"),
             "suffix": self.target.suffix,
-            "cc": Version(self.target.capability),
-            "toolkit": Version(toolchain.toolkit.release),
-            "headers": Version(toolchain.toolkit.headers),
-            "library": Version(toolchain.library) if toolchain.library else None,
+            "cc": read_version(self.target.capability),
+            "toolkit": read_version(toolchain.toolkit.release),
+            "headers": read_version(toolchain.toolkit.headers),
+            "library": read_version(toolchain.library) if toolchain.library else None,
             **{
-                name.replace("-", "_"): Version(version)
+                name.replace("-", "_"): read_version(version)
                 for name, version in toolchain.packages.items()
-                if name.replace("-", "_") in ("cupy", "numba", "numba_cuda", "numpy", "python", "torch")
+                if name.replace("-", "_") in (*names_in_conditions(), "python")
             },
             **self.variant.labels,
-            **{name: Version(version) for name, version in self.variant.libraries.items()},
+            **{name: read_version(version) for name, version in self.variant.libraries.items()},
         }

@@ -13,9 +13,11 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
-T = TypeVar("T", bound="Message")
+if TYPE_CHECKING:
+    from typing import Self  # workers may be older than Python 3.11
+
 
 JsonValue = Annotated[Any, "json"]
 """A value of JSON, of whatever shape."""
@@ -43,7 +45,7 @@ class Message:
         return json.dumps(self.to_json()).encode() + b"\n"
 
     @classmethod
-    def from_json(cls: type[T], value: object, where: str = "") -> T:
+    def from_json(cls, value: object, where: str = "") -> Self:
         """Make a message of what `json` has read.
 
         Raises
@@ -67,7 +69,7 @@ class Message:
         return cls(**found)
 
     @classmethod
-    def from_line(cls: type[T], line: bytes | str) -> T:
+    def from_line(cls, line: bytes | str) -> Self:
         """Read one line of JSON; raises `WireError` on anything else."""
         try:
             value = json.loads(line, parse_constant=_no_number)
@@ -119,7 +121,7 @@ def _reader(hint: Any) -> Reader:
     if origin is not None and issubclass(origin, Mapping):
         return _table_of(_reader(arguments[1]))
     if is_dataclass(hint) and issubclass(hint, Message):  # type: ignore[arg-type]
-        return hint.from_json  # type: ignore[union-attr,no-any-return]
+        return cast(Reader, hint.from_json)  # type: ignore[union-attr]
     if is_typeddict(hint):
         return lambda value, where: _read_typed(hint, value, where)
     if hint is Path:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from harness.records import Merged, Record, spell_other
+from harness.records import Merged, Record, at_stage, spell_other
 from harness.report.marks import Mark, mark_of
 from harness.report.matrix import ToolchainColumn, column_key, row_key
 from harness.report.text import one_line
@@ -103,9 +103,8 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
 
 def _fail(test: ET.Element, record: Record | Mapping[str, Any], mark: Mark) -> None:
     kind = "error" if mark.key in ("unavailable", "harness_error") else "failure"
-    wanted = record["expected"]
-    expected = wanted["status"] + (f" at {wanted['stage']}" if wanted["stage"] else "")
-    got = record["status"] + (f" at {record['stage']}" if record["stage"] else "")
+    expected = at_stage(record["expected"]["status"], record["expected"]["stage"])
+    got = at_stage(record["status"], record["stage"])
     told = [record["cell"], f"expected: {expected}", f"got: {got}"]
     told += [f"{item['severity']}: {one_line(item['message'])}" for item in record["diagnostics"][:5]]
     element = ET.SubElement(test, kind, type=mark.key, message=xml_text(f"{mark.meaning}: {_said(record)}"))

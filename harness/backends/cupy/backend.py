@@ -30,13 +30,13 @@ from harness.backends.cupy.parts import (
     with_detected_architecture,
 )
 from harness.backends.nvrtc import macros, said_by_ptxas
+from harness.libraries import LIBRARIES
 from harness.nvidia.headers import version_in
 from harness.nvidia.nvrtc import load as load_nvrtc
 from harness.nvidia.verify import Launch
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.wire import Ready
 
-_DISTRIBUTIONS = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
 # What CuPy raises where the driver or the runtime says no.
 _DRIVER_ERRORS = ("CUDADriverError", "CUDARuntimeError", "OutOfMemoryError")
 
@@ -263,9 +263,10 @@ class CupyBackend:
 
 
 def _distribution() -> tuple[str, str]:
-    for name in _DISTRIBUTIONS:
+    names = LIBRARIES["cupy"].distributions
+    for name in names:
         try:
             return name, version(name)
         except PackageNotFoundError:
             continue
-    raise Unavailable("CuPy is not installed: install cupy-cuda12x")
+    raise Unavailable(f"CuPy is not installed: install {next(iter(names))}")

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
+from harness.libraries import runtime_wheel
 from harness.protocol.backend import Setup, Unavailable
 
 _HEADER = "cuda_runtime_api.h"
@@ -26,15 +27,14 @@ def find(setup: Setup) -> Path:
     for name in ("CUDA_PATH", "CUDA_HOME"):
         os.environ.pop(name, None)
     major = setup.headers.split(".")[0]
-    split = int(major) < 13
-    name = f"nvidia-cuda-runtime-cu{major}" if split else "nvidia-cuda-runtime"
+    name = runtime_wheel(int(major))
     try:
         wheel = distribution(name)
     except PackageNotFoundError:
         raise Unavailable(f"CUDA's headers were to come from {name}, which is not installed") from None
     if wheel.version.split(".")[:2] != setup.headers.split("."):
         raise Unavailable(f"CUDA {setup.headers}'s headers were to come from {name}, which is {wheel.version}")
-    return Path(str(wheel.locate_file(f"nvidia/{'cuda_runtime' if split else f'cu{major}'}/include")))
+    return Path(str(wheel.locate_file(f"nvidia/{'cuda_runtime' if int(major) < 13 else f'cu{major}'}/include")))
 
 
 def settle(setup: Setup, environment: Any, version: tuple[int, ...], headers: Path) -> None:

@@ -31,6 +31,7 @@ from harness.backends.numba.cell import compile_all
 from harness.backends.numba.fault import first_line, from_elsewhere
 from harness.backends.numba.kernels import Watch
 from harness.backends.numba.launch import RealDevice, launch_kernel, watched
+from harness.libraries import LIBRARIES
 from harness.nvidia import ptxas
 from harness.nvidia.virtual_device import VirtualDevice, foreign
 from harness.nvidia.virtual_driver import VirtualDriver, VirtualRuntime
@@ -106,7 +107,8 @@ class NumbaBackend:
 
     def packages(self) -> list[str]:
         """Distributions whose versions belong to the toolchain."""
-        return ["numba", "numpy", "llvmlite"]
+        library = LIBRARIES[self.package]
+        return [*library.distributions, *library.beside]
 
     def isolate(self, setup: Setup) -> None:
         """Nothing of the user's settings counts, and without a device no real driver is looked for."""

@@ -1,0 +1,81 @@
+"""What conditions may ask of what was kept of cells: of a record, of a cell in a plan, of a row of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from packaging.version import InvalidVersion
+
+from harness.backends import WHEELS
+from harness.model import Target
+from harness.model.condition import NAMES, Version, read_version
+from harness.model.predicate import Spelled
+
+_LIBRARY = {"cupy-nvrtc": "cupy", "cupy-jitify": "cupy", "numba": "numba", "numba-cuda": "numba_cuda", "torch-nvcc": "torch"}  # fmt: skip
+_TEXTS = ("cell", "case", "topic", "variant", "environment", "backend", "target")
+_OUTCOME = ("status", "stage", "verdict")
+
+
+def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of the names that conditions may use (`harness.model.selection.RESULTS`), as `harness.model.Cell.facts` has them.
+
+    What is not known is left out: the outcome of a planned cell, the versions beside the library in a row of a history.
+
+    Parameters
+    ----------
+    cell : Mapping
+        A record; or a cell as plans and histories have it, with the same keys, but for what is within others.
+    """
+    target, library = Target.parse(cell["target"]), cell.get("library") or ""
+    release, _, headers = cell["toolkit"].partition("+headers")
+    requested = (cell.get("toolchain") or {}).get("requested") or {}
+    own = _LIBRARY.get(cell["backend"])
+    packages = requested.get("packages") or ({own: library.removesuffix(WHEELS)} if own else {})
+    diagnostics = cell.get("diagnostics")
+    message = diagnostics[0]["message"] if diagnostics and not isinstance(diagnostics, str) else cell.get("message")
+    versions = {
+        "toolkit": release.removesuffix("@local"),
+        "headers": (headers or release).removesuffix("@local"),
+        "library": library,
+        **{name.replace("-", "_"): text for name, text in packages.items()},
+    }
+    found = {
+        **parameters_of(cell),
+        **{name: cell[name] for name in _TEXTS if name in cell},
+        **{name: cell[name] for name in _OUTCOME if cell.get(name)},
+        "message": message or cell.get("reason") or "",
+        "virtual": target.virtual,
+        "suffix": target.suffix,
+        "device": _on_device(cell),
+        "wheels": library.endswith(WHEELS),
+        "cc": read_version(target.capability),
+    }
+    for name, text in versions.items():
+        if NAMES.get(name) is Version and (version := _version(str(text))):
+            found[name] = version
+    return found
+
+
+def parameters_of(cell: Mapping[str, Any]) -> dict[str, Spelled]:
+    """The case's parameters, out of the variant's name; none for a program without a case, whose variant are its options."""
+    if cell.get("program"):
+        return {}
+    pairs = (part.partition("=") for part in (cell.get("variant") or "").split(","))
+    return {name: Spelled(value) for name, equals, value in pairs if equals and name.isidentifier()}
+
+
+def _on_device(cell: Mapping[str, Any]) -> bool:
+    device = cell.get("device")
+    if isinstance(device, Mapping):
+        return device.get("virtual") is False
+    return f" {cell['target']} on " in cell.get("cell", "")
+
+
+@lru_cache(maxsize=1 << 12)
+def _version(text: str) -> Version | None:
+    try:
+        return read_version(text)
+    except InvalidVersion:
+        return None
