@@ -14,7 +14,7 @@ import pandas as pd
 
 from harness.model import Stage, Status, Verdict
 from harness.report.marks import MARKS
-from harness.report.matrix import COLUMNS, column_key, toolchain_key
+from harness.report.matrix import COLUMNS, ROWS, column_key, toolchain_key
 from harness.report.matrix import ToolchainColumn as Column
 from harness.report.text import clean, natural_key
 
@@ -40,6 +40,12 @@ def script(name: str, text: str) -> bytes:
 def compact(value: Any) -> str:
     """JSON without a space too many."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def axes() -> list[dict[str, str]]:
+    """The axes of the matrix, rows before columns, with what a heading calls them."""
+    titles = {"library": "version", "toolkit": "CUDA"}
+    return [{"key": key, "title": titles.get(key, key)} for key in (*ROWS, *COLUMNS)]
 
 
 def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
@@ -84,6 +90,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     first = table.drop_duplicates("case").set_index("case")
     return {
         "schema": 1,
+        "axes": axes(),
         "marks": [vars(mark) for mark in MARKS.values()],
         "names": {key: [clean(name) for name in values] for key, values in names.items()},
         "cases": [
