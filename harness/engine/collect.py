@@ -26,6 +26,8 @@ _FIRST = 3
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 _ROOM = 64 << 10  # bytes
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
+# Where Python's packages lie; what stands before it is one machine's.
+_SITE = re.compile(r"/(?:[^\s/'\":,;=]+/)*((?:site|dist)-packages/)")
 _FIELDS = {"status", "reason"}
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
@@ -75,7 +77,9 @@ def collect_outcome(
         "stages": stages,
         "log": log,
         "seconds": round(reply.get("seconds", ended["wall"]), 4),
-        "command": tuple(_near(_plain(line, scratch), source) for line in reply.get("command", ())),
+        "command": tuple(
+            _near(_placed(_plain(line, scratch), home, tools), source) for line in reply.get("command", ())
+        ),
         "observed": reply.get("observed", {}),
         "device": reply.get("device", dict(device or {})),
         "peak_bytes": reply.get("peak_bytes"),
@@ -257,6 +261,14 @@ def _tidy(text: str, scratch: Path, source: Path, home: Path) -> str:
     text = clean(text).replace(f"{home}/", "$CUDA_HOME/")  # the same words on every machine
     # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
     return _TIMES.sub("", _HASHED.sub(source.name, _near(_plain(text, scratch), source)))
+
+
+def _placed(text: str, home: Path, tools: Path) -> str:
+    """A command with the names that places have on every machine: ``$CUDA_HOME`` and, for what else is kept there, ``$CUMATRIX_HOME``."""
+    text = _SITE.sub(r"…/\1", text)
+    for folder, name in ((home, "$CUDA_HOME"), (home.resolve(), "$CUDA_HOME"), (tools.parent, "$CUMATRIX_HOME")):
+        text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
+    return text
 
 
 def _plain(text: str, scratch: Path) -> str:
