@@ -11,6 +11,7 @@ import pandas as pd
 from harness.analysis.frame import cells_frame, make_frame
 from harness.analysis.history import FILE, read_history
 from harness.records import Record, merge, read_records
+from harness.records.devices import tell_devices
 from harness.report.parquet import read_parquet
 
 
@@ -54,4 +55,4 @@ def load_set(place: str, history: Path | None = None, rejudge: Callable[[Record]
         return CellSet(name=place, table=make_frame(map(rejudge, records) if rejudge else records))
     results = read_records([path])
     merged = merge(map(rejudge, results.records) if rejudge else results.records, results.plans)
-    return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings)
+    return CellSet(name=place, table=cells_frame(tell_devices(merged)), warnings=results.warnings)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.model import Stage, Status
+from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, told_of
 from harness.records.record import Record
 
 _KEY = ("case", "variant", "backend", "library", "toolkit", "target")
@@ -94,7 +95,7 @@ def virtual_against_real(records: Iterable[Record]) -> Honesty:
     virtual: dict[tuple[str, ...], Record] = {}
     real: dict[tuple[str, ...], Record] = {}
     for record in records:
-        if record["device"].get("virtual") is False:
+        if _is_real(record):
             real[(*_key(record), str(record["device"].get("name")))] = record
         else:
             virtual[_key(record)] = record
@@ -104,6 +105,37 @@ def virtual_against_real(records: Iterable[Record]) -> Honesty:
         if key[:-1] in virtual and _comparable(virtual[key[:-1]], record)
     ]
     return Honesty(pairs=tuple(pairs))
+
+
+def tell_devices(merged: Merged) -> Merged:
+    """Records that say of each other what they tell of one place, without a device and on real ones, where that is something else.
+
+    It stands under `OTHERS`, with ``device``: in tables both are one cell, and what is not shown would be lost. Where both were built,
+    they tell the same, however far a device got with it.
+    """
+    if not any(map(_is_real, merged.records)):
+        return merged
+    places: dict[tuple[str, ...], list[Record]] = {}
+    for record in merged.records:
+        places.setdefault(tuple(str(record[name]) for name in _KEY), []).append(record)
+    records = []
+    for record in merged.records:
+        beside = places[tuple(str(record[name]) for name in _KEY)]
+        more = [
+            {**told_of(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
+            for other in beside
+            if other is not record and _facts(other) != _facts(record)
+        ]
+        records.append({**record, OTHERS: [*record.get(OTHERS, ()), *more]} if more else record)
+    return replace(merged, records=tuple(records))
+
+
+def _facts(record: Record) -> tuple[Any, ...]:
+    return ("built",) if record["status"] == Status.BUILT else facts(record)
+
+
+def _is_real(record: Record) -> bool:
+    return record["device"].get("virtual") is False
 
 
 def until_link(record: Mapping[str, Any]) -> str:

@@ -252,7 +252,8 @@ _LATER: Mapping[str, Check] = {
                 "stage": _or_null(_word_of(Stage)),
                 "reason": _text,
                 "diagnostic": _text,
-            }
+            },
+            {"device": _text},
         )
     ),
 }

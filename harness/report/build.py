@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
 from harness.records import Record, merge
+from harness.records.devices import tell_devices
 from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
 from harness.report.exports import matrix_csv, matrix_json
@@ -169,6 +170,7 @@ def _read(
         raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
     if rejudge is not None:
         merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
+    merged = tell_devices(merged)
     earlier = read_history(history) if history is not None else None
     warnings = (*results.warnings, *(earlier.warnings if earlier else ()))
     return Site(merged=merged, table=cells_frame(merged), warnings=warnings, cases=cases, history=earlier)

@@ -185,7 +185,7 @@
           ["Outcome", [h("b", {}, words(record.status)), record.stage ? ` at ${record.stage}` : "", signal, record.reason ? `: ${record.reason}` : ""]],
           ["Expected", record.expected ? expectation(record.expected) : ""],
           ["Verdict", record.verdict],
-          ["Other runs", (record.others || []).map((other) => h("p", {}, h("b", {}, words(other.status)), other.stage && other.status !== "built" ? ` at ${other.stage}` : "", ` in run ${other.run}`, other.reason || other.diagnostic ? `: ${other.reason || other.diagnostic}` : ""))],
+          ["Other runs", (record.others || []).map((other) => h("p", {}, h("b", {}, words(other.status)), other.stage && other.status !== "built" ? ` at ${other.stage}` : "", other.device === "virtual" ? " without a device" : other.device ? ` on ${other.device}` : "", ` in run ${other.run}`, other.reason || other.diagnostic ? `: ${other.reason || other.diagnostic}` : ""))],
           ["Device", record.device ? (record.device.virtual ? "virtual: the library was shown a device that is not there" : spell(record.device)) : ""],
           ["Notes", (record.notes || []).length ? record.notes.map((note) => h("p", {}, note)) : ""],
         ]),
