@@ -67,8 +67,9 @@ const sections = (() => {
   /** @param {CellRecord} other what another run says of the cell */
   const otherRun = (other) => {
     const stage = other.stage && other.status !== "built" ? ` at ${other.stage}` : "";
+    const where = other.device === "virtual" ? " without a device" : other.device ? ` on ${other.device}` : "";
     const why = other.reason || other.diagnostic;
-    return h("p", {}, h("b", {}, text.words(other.status)), `${stage} in run ${other.run}${why ? `: ${why}` : ""}`);
+    return h("p", {}, h("b", {}, text.words(other.status)), `${stage}${where} in run ${other.run}${why ? `: ${why}` : ""}`);
   };
 
   /**
