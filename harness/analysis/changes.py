@@ -13,7 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED, KEY, ordered
+from harness.analysis.frame import ANSWERED, ordered
+from harness.matrix.axes import PLACE
 
 KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
 """What a change of a cell is called: the first that applies."""
@@ -34,7 +35,6 @@ RESOURCES = {"registers": "num_regs", "shared memory": "shared_bytes", "spills":
              "stack": "stack_bytes"}  # fmt: skip
 
 _GRAVITY = ("built", "compiled", "rejected", "timed_out", "crashed")
-_ACROSS = ("library", "toolkit", "backend")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ def changes(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = (
         Axes to look across, of ``library``, ``toolkit`` and ``backend``: with ``library``, a cell of CuPy 13 is compared with that of CuPy 14.
         Of several cells that then are the same, the last one in the order of the matrix counts.
     """
-    key = [name for name in KEY if name not in across]
+    key = [name for name in PLACE if name not in across]
     left, right = (ordered(table).drop_duplicates(key, keep="last") for table in (old, new))
     both = left.merge(right, on=key, how="outer", suffixes=("_old", "_new"), indicator=True)
     met = both["_merge"] == "both"
@@ -179,7 +179,7 @@ def _side(row: Mapping[str, Any], key: Sequence[str], names: Sequence[str], side
 
 def _change(old: dict[str, Any], new: dict[str, Any], met: str) -> Change | None:
     shown = old if met == "left_only" else new
-    fields = {name: shown[name] for name in ("cell", "topic", *KEY, "environment")}
+    fields = {name: shown[name] for name in ("cell", "topic", *PLACE, "environment")}
     if met != "both":
         kind = "vanished" if met == "left_only" else "appeared"
         return Change(

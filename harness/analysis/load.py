@@ -11,7 +11,7 @@ import pandas as pd
 from harness.analysis.frame import cells_frame, make_frame
 from harness.analysis.history import FILE, read_history
 from harness.records import Record, merge, read_records
-from harness.report.parquet import read_parquet
+from harness.records.parquet import read_parquet
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from itertools import groupby, pairwise
 
 from harness.analysis.statement import Clause, Part, Point, Statement
 from harness.diagnostics import one_line
+from harness.matrix.order import fold_targets, target_key, version_key
 from harness.model import KNOWN_TARGETS, Target
-from harness.report.matrix import fold_targets, version_key
 from harness.toolkits import RELEASES
 
 _VERBS = {"rejected": "rejected", "crashed": "crashes", "timed_out": "does not come to an end"}
@@ -148,7 +148,7 @@ def _points(points: Iterable[Point], tried: Mapping[str, set[str]]) -> str:
         by_toolkit.setdefault((toolkit, named), []).append(target)
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (toolkit, named), targets in sorted(by_toolkit.items(), key=lambda item: version_key(item[0][0])):
-        groups.setdefault((tuple(sorted(targets, key=_order)), named), []).append(toolkit)
+        groups.setdefault((tuple(sorted(targets, key=target_key)), named), []).append(toolkit)
     texts = [
         f"{fold_targets(targets, targets)} with {f'{_span(named)} and ' if any(named) else ''}CUDA {_span(toolkits)}"
         for (targets, named), toolkits in groups.items()
@@ -174,12 +174,8 @@ def _runs(chosen: Iterable[str], axis: Sequence[str]) -> str:
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
 
 
-def _order(target: str) -> tuple[bool, int, str]:
-    return Target.parse(target).sort_key
-
-
 def _targets(parts: Iterable[Part]) -> list[str]:
-    return sorted({target for part in parts for target in part.targets}, key=_order)
+    return sorted({target for part in parts for target in part.targets}, key=target_key)
 
 
 def _axis(values: Iterable[Sequence[str]]) -> list[str]:

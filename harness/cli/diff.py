@@ -16,6 +16,7 @@ from harness.cli.command import Command
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
+from harness.matrix.axes import TOOLCHAIN
 
 if TYPE_CHECKING:
     from harness.analysis.changes import Change, Changes
@@ -39,7 +40,7 @@ _SIGNS = {"regression": "!", "fix": "+", "changed": "~", "lost": "?", "found": "
 @click.option(
     "--across",
     multiple=True,
-    type=click.Choice(["library", "toolkit", "backend"]),
+    type=click.Choice(TOOLCHAIN),
     help="Compare cells that differ in this: with library, those of CuPy 13 with those of CuPy 14.",
 )
 @click.option(

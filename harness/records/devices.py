@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.matrix.axes import PLACE
 from harness.model import Stage, Status
 from harness.records.record import Record
 
-_KEY = ("case", "variant", "backend", "library", "toolkit", "target")
 _ANSWERS = {status.value for status in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT)}
 
 
@@ -125,4 +125,4 @@ def _comparable(virtual: Mapping[str, Any], real: Mapping[str, Any]) -> bool:
 
 
 def _key(record: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(record[name]).replace("@local", "") if name == "toolkit" else str(record[name]) for name in _KEY)
+    return tuple(str(record[name]).replace("@local", "") if name == "toolkit" else str(record[name]) for name in PLACE)

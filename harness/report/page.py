@@ -13,16 +13,16 @@ import jinja2
 import pandas as pd
 
 from harness import __version__
+from harness.matrix.kinds import KINDS
 from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
 from harness.report.annotations import remedies
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
-from harness.report.marks import MARKS
-from harness.report.matrix import totals
 from harness.report.overview import Sum, make_overview
 from harness.report.provenance import runs_of, spell
 from harness.report.sources import excerpt
+from harness.report.table import totals
 from harness.report.text import clean, one_line, safe_link
 
 LISTED = 100
@@ -90,9 +90,9 @@ def index_page(
     sections : sequence of (str, str)
         Name and title of the other pages.
     """
-    order = list(MARKS)
-    bad = [(case, group) for case, own in groups.items() for group in own if not group.mark.good]
-    bad.sort(key=lambda item: order.index(item[1].mark.key))
+    order = list(KINDS)
+    bad = [(case, group) for case, own in groups.items() for group in own if not group.kind.as_expected]
+    bad.sort(key=lambda item: order.index(item[1].kind.key))
     return _template("index.html").render(
         root="",
         here="index",
@@ -197,7 +197,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(version=__version__, marks=MARKS, policy=_POLICY, scripts=SCRIPTS, excerpt=excerpt)
+    environment.globals.update(version=__version__, kinds=KINDS, policy=_POLICY, scripts=SCRIPTS, excerpt=excerpt)
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)
     return environment
 

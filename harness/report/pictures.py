@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from harness.analysis.frame import ANSWERED, target_key
+from harness.matrix.order import version_key
 from harness.report.draw import MANY, Kind, bars, lines, plain
-from harness.report.matrix import version_key
 
 _KINDS = {
     "built": Kind("built", "#009e73", ""),

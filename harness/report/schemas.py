@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.matrix.axes import ROWS, TOOLCHAIN
+from harness.matrix.kinds import KINDS
 from harness.model import Stage, Status, Verdict
 from harness.model.target import TARGET_PATTERN
 from harness.records.schema import record_schema
 from harness.report.exports import SCHEMA
-from harness.report.marks import MARKS
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -34,9 +35,9 @@ def write_schemas(folder: Path) -> None:
 
 def matrix_schema() -> dict[str, Any]:
     """JSON Schema of ``matrix.json``; readers should pass over keys that it does not name."""
-    mark = {"enum": list(MARKS)}
+    mark = {"enum": list(KINDS)}
     cell = {
-        **dict.fromkeys(("cell", "topic", "case", "variant", "backend", "library", "toolkit", "environment"), _TEXT),
+        **dict.fromkeys(("cell", *ROWS, *TOOLCHAIN, "environment"), _TEXT),
         "target": _TARGET,
         "mark": mark,
         # A cell that never arrived has none of these.
@@ -63,7 +64,7 @@ def matrix_schema() -> dict[str, Any]:
     axes = {
         "topics": _list(_TEXT),
         "cases": _map(_TEXT),
-        "toolchains": _list(_object({"backend": _TEXT, "library": _TEXT, "toolkit": _TEXT})),
+        "toolchains": _list(_object(dict.fromkeys(TOOLCHAIN, _TEXT))),
         "targets": _list(_TARGET),
     }
     return {

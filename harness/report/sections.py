@@ -14,8 +14,8 @@ from harness.analysis.changes import MEANINGS
 from harness.analysis.history import History
 from harness.analysis.statements import Statement
 from harness.analysis.trends import breaks, trend, unsteady
-from harness.report.links import cell_link, matrix_link
-from harness.report.matrix import COLUMNS
+from harness.matrix.axes import PLACE
+from harness.matrix.links import cell_link, matrix_link
 from harness.report.page import Section
 from harness.report.pictures import outcomes_over_time, pictures, resources_by_target
 
@@ -73,7 +73,7 @@ def section_names(history: History | None) -> list[tuple[str, str]]:
 
 def _links(table: pd.DataFrame) -> dict[str, str]:
     """Addresses by id of a cell, of those that the matrix has."""
-    names = ["cell", "case", "variant", *COLUMNS]
+    names = ["cell", *PLACE]
     return {
         row[0]: cell_link(dict(zip(names, row, strict=True))) for row in table[names].itertuples(index=False, name=None)
     }

@@ -11,6 +11,7 @@ import pytest
 from record_builders import BUILT, built, cell, plan, record, rejected
 
 from harness.analysis import cells_frame as frame
+from harness.matrix.order import natural_key
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
 from harness.records import merge
@@ -18,7 +19,7 @@ from harness.report.groups import anchor_of
 from harness.report.page import TOLD, assets, page_names
 from harness.report.site import Site, case_files_of, front_files
 from harness.report.sources import excerpt
-from harness.report.text import clean, natural_key, one_line, safe_link
+from harness.report.text import clean, one_line, safe_link
 
 HOSTILE = (
     "\x1b[31m<script>alert(1)</script>\x1b]0;title\x07 <img src=x onerror=alert(2)> \"'&\u202e\x00\x08 {{ 7 * 7 }}"

@@ -11,15 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.matrix.axes import PLACE
+from harness.matrix.kinds import kind_of
 from harness.records import SCHEMA, Record, RecordError
 from harness.records.plan import CELL_KEYS, Plan
 from harness.records.schema import check_record, check_value, upgrade
-from harness.report.marks import mark_of
 
 _PLANS = b"cumatrix.plans"
 
 _TEXTS = (
-    *("cell", "case", "title", "topic", "variant", "backend", "library", "target", "toolkit", "environment"),
+    *("cell", *PLACE, "title", "topic", "environment"),
     *("status", "stage", "verdict", "reason", "log", "fingerprint", "run", "cumatrix"),
 )
 _NESTED = (
@@ -127,7 +128,7 @@ def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
     first = [record["diagnostics"][0] if record["diagnostics"] else {} for record in records]
     more = [{key: record[key] for key in record if key not in _OWN} for record in records]
     return {
-        "mark": [mark_of(record).key for record in records],
+        "mark": [kind_of(record).key for record in records],
         "message": [item.get("message") for item in first],
         "diagnostic_code": [item.get("code") for item in first],
         "diagnostic_fingerprint": [item.get("fingerprint") for item in first],
