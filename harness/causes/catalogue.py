@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -12,8 +12,9 @@ from typing import Any
 
 from harness.causes.speech import Context, Said, said_in, said_of
 from harness.diagnostics import one_line
-from harness.model import Stage, Status, Target
-from harness.model.condition import Condition, Version
+from harness.model import Stage, Status
+from harness.model.condition import Condition
+from harness.records.facts import record_facts
 
 FILES = (
     "headers.toml",
@@ -183,7 +184,7 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
     """Known causes of what happened to a cell, that of the most telling diagnostic first; those of warnings come last."""
     if record["status"] == "built" and not record["diagnostics"]:
         return ()
-    facts = _facts(record)
+    facts = record_facts(record)
     fitting = tuple(
         cause.name
         for cause in catalogue().values()
@@ -274,27 +275,3 @@ def _telling(said: Said, context: Context) -> list[Cause]:
 def _worded(message: str, file: str) -> tuple[Cause, ...]:
     """Causes that have the words of a message; logs say the same again and again."""
     return tuple(cause for cause in catalogue().values() if cause.worded(message, file))
-
-
-def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What conditions may ask of a record, as of a cell (`harness.model.Cell.facts`)."""
-    target = Target.parse(record["target"])
-    requested = record["toolchain"]["requested"]
-    release, _, headers = record["toolkit"].partition("+headers")
-    return {
-        "backend": record["backend"],
-        "target": record["target"],
-        "virtual": target.virtual,
-        "suffix": target.suffix,
-        "cc": Version(target.capability),
-        **dict(_versions({"toolkit": release, "headers": headers or release, "library": record["library"]})),
-        **dict(_versions({name.replace("-", "_"): value for name, value in requested.get("packages", {}).items()})),
-    }
-
-
-def _versions(texts: Mapping[str, Any]) -> Iterator[tuple[str, Version]]:
-    for name, text in texts.items():
-        try:
-            yield name, Version(str(text).removesuffix("@local"))
-        except ValueError:
-            continue

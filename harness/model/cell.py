@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.model.case import Case, Variant
 from harness.model.condition import Version
+from harness.model.facts import facts_of
 from harness.model.target import Target
 
 
@@ -100,22 +101,14 @@ class Cell:
     def facts(self) -> dict[str, Any]:
         """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""
         toolchain = self.toolchain
-        return {
-            "backend": toolchain.backend,
-            "target": str(self.target),
-            "virtual": self.target.virtual,
-            "device": bool(toolchain.device),
-            "wheels": toolchain.library.endswith("+wheels"),
-            "suffix": self.target.suffix,
-            "cc": Version(self.target.capability),
-            "toolkit": Version(toolchain.toolkit.release),
-            "headers": Version(toolchain.toolkit.headers),
-            "library": Version(toolchain.library) if toolchain.library else None,
-            **{
-                name.replace("-", "_"): Version(version)
-                for name, version in toolchain.packages.items()
-                if name.replace("-", "_") in ("cupy", "numba", "numba_cuda", "numpy", "python", "torch")
-            },
-            **self.variant.labels,
-            **{name: Version(version) for name, version in self.variant.libraries.items()},
-        }
+        return facts_of(
+            backend=toolchain.backend,
+            library=toolchain.library,
+            release=toolchain.toolkit.release,
+            headers=toolchain.toolkit.headers,
+            target=self.target,
+            device=bool(toolchain.device),
+            packages=toolchain.packages,
+            libraries=self.variant.libraries,
+            labels=self.variant.labels,
+        )
