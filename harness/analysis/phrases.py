@@ -26,7 +26,7 @@ def headline_of(statement: Statement) -> str:
     subject = statement.subject
     name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
     if not statement.clauses:
-        return f"{name}: {'means nothing with anything tried' if statement.meaningless else 'nothing is known'}"
+        return f"{name}: {'not applicable wherever it was tried' if statement.not_applicable else 'no results'}"
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     said = []
@@ -45,10 +45,10 @@ def headline_of(statement: Statement) -> str:
 
 
 def notes_of(statement: Statement) -> tuple[str, ...]:
-    """What was tested, what means nothing, what was not tested."""
+    """What was tested, what is not applicable, what was not tested."""
     notes = []
     tried: dict[str, set[str]] = {}
-    for point in (*statement.meaningless, *statement.gaps):
+    for point in (*statement.not_applicable, *statement.gaps):
         tried.setdefault(point.toolkit, set()).add(point.library)
     for clause in statement.clauses:
         for toolkit in clause.toolkits:
@@ -60,8 +60,8 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
         tested = [f"{statement.subject.backend} {_span(libraries)}"] if libraries else []
         tested += [f"CUDA {_span(toolkits)}", fold_targets(targets, targets)]
         notes.append(f"Tested: {', '.join(tested)}.")
-    if statement.meaningless:
-        notes.append(f"Unsupported: {_points(statement.meaningless, tried)}.")
+    if statement.not_applicable:
+        notes.append(f"Unsupported: {_points(statement.not_applicable, tried)}.")
     if statement.apart:
         notes.append(f"Never tried together: {_pairs(statement.apart)}.")
     gaps = [point for point in statement.gaps if (point.library, point.toolkit) not in statement.apart]
@@ -75,7 +75,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
         notes.append(f"Untested in between: {'; '.join(between)}.")
     if statement.unknown:
         count = len(statement.unknown)
-        notes.append(f"Nothing is known of {count} cell{'s' if count > 1 else ''} that should have been tried.")
+        notes.append(f"No result for {count} cell{'s' if count > 1 else ''} that should have been tried.")
     return tuple(notes)
 
 

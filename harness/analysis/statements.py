@@ -48,7 +48,7 @@ def statements(table: pd.DataFrame) -> list[Statement]:
 def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterable[str]) -> Statement:
     outcomes: dict[Point, str] = {}
     said: dict[Point, tuple[str, str]] = {}
-    cells, unknown, meaningless = [], [], []
+    cells, unknown, not_applicable = [], [], []
     for cell, library, toolkit, target, outcome, message, reason, diagnostics in rows:
         point = Point(library, toolkit, target)
         if outcome.partition(" ")[0] in ANSWERED:
@@ -56,14 +56,14 @@ def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterabl
             if outcome != "built":
                 said[point] = (diagnostics.partition("\n")[0] or reason, message or reason)
         elif outcome == "unsupported":
-            meaningless.append(point)
+            not_applicable.append(point)
         else:
             unknown.append(cell)
             continue
         cells.append(cell)
     blocks = _blocks(outcomes)
     clauses = tuple(_clause(block, said) for block in blocks)
-    apart = frozenset(meaningless)
+    apart = frozenset(not_applicable)
     gaps = frozenset(
         point
         for clause in clauses
@@ -73,7 +73,7 @@ def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterabl
         for target in part.targets
         if (point := Point(library, toolkit, target)) not in outcomes and point not in apart
     )
-    tried = [*outcomes, *meaningless]
+    tried = [*outcomes, *not_applicable]
     holes = Holes(
         libraries=_between({point.library for point in tried}, libraries, version_key),
         toolkits=_between({point.toolkit for point in tried}, RELEASES, version_key),
@@ -82,7 +82,7 @@ def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterabl
     pairs = {(point.library, point.toolkit) for point in tried}
     both = product({point.library for point in outcomes}, {point.toolkit for point in outcomes})
     statement = Statement(
-        subject=subject, clauses=clauses, cells=tuple(cells), meaningless=apart, gaps=gaps, unknown=tuple(unknown),
+        subject=subject, clauses=clauses, cells=tuple(cells), not_applicable=apart, gaps=gaps, unknown=tuple(unknown),
         holes=holes,
         apart=frozenset(set(both) - pairs),
     )  # fmt: skip

@@ -91,7 +91,7 @@ def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, 
 
 
 def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> list[Cell]:
-    """Cells of every file; a file that no backend takes is told of where others have any."""
+    """Cells of every file; a file that no backend takes is reported where others have any."""
     cells: list[Cell] = []
     nothing: NothingToRun | None = None
     console = console_for(sys.stderr)

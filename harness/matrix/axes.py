@@ -15,7 +15,7 @@ class Axis:
     key : str
         Key of records, column of tables.
     title : str
-        What readers call it.
+        What headings call it.
     side : str
         ``row``: goes down the matrix; ``column``: goes across.
     """
@@ -26,13 +26,13 @@ class Axis:
 
 
 AXES = (
-    Axis(key="topic", title="Topic", side="row"),
-    Axis(key="case", title="Case", side="row"),
-    Axis(key="variant", title="Variant", side="row"),
-    Axis(key="backend", title="Backend", side="column"),
-    Axis(key="library", title="Library", side="column"),
-    Axis(key="toolkit", title="CUDA release", side="column"),
-    Axis(key="target", title="Target", side="column"),
+    Axis(key="topic", title="topic", side="row"),
+    Axis(key="case", title="case", side="row"),
+    Axis(key="variant", title="variant", side="row"),
+    Axis(key="backend", title="backend", side="column"),
+    Axis(key="library", title="version", side="column"),
+    Axis(key="toolkit", title="CUDA", side="column"),
+    Axis(key="target", title="target", side="column"),
 )
 """Every axis. Records, tables, exports and the page's script follow this order."""
 

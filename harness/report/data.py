@@ -84,13 +84,10 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     shapes = [kinds.setdefault(tuple(pattern), len(kinds)) for pattern in patterns]
 
     first = table.drop_duplicates("case").set_index("case")
-    legend = [_shown(kind) for kind in KINDS.values()]
     return {
         "schema": 1,
         "axes": [asdict(axis) for axis in AXES],
-        "stages": list(Stage),
-        "legend": legend,
-        "marks": legend,  # the name that the script still reads
+        "marks": [_shown(kind) for kind in KINDS.values()],
         "names": {key: [clean(name) for name in values] for key, values in names.items()},
         "cases": [
             {

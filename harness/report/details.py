@@ -33,7 +33,7 @@ def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> I
     records : Mapping
         Records by id of their cell.
     more : callable
-        Gives what else is to be told of a record.
+        Gives what the page adds to a record.
     """
     for start in range(0, len(cells), CELLS):
         chunk = _Chunk()

@@ -46,7 +46,7 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
     table : DataFrame
         The case's rows of `harness.analysis.cells_frame`.
     groups : Mapping[str, str]
-        By id of a cell, the anchor of the group that tells of it; what is not there leads to all of them.
+        By id of a cell, the anchor of its group; a cell without one leads to all groups.
     """
     cells = list(table[["variant", *COLUMNS, "mark", "cell"]].itertuples(index=False, name=None))
     columns = sorted({cell[1:5] for cell in cells}, key=lambda column: column_key(*column))
@@ -73,7 +73,7 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
 
 @cache
 def _link(key: str, anchor: str) -> str:
-    """What leads from a cell to what is told of it. Made here and not by the template, which takes ten times as long for 100,000."""
+    """The link from a cell to its group. Made here and not by the template, which takes ten times as long for 100,000."""
     kind = KINDS[key]
     return f'<a class="m {kind.css}" href="#{anchor}">{kind.letter}<span class="v"> {kind.word}</span></a>'
 

@@ -1,4 +1,4 @@
-"""Cells of a case to which the same happened, told once."""
+"""Cells of a case to which the same happened, shown once."""
 
 from __future__ import annotations
 

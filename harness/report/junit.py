@@ -17,7 +17,7 @@ _LOG = 8_000
 
 
 def junit_xml(merged: Merged) -> bytes:
-    """``junit.xml``: what is not as expected fails, what is unsupported or a known fault is skipped, what never arrived is an error.
+    """``junit.xml``: what is not as expected fails, what is unsupported or a known failure is skipped, what never arrived is an error.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
         return test
     test.set("time", f"{cell['seconds']:.3f}")
     if cell.get("others"):
-        told = ET.SubElement(ET.SubElement(test, "properties"), "property", name="other runs")
-        told.set("value", xml_text(one_line("; ".join(map(spell_other, cell["others"])), 2000)))
+        other = ET.SubElement(ET.SubElement(test, "properties"), "property", name="other runs")
+        other.set("value", xml_text(one_line("; ".join(map(spell_other, cell["others"])), 2000)))
     kind = kind_of(cell)
     if kind.key in ("unsupported", "xfail"):
         why = cell["reason"] if kind.key == "unsupported" else cell["expected"]["reason"] or _said(cell)
@@ -105,10 +105,10 @@ def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Kind) -> N
     wanted = record["expected"]
     expected = wanted["status"] + (f" at {wanted['stage']}" if wanted["stage"] else "")
     got = record["status"] + (f" at {record['stage']}" if record["stage"] else "")
-    told = [record["cell"], f"expected: {expected}", f"got: {got}"]
-    told += [f"{item['severity']}: {one_line(item['message'])}" for item in record["diagnostics"][:5]]
+    lines = [record["cell"], f"expected: {expected}", f"got: {got}"]
+    lines += [f"{item['severity']}: {one_line(item['message'])}" for item in record["diagnostics"][:5]]
     element = ET.SubElement(test, tag, type=kind.key, message=xml_text(f"{kind.meaning}: {_said(record)}"))
-    element.text = xml_text("\n".join(told))
+    element.text = xml_text("\n".join(lines))
     log = record["log"]
     if log:
         cut = log if len(log) <= _LOG else f"{log[: _LOG // 2]}\n…\n{log[-_LOG // 2 :]}"

@@ -87,7 +87,7 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
 
 
 def _differing(table: pd.DataFrame) -> list[str]:
-    """Cells of which other runs told something else."""
+    """Cells with another outcome in other runs."""
     found = table[table["others"] != ""] if "others" in table else table[:0]
     if found.empty:
         return []

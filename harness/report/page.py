@@ -28,8 +28,8 @@ from harness.report.text import clean, one_line, safe_link
 LISTED = 100
 """Entries that the lists of the index name; the rest is in the matrix and in the exports."""
 
-TOLD = 60
-"""Kinds of outcome that the page of a case tells in full, the gravest first."""
+SHOWN = 60
+"""Kinds of outcome that the page of a case shows in full, the gravest first."""
 
 SCRIPTS = ("dom", "data", "query", "pivot", "grid", "cell", "filters", "app")
 """The page's own scripts, in the order in which they are loaded."""
@@ -135,8 +135,8 @@ def case_page(
     sections : sequence of (str, str)
         Name and title of the other pages.
     """
-    told = groups[:TOLD]
-    of_cell = {cell["cell"]: group.anchor for group in told for cell in group.cells}
+    shown = groups[:SHOWN]
+    of_cell = {cell["cell"]: group.anchor for group in shown for cell in group.cells}
     about = next((group.first for group in groups if "features" in group.first), None)
     return _template("case.html").render(
         root="../",
@@ -148,9 +148,9 @@ def case_page(
         links=about["links"] if about else [],
         sum=Sum(totals(table)),
         grid=make_grid(table, of_cell),
-        groups=told,
+        groups=shown,
         remedies=remedies,
-        more=len(groups) - len(told),
+        more=len(groups) - len(shown),
         sources=sources,
     )
 

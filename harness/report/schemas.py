@@ -60,7 +60,7 @@ def matrix_schema() -> dict[str, Any]:
         "arrived": _COUNT,
         "observed": _map(_list(_TEXT)),
     }
-    told = {"run": _TEXT, "status": {"enum": [*Status]}}
+    answer = {"run": _TEXT, "status": {"enum": [*Status]}}
     axes = {
         "topics": _list(_TEXT),
         "cases": _map(_TEXT),
@@ -82,8 +82,12 @@ def matrix_schema() -> dict[str, Any]:
                 "runs": _list(_object(run)),
                 "cells": _list(_object(cell)),
                 "missing": _list(_TEXT),
-                "conflicts": _list(_object({"cell": _TEXT, "kept": _object(told), "dropped": _list(_object(told))})),
-                "unanswered": _list(_object({"cell": _TEXT, "kept": _object(told), "dropped": _list(_object(told))})),
+                "conflicts": _list(
+                    _object({"cell": _TEXT, "kept": _object(answer), "dropped": _list(_object(answer))})
+                ),
+                "unanswered": _list(
+                    _object({"cell": _TEXT, "kept": _object(answer), "dropped": _list(_object(answer))})
+                ),
                 "warnings": _list(_TEXT),
             }
         ),

@@ -80,7 +80,7 @@ def _links(table: pd.DataFrame) -> dict[str, str]:
 
 
 def _support(table: pd.DataFrame) -> dict[str, Any]:
-    """Statements by case; variants of which the same is said are told once."""
+    """Statements by case; variants of which the same is said are shown once."""
     cases: dict[tuple[str, str], dict[tuple[str, str, str], list[Statement]]] = {}
     found = statements(table)
     for item in found:
@@ -90,14 +90,14 @@ def _support(table: pd.DataFrame) -> dict[str, Any]:
     values = {
         "count": len(found),
         "cases": [
-            (case, [_told(items, table) for items in groups.values()])
+            (case, [_statement(items, table) for items in groups.values()])
             for (_, case), groups in cases.items()
         ],
     }  # fmt: skip
     return values
 
 
-def _told(items: Sequence[Statement], table: pd.DataFrame) -> dict[str, Any]:
+def _statement(items: Sequence[Statement], table: pd.DataFrame) -> dict[str, Any]:
     first = items[0]
     outcomes = {part.outcome for clause in first.clauses for part in clause.parts}
     kind = "built" if first.works_everywhere else "rejected" if outcomes and "built" not in outcomes else "mixed"

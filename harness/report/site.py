@@ -88,7 +88,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
 
 
 def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each case's page, and of everything that is told of its cells."""
+    """Name and content of each case's page, and of the details of its cells."""
     for (case,), part in parts(site.table, "case"):
         sources = site.sources.get(case, {})
         if sources:
