@@ -2,7 +2,7 @@
 """The steps of .github/workflows/nightly-gpu.yml, so that they run and are tested anywhere. The standard library only.
 
 nightly.py matrix --runner gpu --shards 2      which job runs which tox environments, as JSON
-nightly.py run ENV,ENV -- -a own               these environments, one after another
+nightly.py run ENV,ENV -- -a native            these environments, one after another
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
 nightly.py judge --jobs JSON --address URL     each environment against its last night
 nightly.py page --address URL                  history and page
@@ -42,7 +42,7 @@ def matrix(args: argparse.Namespace) -> int:
     jobs = []
     for tier, runner, options in (
         ("cpu", HOSTED, "--device none"),
-        ("gpu", ["self-hosted", args.runner], "-a own"),
+        ("gpu", ["self-hosted", args.runner], "-a native"),
     ):
         shards = [names[number :: args.shards] for number in range(args.shards)]
         jobs += [

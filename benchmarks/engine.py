@@ -23,12 +23,15 @@ from harness.backends import BACKENDS
 from harness.backends.nvrtc import macros
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
-from harness.engine.fork_server import Limits, clean_environment
+from harness.engine.executor import ThreadExecutor
 from harness.engine.plan import plan
-from harness.engine.runner import Runner
+from harness.engine.result import PreparedCell
+from harness.engine.run import Run
+from harness.engine.variables import clean_environment
 from harness.errors import CumatrixError, PartUnavailable
 from harness.model import Cell, Status
 from harness.model.axes import parse_targets
+from harness.protocol.wire import Limits
 from harness.records import this_machine
 from harness.toolkits import ToolkitStore, parse_toolkits
 
@@ -82,12 +85,13 @@ def throughput(backend: str, python: str | None, options: argparse.Namespace) ->
     store, environment = ToolkitStore(), look(python)
     context = RunContext(environment, store, None, Limits())
     cells = _cells(backend, environment, options)
-    prepared = context.prepared(cells[0].toolchain)
-    if prepared.problem:
-        raise PartUnavailable(prepared.problem.reason)
-    assert prepared.toolkit is not None
-    asks = [_bare_job(context, cell) for cell in cells]
-    jobs = {"library": _LIBRARIES[backend], "home": str(prepared.toolkit.home), "release": prepared.toolkit.release}
+    with Run(context) as run:
+        toolchain = run.resolver.toolchain(cells[0].toolchain)
+        if toolchain.problem:
+            raise PartUnavailable(toolchain.problem.reason)
+        asks = [_bare_job(run, cell) for cell in cells]
+    assert toolchain.toolkit is not None
+    jobs = {"library": _LIBRARIES[backend], "home": str(toolchain.toolkit.home), "release": toolchain.toolkit.release}
     rounds = []
     for number in range(options.rounds + 1):
         measured = _round(environment, store, cells, asks, jobs)
@@ -133,7 +137,7 @@ def _round(
     jobs: dict[str, Any],
 ) -> dict[str, Any]:
     """Every cell on each side: seconds by cell, in which the engine's first one holds its start."""
-    runner = Runner(RunContext(environment, store, None, Limits()))
+    run = Run(RunContext(environment, store, None, Limits()))
     measured: dict[str, Any] = {side: [] for side in ("engine", "loop", "fresh", "engine_cpu", "loop_cpu")}
     loop = Bare(environment.python, jobs)
     measured["loop_start"] = loop.start
@@ -143,10 +147,10 @@ def _round(
             digests = {}
             for side in sides:
                 if side == "engine":
-                    started, used = time.perf_counter(), _processor_time(runner)
-                    outcome, _, _ = runner.run(cell)
+                    started, used = time.perf_counter(), _processor_time(run)
+                    outcome = run.result(cell).outcome
                     measured["engine"].append(time.perf_counter() - started)
-                    measured["engine_cpu"].append(_processor_time(runner) - used)
+                    measured["engine_cpu"].append(_processor_time(run) - used)
                     if outcome.status is not Status.BUILT or outcome.artifact is None:
                         words = outcome.reason or outcome.log[:300]
                         raise SystemExit(f"engine.py: {cell.id} is {outcome.status}: {words}")
@@ -160,7 +164,7 @@ def _round(
                 raise SystemExit(f"engine.py: {cell.id}: the engine and the bare loop built different cubins")
     finally:
         loop.close()
-        runner.close()
+        run.close()
     for ask in asks:
         started = time.perf_counter()
         single = Bare(environment.python, jobs)
@@ -258,12 +262,14 @@ def _cells(backend: str, environment: Environment, options: argparse.Namespace) 
     return chosen
 
 
-def _bare_job(context: RunContext, cell: Cell) -> dict[str, Any]:
+def _bare_job(run: Run, cell: Cell) -> dict[str, Any]:
     """What the bare loop compiles for a cell: the same source with the same options."""
-    job = context.job(cell, context.prepared(cell.toolchain))
-    options = [*macros(job["definitions"]), *(f"-I{folder}" for folder in job["include"])]
-    source = Path(job["source"])
-    return {"target": str(cell.target), "name": source.name, "source": source.read_text("utf-8"), "options": options}
+    prepared = run.resolver.resolve(cell)
+    assert isinstance(prepared, PreparedCell), prepared.outcome.reason
+    job = prepared.job
+    options = [*macros(job.definitions), *(f"-I{folder}" for folder in job.include)]
+    text = job.source.read_text("utf-8")
+    return {"target": str(cell.target), "name": job.source.name, "source": text, "options": options}
 
 
 def _timed(argv: Sequence[str], env: dict[str, str]) -> float:
@@ -279,10 +285,11 @@ def _whole_loop(measured: dict[str, Any]) -> float:
     return measured["loop_start"] + sum(measured["loop"])
 
 
-def _processor_time(runner: Runner) -> float:
-    """Seconds of the processor that this process, the runner's fork server and all that it has waited for have used."""
+def _processor_time(run: Run) -> float:
+    """Seconds of the processor that this process, the run's fork server and all that it has waited for have used."""
     used = time.process_time()
-    for fork_server in runner._fork_servers.values():
+    assert isinstance(run.executor, ThreadExecutor)
+    for fork_server in run.executor.runners[0]._fork_servers.values():
         fields = Path(f"/proc/{fork_server.process.pid}/stat").read_text().rpartition(")")[2].split()
         used += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return used

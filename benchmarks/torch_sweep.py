@@ -56,8 +56,8 @@ def sweep(python: str, variant: str, targets: str, toolkit: str) -> tuple[dict[s
         targets,
         "--python",
         python,
-        "-k",
-        variant.replace(",", " and "),
+        "--where",
+        f'variant == "{variant}"',
         "--no-cache",
         "--json",
     ]

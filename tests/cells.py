@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
-from harness.engine.fork_server import Limits
-from harness.engine.run import run_cells
-from harness.engine.runner import Runner
+from harness.engine.result import Result
+from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
 from harness.model.condition import Condition
+from harness.protocol.wire import CellJob, Exit, Limits, Order
 from harness.toolkits import ToolkitStore
 
 LANGUAGES = {name: info.languages[-1] for name, info in BACKENDS.items()}
-DISTRIBUTIONS = {
-    "nvrtc": (),
-    "cupy-nvrtc": ("cupy-cuda12x", "cupy-cuda13x"),
-    "cupy-jitify": ("cupy-cuda12x", "cupy-cuda13x"),
-    "numba": ("numba",),
-    "numba-cuda": ("numba-cuda",),
-    "nvcc": (),
-    "torch-nvcc": ("torch",),
-}
 
 
 def make_case(
@@ -59,7 +50,7 @@ def make_cell(
     environment: Environment | None = None, headers: str = "",
 ) -> Cell:  # fmt: skip
     """A cell of a case's only variant."""
-    found = environment.version_of(*DISTRIBUTIONS[backend]) if environment else None
+    found = environment.version_of(*BACKENDS[backend].distributions) if environment else None
     toolchain = Toolchain(
         backend=backend,
         library=found[1] if found else "",
@@ -70,19 +61,48 @@ def make_cell(
     return Cell(case=case, variant=case.variants[0], toolchain=toolchain, target=Target.parse(target))
 
 
+def make_order(source: Path, target: str, scratch: Path, entries: Iterable[str] = (), **job: Any) -> Order:
+    """What a fork server is told for a program."""
+    asked = CellJob(
+        cell="made by hand", source=source, entries=dict(entries if isinstance(entries, Mapping) else dict.fromkeys(entries, "")),
+        definitions={}, target=target, options=job.pop("options", {}), include=job.pop("include", []),
+    )  # fmt: skip
+    return Order(asked, scratch, Limits(seconds=800))
+
+
+def make_exit(**fields: Any) -> Exit:
+    """How a child ended that came to its end."""
+    usual = {
+        "exit": 0,
+        "signal": None,
+        "timed_out": False,
+        "wall": 1.0,
+        "leftovers": 0,
+        "output": "",
+        "output_total": 0,
+    }
+    return Exit(**{**usual, "reads": None, **fields})
+
+
 class Place:
-    """One environment: its workshop, and a runner that keeps its workers between the tests of a module."""
+    """One environment, and a run that keeps its fork servers between the tests of a module."""
 
     def __init__(self, python: str | None, store: ToolkitStore, *, seconds: float = 800.0) -> None:
         self.environment = look(python)
         self.store = store
-        self.context = RunContext(self.environment, store, None, Limits(seconds=seconds))
-        self.runner = Runner(self.context, keep=3)
-        self.count = 0
+        self.run_of_cells = Run(RunContext(self.environment, store, None, Limits(seconds=seconds)), keep=3)
 
     def cell(self, case: Case, backend: str, release: str, target: str) -> Cell:
         """A cell of this environment."""
         return make_cell(case, backend, release, target, environment=self.environment)
+
+    def result(self, cell: Cell) -> Result:
+        """The result of a cell."""
+        return self.run_of_cells.result(cell)
+
+    def close(self) -> None:
+        """End its fork servers."""
+        self.run_of_cells.close()
 
     def run(
         self, backend: str, release: str, source: str | Path, target: str, *,
@@ -95,10 +115,8 @@ class Place:
                 path = folder / ("kernel.py" if LANGUAGES[backend] == "python" else "kernel.cu")
                 path.write_text(source)
                 source = path
-            # Ids are unique in a workshop: what was prepared for one is not prepared again.
-            self.count += 1
-            case = make_case(source, f"made/program{self.count}", entries=entries, options=options)
-            return self.runner.run(self.cell(case, backend, release, target))[0]
+            case = make_case(source, "made/program", entries=entries, options=options)
+            return self.result(self.cell(case, backend, release, target)).outcome
         finally:
             shutil.rmtree(folder)
 
@@ -107,11 +125,10 @@ def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[s
     """Records of cells by id, in the order of the cells, whichever finished first."""
     records: dict[str, dict[str, Any]] = {}
 
-    def finished(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str) -> None:
-        assert cell.id not in records, "a cell finished twice"
-        records[cell.id] = record_of(cell, outcome, cached, fingerprint, "run")
-
-    run_cells(cells, context, jobs, finished)
+    with Run(context, jobs) as run:
+        for result in run.results(cells):
+            assert result.cell.id not in records, "a cell finished twice"
+            records[result.cell.id] = record_of(result, "run")
     return {cell.id: records[cell.id] for cell in cells}
 
 

@@ -58,13 +58,13 @@ def places(store: ToolkitStore) -> Iterator[Callable[[str], Place]]:
     def place(requirement: str = "") -> Place:
         if requirement not in made:
             for other in made.values():
-                other.runner.close()  # or every library of the session stays in memory
+                other.close()  # or every library of the session stays in memory
             made[requirement] = Place(python_with(requirement) if requirement else None, store)
         return made[requirement]
 
     yield place
     for each in made.values():
-        each.runner.close()
+        each.close()
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from harness.cases import load_cases
 from harness.engine.context import RunContext
 from harness.engine.devices import Devices
 from harness.engine.environment import look
-from harness.engine.fork_server import Limits
 from harness.engine.plan import choose_backends, plan
 from harness.model import Target
+from harness.protocol.wire import Limits
 from harness.toolkits import ToolkitStore, parse_toolkits
 
 LAUNCH = """

@@ -170,7 +170,8 @@ def changes(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = (
 
 
 def _in_order(old: pd.DataFrame, new: pd.DataFrame) -> Iterable[str]:
-    return ordered(pd.concat([old, new], ignore_index=True))["cell"].drop_duplicates(keep="last")
+    cells: Iterable[str] = ordered(pd.concat([old, new], ignore_index=True))["cell"].drop_duplicates(keep="last")
+    return cells
 
 
 def _side(row: Mapping[str, Any], key: Sequence[str], names: Sequence[str], side: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from harness.diagnostics import one_line
 from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN
 from harness.matrix.kinds import kind_of, stopped_at_ptx
 from harness.matrix.order import ToolchainColumn, natural_key, target_key, toolchain_key
-from harness.records import Merged, Record, spell_other, weight
+from harness.records import Merged, Record, at_stage, spell_other, weight
 
 COLUMNS = [
     *("cell", *ROWS, "title", "features", "environment", *TOOLCHAIN, "release", "headers", "target"),
@@ -52,7 +52,8 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
     """
     records, missing = list(records), list(missing)
-    columns: dict[str, list[Any]] = {name: [record.get(name) for record in records] for name in COLUMNS}
+    rows: Sequence[Mapping[str, Any]] = records
+    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in COLUMNS}
     columns |= _made(records)
     table = pd.DataFrame(
         {name: [*columns[name], *(cell.get(name) for cell in missing)] for name in COLUMNS}, dtype=object
@@ -97,7 +98,7 @@ def outcome_of(record: Mapping[str, Any]) -> str:
     if status == "built":
         return "compiled" if stopped_at_ptx(record) else "built"
     if status in ANSWERED:
-        return f"{status} at {stage}" if stage else str(status)
+        return at_stage(status, stage)
     return str(status)
 
 
@@ -111,7 +112,9 @@ def kernels_frame(table: pd.DataFrame) -> pd.DataFrame:
 
 def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
     """Columns that records do not have as they are; a column at a time, because it is several times faster than a row at a time."""
-    lists = [(record["artifact"] or {}).get("kernels") or () for record in records]
+    lists: list[Sequence[Mapping[str, Any]]] = [
+        record["artifact"]["kernels"] if record["artifact"] else () for record in records
+    ]
     diagnostics = [record["diagnostics"] for record in records]
     made: dict[str, list[Any]] = {
         "mark": [kind_of(record).key for record in records],

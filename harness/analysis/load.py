@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from harness.analysis.frame import cells_frame, make_frame
 from harness.analysis.history import FILE, read_history
-from harness.records import Record, merge, read_records
+from harness.analysis.rejudge import Rejudge, merged_anew
+from harness.records import read_records
 from harness.records.parquet import read_parquet
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellSet:
-    """Cells, and where they come from."""
+    """Cells, and where they come from.
+
+    Parameters
+    ----------
+    name : str
+        The file, the folder or the run.
+    table : DataFrame
+        The cells (`harness.analysis.frame.cells_frame`).
+    warnings : tuple of str
+        What reading them had to say.
+    known : tuple of dict
+        The records and planned cells that the table is made of; empty for a run of a history, which has no more than the table.
+    """
 
     name: str
     table: pd.DataFrame
     warnings: tuple[str, ...] = ()
+    known: tuple[Mapping[str, Any], ...] = ()
 
 
-def load_set(place: str, history: Path | None = None, rejudge: Callable[[Record], Record] | None = None) -> CellSet:
+def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = None) -> CellSet:
     """Read a set of cells.
 
     Parameters
@@ -51,7 +66,9 @@ def load_set(place: str, history: Path | None = None, rejudge: Callable[[Record]
         return CellSet(name=name, table=found.cells_of(name))
     if path.suffix == ".parquet":
         records, _ = read_parquet(path)
-        return CellSet(name=place, table=make_frame(map(rejudge, records) if rejudge else records))
+        judged = tuple(map(rejudge, records) if rejudge else records)
+        return CellSet(name=place, table=make_frame(judged), known=judged)
     results = read_records([path])
-    merged = merge(map(rejudge, results.records) if rejudge else results.records, results.plans)
-    return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings)
+    merged = merged_anew(results, rejudge)
+    known = (*merged.records, *merged.missing)
+    return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings, known=known)

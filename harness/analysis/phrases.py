@@ -10,6 +10,7 @@ from harness.analysis.statement import Clause, Part, Point, Statement
 from harness.diagnostics import one_line
 from harness.matrix.order import fold_targets, target_key, version_key
 from harness.model import KNOWN_TARGETS, Target
+from harness.records import at_stage
 from harness.toolkits import RELEASES
 
 _VERBS = {"rejected": "rejected", "crashed": "crashes", "timed_out": "does not come to an end"}
@@ -113,7 +114,7 @@ def _verb(part: Part) -> str:
     if part.outcome == "compiled":
         return "compiles to PTX, which was not assembled"
     status, _, stage = part.outcome.partition(" at ")
-    text = _VERBS[status] + (f" at {stage}" if stage else "")
+    text = at_stage(_VERBS[status], stage)
     if part.message:
         others = f" and {part.messages - 1} more" if part.messages > 1 else ""
         message = _LONG_NAME.sub("'…'", part.message)  # Numba's kernels have names of 200 characters

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.libraries import LIBRARIES, runtime_wheel
+
 if TYPE_CHECKING:  # workers import this package without anything that the model needs
     from harness.model.case import Case
 
 WHEELS: Final = "+wheels"
 """Follows a library's version where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
-
-_CUPY = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +27,8 @@ class BackendInfo:
         The module under `harness.backends` whose ``backend`` a worker loads.
     languages : tuple of str
         Languages of the sources that it takes (`harness.cases.keys.SOURCE`), the first that a case has counting.
-    distributions : tuple of str
-        Distributions that it may come from, by normalized name, the first one installed counting;
-        empty for a backend that needs nothing but the toolkit.
+    library : str
+        The library behind it (`harness.libraries.LIBRARIES`); empty for a backend that needs nothing but the toolkit.
     excludes : tuple of str
         Distributions that take its place when they are installed.
     nvcc : bool
@@ -44,11 +43,21 @@ class BackendInfo:
     title: str
     module: str
     languages: tuple[str, ...]
-    distributions: tuple[str, ...] = ()
+    library: str = ""
     excludes: tuple[str, ...] = ()
     nvcc: bool = False
     startup: str = ""
     memory: int = 512 << 20
+
+    @property
+    def distributions(self) -> tuple[str, ...]:
+        """Distributions that it may come from, by normalized name, the first one installed counting."""
+        return tuple(LIBRARIES[self.library].distributions) if self.library else ()
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Further distributions whose versions belong to its toolchain."""
+        return LIBRARIES[self.library].beside if self.library else ()
 
     def language(self, case: Case) -> str | None:
         """The language in which this backend compiles a case; None where it has nothing for it."""
@@ -66,19 +75,20 @@ class BackendInfo:
         versions : Mapping[str, str]
             Versions of what is installed beside it, by normalized name.
         """
-        if self.distributions != _CUPY or tuple(map(int, version.split(".")[:2])) < (13, 3):
+        if self.library != "cupy" or tuple(map(int, version.split(".")[:2])) < (13, 3):
             return ""
-        major = int(headers.split(".")[0])
-        wheel = versions.get("nvidia-cuda-runtime" if major >= 13 else f"nvidia-cuda-runtime-cu{major}", "")
+        wheel = versions.get(runtime_wheel(int(headers.split(".")[0])), "")
         return WHEELS if wheel.split(".")[:2] == headers.split(".") else ""
 
     def incompatibility(self, distribution: str, release: str) -> str | None:
         """Why this build of the library cannot use this CUDA release, or None where it can."""
-        if distribution.startswith("cupy-cuda"):
-            major = distribution.removeprefix("cupy-cuda").removesuffix("x")
-            if release.split(".")[0] != major:
-                return f"{distribution} loads the NVRTC of CUDA {major} and no other; CUDA {release} needs cupy-cuda{release.split('.')[0]}x"
-        return None
+        library = LIBRARIES[self.library]
+        major, wanted = library.distributions[distribution].split(".")[0], release.split(".")[0]
+        if major in ("", wanted):
+            return None
+        other = library.for_cuda(int(wanted))
+        needs = f"CUDA {release} needs {other}" if other else f"none of its distributions loads CUDA {release}"
+        return f"{distribution} loads the NVRTC of CUDA {major} and no other; {needs}"
 
 
 BACKENDS: Final[Mapping[str, BackendInfo]] = {
@@ -90,14 +100,14 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             title="CuPy's RawModule through NVRTC",
             module="cupy.nvrtc",
             languages=("cuda",),
-            distributions=_CUPY,
+            library="cupy",
         ),
         BackendInfo(
             name="cupy-jitify",
             title="CuPy's RawModule through Jitify",
             module="cupy.jitify",
             languages=("cuda",),
-            distributions=_CUPY,
+            library="cupy",
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
         ),
         BackendInfo(
@@ -105,7 +115,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             title="Numba's own CUDA target",
             module="numba.backend",
             languages=("python",),
-            distributions=("numba",),
+            library="numba",
             excludes=("numba-cuda",),
         ),
         BackendInfo(
@@ -113,7 +123,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             title="numba-cuda, Numba's successor",
             module="numba.numba_cuda",
             languages=("python",),
-            distributions=("numba-cuda",),
+            library="numba-cuda",
         ),
         BackendInfo(
             name="nvcc", title="nvcc called directly", module="nvcc", languages=("cuda",), nvcc=True, memory=1 << 30
@@ -123,7 +133,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             title="nvcc through torch.utils.cpp_extension",
             module="torch.backend",
             languages=("torch", "cuda"),
-            distributions=("torch",),
+            library="torch",
             nvcc=True,
             memory=3 << 30,
         ),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from harness.backends.nvrtc import macros
 from harness.nvidia import nvcc
 from harness.nvidia.launch import run_on_driver
 from harness.protocol.backend import Job, Setup, Unsupported
+from harness.protocol.wire import Ready
 
 
 def include_of(setup: Setup, job: Job) -> list[str]:
@@ -34,7 +34,7 @@ def options_of(job: Job) -> list[str]:
 class NvccBackend:
     """`harness.protocol.backend.Backend` for nvcc itself."""
 
-    def prepare(self, setup: Setup) -> dict[str, Any]:
+    def prepare(self, setup: Setup) -> Ready:
         return nvcc.describe(setup)
 
     def compile(self, setup: Setup, job: Job) -> None:

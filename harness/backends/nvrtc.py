@@ -9,6 +9,7 @@ from harness.nvidia import nvjitlink, ptxas
 from harness.nvidia.launch import run_on_driver
 from harness.nvidia.nvrtc import COMPILATION, SUCCESS, Nvrtc
 from harness.protocol.backend import Job, Rejected, Setup, Unsupported
+from harness.protocol.wire import Ready
 
 
 def macros(definitions: dict[str, Any]) -> list[str]:
@@ -34,13 +35,13 @@ class NvrtcBackend:
 
     nvrtc: Nvrtc
 
-    def prepare(self, setup: Setup) -> dict[str, Any]:
+    def prepare(self, setup: Setup) -> Ready:
         self.nvrtc = Nvrtc(setup)
-        return {
-            "observed": {"nvrtc": self.nvrtc.version},
-            "architectures": self.nvrtc.architectures(),
-            "architectures_of": f"NVRTC {self.nvrtc.version}",
-        }
+        return Ready(
+            observed={"nvrtc": self.nvrtc.version},
+            architectures=self.nvrtc.architectures(),
+            architectures_of=f"NVRTC {self.nvrtc.version}",
+        )
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Straight to a cubin for a real architecture, which has NVRTC's own ptxas in it; to PTX for a virtual one."""

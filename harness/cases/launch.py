@@ -17,6 +17,7 @@ from harness.model.cell import Cell
 from harness.model.condition import Condition
 from harness.model.expression import Expression, ExpressionError
 from harness.model.launch import FILLS, SPELLINGS, TYPES, Argument, LaunchRule, VerifyRule
+from harness.protocol.wire import ArgumentSpec, CheckSpec, LaunchSpec
 
 MAX_BYTES = 1 << 30
 
@@ -144,8 +145,8 @@ def type_of(kind: str, definitions: Mapping[str, Any]) -> str | None:
     return SPELLINGS.get(named, named if named in TYPES else None) if isinstance(named, str) else None
 
 
-def launches_for(cell: Cell) -> list[dict[str, Any]]:
-    """The launches of a cell, as `harness.protocol.backend.Job` has them: for each kernel the first rule that applies."""
+def launches_for(cell: Cell) -> list[LaunchSpec]:
+    """The launches of a cell: for each kernel the first rule that applies."""
     facts, definitions = cell.facts(), cell.variant.definitions
     verify = next((rule for rule in cell.case.verify if rule.when(facts)), None)
     chosen: dict[str, LaunchRule] = {}
@@ -156,31 +157,31 @@ def launches_for(cell: Cell) -> list[dict[str, Any]]:
     def three(items: Sequence[Expression]) -> list[int]:
         return [*(int(item(definitions)) for item in items), 1, 1][:3]
 
+    check = CheckSpec(str(verify.reference.resolve()), verify.rtol, verify.atol) if verify else None
     return [
-        {
-            "kernel": rule.kernel,
-            "grid": three(rule.grid),
-            "block": three(rule.block),
-            "shared": int(rule.shared(definitions)),
-            "opt_in": rule.opt_in,
-            "cooperative": rule.cooperative,
-            "arguments": [_resolved(argument, definitions) for argument in rule.arguments],
-            "verify": verify
-            and {"reference": str(verify.reference.resolve()), "rtol": verify.rtol, "atol": verify.atol},
-        }
+        LaunchSpec(
+            kernel=rule.kernel,
+            grid=three(rule.grid),
+            block=three(rule.block),
+            shared=int(rule.shared(definitions)),
+            opt_in=rule.opt_in,
+            cooperative=rule.cooperative,
+            arguments=[_resolved(argument, definitions) for argument in rule.arguments],
+            verify=check,
+        )
         for rule in chosen.values()
     ]
 
 
-def _resolved(argument: Argument, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": argument.name,
-        "type": type_of(argument.type, definitions),
-        "shape": None if argument.size is None else [int(size(definitions)) for size in argument.size],
-        "fill": argument.fill,
-        "seed": argument.seed,
-        "value": None if argument.value is None else argument.value(definitions),
-    }
+def _resolved(argument: Argument, definitions: Mapping[str, Any]) -> ArgumentSpec:
+    return ArgumentSpec(
+        name=argument.name,
+        type=type_of(argument.type, definitions) or argument.type,
+        shape=None if argument.size is None else [int(size(definitions)) for size in argument.size],
+        fill=argument.fill,
+        seed=argument.seed,
+        value=None if argument.value is None else argument.value(definitions),
+    )
 
 
 def references_of(case: Case) -> list[Path]:

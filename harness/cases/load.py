@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-import warnings
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -147,9 +146,7 @@ class _Rules:
 
     def condition(self, key: tuple[str | int, ...], text: str) -> Condition:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Python's own, on odd but valid expressions
-                return Condition.parse(" ".join(text.split()), self.parameters)
+            return Condition.parse(" ".join(text.split()), self.parameters)
         except ConditionError as error:
             self.report.add(key, str(error))
             return Condition.always()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -31,7 +32,10 @@ def find_cases(root: Path, selection: Sequence[str] = ()) -> list[Path]:
     """
     root = Path(root)
     if not root.is_dir():
-        raise CaseError(f"there is no folder of cases at {root}")
+        where = "" if root == Path("cases") else f" {shlex.quote(str(root))}"
+        raise CaseError(
+            f"there is no folder of cases at {root}: `cumatrix cases copy{where}` puts cumatrix's own cases there"
+        )
     found = {_name(path, root): path for path in _walk(root)}
     if not selection:
         return [found[name] for name in sorted(found)]

@@ -14,7 +14,7 @@ from harness.causes.speech import Context, Said, said_in, said_of
 from harness.diagnostics import one_line
 from harness.model import Stage, Status
 from harness.model.condition import Condition
-from harness.records.facts import record_facts
+from harness.records.facts import facts_of
 
 FILES = (
     "headers.toml",
@@ -161,7 +161,7 @@ def catalogue() -> Mapping[str, Cause]:
 def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
     unknown = set(entry) - _KEYS
     if unknown:
-        raise ValueError(f"{file}: {name}: unknown key {sorted(unknown)[0]!r}")
+        raise ValueError(f"{file}: {name}: unknown key {min(unknown)!r}")
     patterns = {key: re.compile(entry[key]) if key in entry else None for key in ("pattern", "header", "file", "near")}
     return Cause(
         name=name,
@@ -184,7 +184,7 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
     """Known causes of what happened to a cell, that of the most telling diagnostic first; those of warnings come last."""
     if record["status"] == "built" and not record["diagnostics"]:
         return ()
-    facts = record_facts(record)
+    facts = facts_of(record)
     fitting = tuple(
         cause.name
         for cause in catalogue().values()

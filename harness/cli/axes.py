@@ -9,14 +9,15 @@ from typing import Any
 import click
 
 from harness.backends import BACKENDS
-from harness.engine.fork_server import Limits
+from harness.cli.where import EXAMPLE, where_of, where_option
 from harness.engine.session import Request
 from harness.protocol.limits import RLIMITS
+from harness.protocol.wire import Limits
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-class Size(click.ParamType):
+class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new releases of click only
     """A number of bytes with an optional unit: ``8G``."""
 
     name = "size"
@@ -30,7 +31,7 @@ class Size(click.ParamType):
         return int(match[1]) * _UNITS[match[2].lower()]
 
 
-class Rlimit(click.ParamType):
+class Rlimit(click.ParamType):  # type: ignore[type-arg]  # as above
     """A limit of ulimit's by name: ``stack=64M``."""
 
     name = "limit"
@@ -44,7 +45,7 @@ class Rlimit(click.ParamType):
         return name, Size().convert(number, param, ctx)
 
 
-def axes(command: Callable) -> Callable:
+def axes(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the axes, limits and output options of ``run`` and ``try``."""
     options = [
         click.option(
@@ -57,9 +58,10 @@ def axes(command: Callable) -> Callable:
         ),
         click.option(
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",
-            help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, all. Default: one for each generation from sm_50 to sm_120.",
+            help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, native (those of this machine's devices), all. Default: one for each generation from sm_50 to sm_120.",
         ),
-        click.option("-k", "expression", metavar="EXPR", help="Only cells whose id matches: words with and, or, not."),
+        where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
+        click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
         click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Lanes that compile at the same time. Default: the number of cores."),
         click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
@@ -96,7 +98,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         backends=options["backends"],
         toolkits=options["toolkits"],
         targets=options["targets"],
-        expression=options["expression"],
+        expression=where_of(options["where"], options["words"]),
         python=options["python"],
         environment=options["environment"],
         require=tuple(options["require"]),

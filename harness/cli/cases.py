@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from rich.text import Text
 from harness.cases import load_cases
 from harness.cases.listing import check as check_cases
 from harness.cases.listing import summaries
+from harness.cases.packaged import copy_cases
 from harness.cases.schema import write_schema
 from harness.cli.command import Group
 
@@ -65,3 +67,16 @@ def check(selection: tuple[str, ...], root: Path, **options: bool) -> int:
     if not problems:
         click.echo(f"{len(load_cases(root, selection))} cases are right", err=True)
     return 2 if problems else 0
+
+
+@cases.command("copy")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("cases"), metavar="[FOLDER]")
+def copy(folder: Path) -> int:
+    """Copy the library of cases that comes with cumatrix to FOLDER (default: cases).
+
+    Nothing is overwritten: FOLDER must not be there yet, or be empty.
+    """
+    count = copy_cases(folder)
+    option = "" if folder == Path("cases") else f" --cases {shlex.quote(str(folder))}"
+    click.echo(f"{count} cases are in {folder}: `cumatrix run{option}` runs them", err=True)
+    return 0

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness.cli.command import Command
 from harness.cli.terminal import console_for
+from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
 from harness.matrix.axes import TOOLCHAIN
@@ -50,6 +51,7 @@ _SIGNS = {"regression": "!", "fix": "+", "changed": "~", "lost": "?", "found": "
     show_default=True,
     help="Judge both by the expectations that these cases have now.",
 )
+@where_option("""'backend == "numba" and cc >= "8.0"'""", "Only cells for which this holds in OLD or in NEW")
 @click.option(
     "--only", "kinds", multiple=True, metavar="KIND", help="Show only this kind of change; the exit code stays."
 )
@@ -63,6 +65,7 @@ def diff(
     history: Path | None,
     across: tuple[str, ...],
     cases: Path,
+    where: str | None,
     kinds: tuple[str, ...],
     limit: int,
     as_json: bool,
@@ -77,15 +80,17 @@ def diff(
     \b
     cumatrix diff yesterday.jsonl today.jsonl
     cumatrix diff --history history previous latest
+    cumatrix diff yesterday.jsonl today.jsonl --where 'toolkit == "13.0" and topic == "wmma"'
     cumatrix diff --across library reports/cupy13.jsonl reports/cupy14.jsonl
     """
     try:
         from harness.analysis.changes import KINDS, changes
         from harness.analysis.load import load_set
         from harness.analysis.unexpected import unexpected
+        from harness.analysis.where import choose_in_sets
     except ImportError as error:
         raise PartUnavailable(f"diff needs {error.name}: pip install 'cumatrix[report]'") from None
-    from harness.cli.rejudge import rejudger
+    from harness.analysis.rejudge import rejudger
 
     for kind in kinds:
         if kind not in KINDS:
@@ -97,6 +102,8 @@ def diff(
             click.echo(f"cumatrix: {warning}", err=True)
         if each.table.empty:
             raise NothingToRun(f"there are no cells in {each.name}")
+    if where:
+        sets = choose_in_sets(sets, where, across)
     tables = sets[0].table, sets[1].table
     found = changes(*tables, across=across)
     bad = unexpected(*tables, across=across)

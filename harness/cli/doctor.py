@@ -95,12 +95,11 @@ def _try(prepared: PreparedToolchain) -> tuple[str, str]:
         return prepared.problem.status.value, prepared.problem.reason
     fork_server = prepared.fork_server()
     try:
-        if not fork_server.ready:
-            return fork_server.hello["status"], fork_server.hello["reason"]
-        observed = fork_server.hello["observed"]
-        return "usable", ", ".join(
-            f"{name} {version}" for name, version in observed.items() if isinstance(version, str)
-        )
+        ready = fork_server.ready
+        if ready.status:
+            return ready.status, ready.reason
+        versions = [f"{name} {version}" for name, version in ready.observed.items() if isinstance(version, str)]
+        return "usable", ", ".join(versions)
     finally:
         fork_server.close()
 

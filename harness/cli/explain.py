@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from harness.artifacts.usage import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
 from harness.cli.terminal import console_for
+from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Target, TargetError
-from harness.records import Record, merge, read_records
+from harness.records import Record, failed_at, merge, read_records
+from harness.records.where import choose
 
 _MAX_BYTES = 32 << 20
 _RESULTS = Path("reports")
@@ -36,7 +38,7 @@ _WHO = {
 
 
 @click.command(cls=Command)
-@click.argument("what", metavar="CELL|LOGFILE")
+@click.argument("what", required=False, metavar="[CELL|LOGFILE]")
 @click.option(
     "--results",
     multiple=True,
@@ -44,9 +46,12 @@ _WHO = {
     metavar="FILE",
     help="Records to look for CELL in: .jsonl files or folders. Default: reports.",
 )
+@where_option(
+    """'case == "wmma/fragments" and status == "crashed"'""", "Look for CELL, or for the only cell, where this holds"
+)
 @click.option("--target", metavar="T", help="With a log of ptxas -v: the architecture whose limits count.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
-def explain(what: str, results: tuple[Path, ...], target: str | None, as_json: bool) -> int:
+def explain(what: str | None, results: tuple[Path, ...], where: str | None, target: str | None, as_json: bool) -> int:
     """Tells the known cause and the remedy of what a compiler said.
 
     CELL is a cell's id, or the part of one that no other has; LOGFILE is any compiler's log, - for standard input. For kernels that
@@ -56,9 +61,16 @@ def explain(what: str, results: tuple[Path, ...], target: str | None, as_json: b
 
     \b
     cumatrix explain 'wmma/accumulator-16x16x8[arch=given] cupy-jitify@13.0.0 cuda12.4 sm_80' --results reports
+    cumatrix explain --where 'case == "wmma/fragments" and target == "sm_80" and verdict == "fail"'
     cumatrix explain build.log
     pip install . 2>&1 | cumatrix explain -
     """
+    if where:
+        if what == "-" or (what and not results and Path(what).is_file()):
+            raise UsageError(f"--where chooses a cell among records, and {what} is a log: leave one of them out")
+        return _cell(_find(what or "", results, where), as_json)
+    if what is None:
+        raise UsageError("name a cell or a log, or choose a cell with --where: see cumatrix explain --help")
     if what == "-" or (not results and Path(what).is_file()):
         return _log(what, target, as_json)
     return _cell(_find(what, results), as_json)
@@ -103,13 +115,15 @@ def _log(name: str, target: str | None, as_json: bool) -> int:
     return 0 if known or ((matches or kernels) and not unknown) else 1
 
 
-def _find(what: str, results: Sequence[Path]) -> Record:
+def _find(what: str, results: Sequence[Path], where: str | None = None) -> Record:
     if not results and not _RESULTS.is_dir():
-        raise UsageError(
-            f"{what} is no file, and there is no folder {_RESULTS} to look for a cell in: name the records with --results"
-        )
+        what = f"{what} is no file, and there" if what else "there"
+        raise UsageError(f"{what} is no folder {_RESULTS} to look for a cell in: name the records with --results")
     read = read_records(results or [_RESULTS])
-    records = merge(read.records, read.plans).records
+    for warning in read.incomplete:
+        click.echo(f"cumatrix: {warning}", err=True)
+    merged = merge(read.records, read.plans)
+    records = (choose(replace(merged, missing=()), where) if where else merged).records
     found = [item for item in records if item["cell"] == what] or [item for item in records if what in item["cell"]]
     if len(found) == 1:
         return found[0]
@@ -123,31 +137,27 @@ def _find(what: str, results: Sequence[Path]) -> Record:
             f"{what} is no file, and no cell of {len(records)} has it in its id; ids look like {records[0]['cell'] if records else 'nothing'}"
         )
     names = "; ".join(item["cell"] for item in found[:4])
-    raise UsageError(
-        f"{len(found)} cells have {what!r} in their ids, say more: {names}{'; …' if len(found) > 4 else ''}"
-    )
+    several = f"{len(found)} cells have {what!r} in their ids" if what else f"it holds for {len(found)} cells"
+    raise UsageError(f"{several}, say more: {names}{'; …' if len(found) > 4 else ''}")
 
 
 def _cell(record: Record, as_json: bool) -> int:
     matches = causes_of(record)
     known = any(not match.of_warning for match in matches)
     failed = record["status"] not in ("built", "unsupported")
-    artifact = record["artifact"] or {}
-    kernels = [(kernel, record["target"]) for kernel in artifact.get("kernels", ())]
+    kernels = [(kernel, record["target"]) for kernel in record["artifact"]["kernels"]] if record["artifact"] else []
     if as_json:
         keys = ("cell", "status", "stage", "verdict", "expected", "diagnostics")
         _print_json(
             {
-                **{key: record[key] for key in keys},
+                **{key: value for key, value in record.items() if key in keys},
                 "causes": _causes(matches),
                 "kernels": [_budget(*kernel) for kernel in kernels],
             }
         )
     else:
         console = console_for(sys.stdout)
-        what = record["status"].replace("_", " ") + (
-            f" at {record['stage']}" if record["stage"] and record["status"] != "built" else ""
-        )
+        what = failed_at(record).replace("_", " ")
         console.print(
             Text.assemble((one_line(record["cell"]), "bold"), f": {what} ({record['verdict']})"), soft_wrap=True
         )
@@ -185,7 +195,7 @@ def _show_causes(console: Console, matches: Sequence[Match]) -> None:
             console.print(Text(f"  {link}", "dim"), soft_wrap=True)
 
 
-def _show_budgets(console: Console, kernels: Sequence[tuple[dict[str, Any], str]]) -> None:
+def _show_budgets(console: Console, kernels: Sequence[tuple[Mapping[str, Any], str]]) -> None:
     if not kernels:
         return
     table = Table(box=None, padding=(0, 1), header_style="bold")
@@ -229,7 +239,7 @@ def _known(value: int | None) -> str:
     return "?" if value is None else str(value)
 
 
-def _budget(kernel: dict[str, Any], target: str) -> dict[str, Any]:
+def _budget(kernel: Mapping[str, Any], target: str) -> dict[str, Any]:
     found = budget(kernel, target)
     return {"target": target, **(asdict(found) if found else {"kernel": kernel["name"], "limits": None})}
 

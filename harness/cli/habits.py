@@ -82,7 +82,7 @@ HABITS = (
 _RELOCATABLE = ("-rdc", "--rdc", "--relocatable-device-code")
 
 
-def habits(command: Callable) -> Callable:
+def habits(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options."""
     more = [
         click.option(*habit.names, habit.key, hidden=True, multiple=True)

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from harness.cli.command import Group
 from harness.cli.terminal import console_for
+from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.records import read_records
@@ -27,13 +28,16 @@ def history() -> None:
     """Runs over time: a folder of Parquet files, one a run."""
 
 
-def _folder(command: Callable) -> Callable:
+def _folder(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--history", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("history"), show_default=True,
         envvar="CUMATRIX_HISTORY", metavar="DIR", help="Folder of the history.",
     )(command)  # fmt: skip
 
 
+_WHERE = where_option(
+    """'toolkit >= "13.0" and topic == "wmma"'""", "Only cells for which this holds in the last run that has them"
+)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout and nothing else there.")
 
 
@@ -42,7 +46,11 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdo
 @_folder
 @click.option("--commit", default="", metavar="SHA", help="Commit that was tested, for runs whose plan does not say.")
 def add(results: tuple[Path, ...], folder: Path, commit: str) -> int:
-    """Add the runs in RESULTS; a run that is there already is replaced, unless the history knows more of it."""
+    """Add the runs in RESULTS; a run that is there already is replaced, unless the history knows more of it.
+
+    \b
+    cumatrix history add reports --history history
+    """
     _needs_pandas()
     from harness.analysis.history import append
 
@@ -58,10 +66,15 @@ def add(results: tuple[Path, ...], folder: Path, commit: str) -> int:
 
 @history.command("list")
 @_folder
+@_WHERE
 @_JSON
-def list_(folder: Path, as_json: bool) -> int:
-    """Runs and environments, oldest first."""
-    read = _read(folder, ["started", "commit", "environment", "mark", "outcome", "seconds", "cell"])
+def list_(folder: Path, where: str | None, as_json: bool) -> int:
+    """Runs and environments, oldest first.
+
+    \b
+    cumatrix history list --where 'backend == "cupy-jitify"'
+    """
+    read = _read(folder, ["started", "commit", "environment", "mark", "outcome", "seconds", "cell"], where)
     from harness.analysis.trends import trend
 
     rows = json.loads(trend(read).to_json(orient="records"))
@@ -85,10 +98,15 @@ def list_(folder: Path, as_json: bool) -> int:
 @history.command()
 @click.argument("cell")
 @_folder
+@_WHERE
 @_JSON
-def cell(cell: str, folder: Path, as_json: bool) -> int:
-    """What became of CELL (an id, or the part of one that no other has) from run to run."""
-    read = _read(folder)
+def cell(cell: str, folder: Path, where: str | None, as_json: bool) -> int:
+    """What became of CELL (an id, or the part of one that no other has) from run to run.
+
+    \b
+    cumatrix history cell cupy-8156 --where 'backend == "nvrtc" and toolkit == "12.4" and cc == "9.0"'
+    """
+    read = _read(folder, None, where)
     from harness.analysis.trends import cell_history
 
     name = _one(cell, list(read.table["cell"].unique()))
@@ -107,10 +125,15 @@ def cell(cell: str, folder: Path, as_json: bool) -> int:
 
 @history.command()
 @_folder
+@_WHERE
 @_JSON
-def broken(folder: Path, as_json: bool) -> int:
-    """Cells that are not as expected now, with the last good and the first bad run, and those that are flaky."""
-    read = _read(folder, ["mark", "outcome", "fingerprint", "started"])
+def broken(folder: Path, where: str | None, as_json: bool) -> int:
+    """Cells that are not as expected now, with the last good and the first bad run, and those that are flaky.
+
+    \b
+    cumatrix history broken --where 'backend == "numba-cuda" and status == "crashed"'
+    """
+    read = _read(folder, ["mark", "outcome", "fingerprint", "started"], where)
     from harness.analysis.trends import breaks, unsteady
 
     bad, flaky = breaks(read), unsteady(read)
@@ -121,32 +144,32 @@ def broken(folder: Path, as_json: bool) -> int:
         return 0
     console = console_for(sys.stdout)
     for item in bad:
-        since = f"good in {item.last_good}, " if item.last_good else "never good, "
+        good = f"good in {item.last_good}" if item.last_good else "never good"
+        runs = f"{item.runs} run{'s' if item.runs > 1 else ''}"
+        said = one_line(f"{item.mark}: {good}, bad since {item.first_bad} ({item.since[:10]}), {runs}")
         console.print(Text.assemble(("! ", "bold red"), one_line(item.cell)), soft_wrap=True)
-        console.print(
-            Text(f"    {item.mark}: {since}bad since {item.first_bad} ({item.since[:10]}), {item.runs} runs"),
-            soft_wrap=True,
-        )
+        console.print(Text(f"    {said}"), soft_wrap=True)
     for each in flaky:
         word = "flaky" if each.flaky else "unsteady"
         console.print(
-            Text.assemble((f"~ {word} ", "yellow"), one_line(each.cell), f": {', '.join(each.outcomes)}"),
+            Text.assemble((f"~ {word} ", "yellow"), one_line(each.cell), f": {one_line(', '.join(each.outcomes))}"),
             soft_wrap=True,
         )
     console.print(f"{len(bad)} cells broken, {sum(item.flaky for item in flaky)} flaky", markup=False)
     return 0
 
 
-def _read(folder: Path, columns: list[str] | None = None) -> History:
+def _read(folder: Path, columns: list[str] | None, where: str | None) -> History:
     _needs_pandas()
     from harness.analysis.history import read_history
+    from harness.analysis.where import COLUMNS, choose_in_history
 
-    read = read_history(folder, columns)
+    read = read_history(folder, columns and [*columns, *(COLUMNS if where else ())])
     for warning in read.warnings:
         click.echo(f"cumatrix: {warning}", err=True)
     if read.table.empty:
         raise NothingToRun(f"there are no runs in {folder}")
-    return read
+    return choose_in_history(read, where) if where else read
 
 
 def _one(wanted: str, cells: list[str]) -> str:

@@ -41,6 +41,7 @@ def cumatrix() -> None:
       cumatrix doctor                      what can be used here
       cumatrix toolkits install 12.9       a CUDA release, from PyPI's wheels
       cumatrix try kernel.cu               where does this file compile?
+      cumatrix cases copy                  the library of cases, into this folder
       cumatrix run && cumatrix report reports    the cases, and the page
     """
 

@@ -19,12 +19,13 @@ from harness.cli.show import show_summary
 from harness.cli.terminal import console_for
 from harness.diagnostics import clean, one_line
 from harness.engine.context import RunContext
-from harness.engine.run import run_cells
+from harness.engine.result import Result
+from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
 from harness.errors import UsageError
 from harness.matrix.kinds import as_expected, kind_of
-from harness.model import Cell, Outcome
+from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.remarks import Neighbours, remarks, with_remark
 
@@ -51,26 +52,26 @@ def perform(
     records: list[Record] = []
     neighbours = Neighbours(cells)
     interrupted = False
-    with contextlib.ExitStack() as stack:
+    with Run(context, jobs or os.cpu_count() or 1) as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(_writer(out, plan, fresh)) if out else None
         progress = stack.enter_context(_progress(console))
         task = progress.add_task("starting", total=len(cells))
 
-        def finished(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str) -> None:
-            record = record_of(cell, outcome, cached, fingerprint, run_id)
+        def finished(result: Result) -> None:
+            record = record_of(result, run_id)
             records.append(record)
             if writer:
                 writer.append(record)
             _print(neighbours.add(record) if as_json else [])
-            progress.update(
-                task, advance=1, description=clean(f"{kind_of(record).letter_in(console.encoding)} {cell.id}")[:90]
-            )
+            letter = kind_of(record).letter_in(console.encoding)
+            progress.update(task, advance=1, description=clean(f"{letter} {result.cell.id}")[:90])
             if not console.is_terminal and len(records) % 100 == 0:
                 console.print(f"{len(records)}/{len(cells)} cells", markup=False)
 
         with _terminable():
             try:
-                run_cells(cells, context, jobs or os.cpu_count() or 1, finished)
+                for result in run.results(cells):
+                    finished(result)
             except KeyboardInterrupt:
                 interrupted = True
         _print(neighbours.rest() if as_json else [])
@@ -78,13 +79,12 @@ def perform(
         records = [with_remark(record, found) for record in records]
         if writer:
             writer.remarks = found
-    context.close()
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
-    for why, count in context.unkept.most_common(3):
+    for why, count in run.resolver.unkept.most_common(3):
         console.print(
             clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
         )

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from harness.cli.command import Command
+from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
+from harness.records.where import choose
 
 _RESULTS = click.argument(
     "results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…"
@@ -38,15 +40,21 @@ _RESULTS = click.argument(
     metavar="DIR",
     help="History of earlier runs (cumatrix history): changes, trends, and what became of each cell.",
 )
+@where_option("""'toolkit == "12.9" and backend in ("nvrtc", "nvcc")'""", "Only the cells for which this holds")
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
-def report(results: tuple[Path, ...], out: Path, cases: Path, history: Path | None, address: str) -> int:
+def report(
+    results: tuple[Path, ...], out: Path, cases: Path, history: Path | None, where: str | None, address: str
+) -> int:
     """Build the page and its data from records.
 
     RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Writes index.html and the pages beside it,
     matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge for each environment, and with --history a feed of regressions.
+
+    \b
+    cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
     try:
-        from harness.cli.rejudge import rejudger
+        from harness.analysis.rejudge import rejudger
         from harness.report.build import build_report
     except ImportError as error:
         raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None
@@ -57,6 +65,7 @@ def report(results: tuple[Path, ...], out: Path, cases: Path, history: Path | No
         history=history,
         address=address,
         rejudge=rejudger(cases),
+        where=where,
     )
     for warning in summary.warnings:
         click.echo(f"cumatrix: {warning}", err=True)
@@ -79,11 +88,16 @@ def report(results: tuple[Path, ...], out: Path, cases: Path, history: Path | No
     metavar="FILE",
     help="File of the merged records.",
 )
-def merge(results: tuple[Path, ...], out: Path) -> int:
+@where_option("""'environment == "cupy13" and status != "built"'""", "Only the cells for which this holds")
+def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     """Make one set of records of several runs; says which planned cells never arrived.
 
     Where two runs disagree on a cell, the later one counts and the disagreement is listed. A run in which a part was unavailable
     takes no answer of another run away.
+
+    \b
+    cumatrix merge reports --out all.jsonl
+    cumatrix merge reports --where 'toolkit >= "12.0"' --out cuda12.jsonl
     """
     read = read_records(results)
     for warning in read.warnings:
@@ -91,6 +105,8 @@ def merge(results: tuple[Path, ...], out: Path) -> int:
     merged = merge_records(read.records, read.plans)
     if not merged.records and not merged.missing:
         raise NothingToRun("there are no records in these files")
+    if where:
+        merged = choose(merged, where)
     write_merged(merged, out)
     for conflict in merged.conflicts:
         click.echo(f"cumatrix: {conflict}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from harness.cli.axes import axes, request_of
 from harness.cli.command import Command
 from harness.cli.perform import perform
 from harness.engine.session import ORDERS, cells_of, context_for
-from harness.engine.unanswered import asked_of
+from harness.engine.unanswered import asked_of, without_left_out
 
 
 @click.command(cls=Command)
@@ -46,7 +47,7 @@ def run(
 
     \b
     cumatrix run wmma -b nvrtc -t 11.8,12.4..13.0 -a sm_70..sm_90
-    cumatrix run -k "tf32 and not jitify" --json | jq .status
+    cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
     request = request_of(options, cases=cases, selection=selection, order=order)
     context = context_for(request)
@@ -54,4 +55,7 @@ def run(
     if out is None and not as_json:
         out = Path("reports") / f"{context.environment.name}.jsonl"
     asked = asked_of(request, context.environment, context.devices)
+    if request.expression:
+        whole = cells_of(replace(request, expression=None), context.environment, devices=context.devices)
+        asked = without_left_out(asked, whole, cells)
     return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked)

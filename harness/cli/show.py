@@ -14,6 +14,7 @@ from harness.cli.remarks import show_remarks
 from harness.diagnostics import one_line
 from harness.matrix.axes import TOOLCHAIN
 from harness.matrix.kinds import KINDS, as_expected, kind_of
+from harness.records import at_stage
 from harness.records.remarks import REMARK
 
 _MAX_LISTED = 20
@@ -67,9 +68,9 @@ def _toolchain(record: Mapping[str, Any]) -> tuple[str, ...]:
 def _why(record: Mapping[str, Any]) -> str:
     diagnostics = record["diagnostics"]
     words = record["reason"] or (diagnostics[0]["message"] if diagnostics else "; ".join(record["notes"]))
-    got = f"{record['status']} at {record['stage']}" if record["stage"] else record["status"]
+    got = at_stage(record["status"], record["stage"])
     wanted = record["expected"]
-    expected = wanted["status"] + (f" at {wanted['stage']}" if wanted["stage"] else "")
+    expected = at_stage(wanted["status"], wanted["stage"])
     if wanted["diagnostic"]:
         expected += f" with /{wanted['diagnostic']}/"
     return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from harness.cli.programs import programs_of
 from harness.cli.terminal import console_for
 from harness.engine.context import RunContext
 from harness.engine.session import Request, cells_of, context_for
-from harness.engine.unanswered import Asked, asked_of
+from harness.engine.unanswered import Asked, asked_of, without_left_out
 from harness.errors import NothingToRun
 from harness.model import Case, Cell
 
@@ -76,6 +77,7 @@ def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, 
 
     \b
     cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120
+    cumatrix try kernel.cu -t 11.8,12.9 --where 'toolkit >= "12.8" or cc < "10.0"'
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
     rules = rules_of(options, extra)
@@ -85,25 +87,28 @@ def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, 
     asking = {**options, "targets": targets_of(options)}
     request = request_of(asking, include=tuple(folder.resolve() for folder in include))
     context = context_for(request)
-    cells = _cells(request, cases, context)
+    whole, cells = _cells(request, cases, context)
     asked = [*_files(cases), *asked_of(request, context.environment, context.devices)]
+    asked = without_left_out(asked, whole, cells)
     return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
 
 
-def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> list[Cell]:
-    """Cells of every file; a file that no backend takes is reported where others have any."""
+def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:
+    """Cells of every file, all of them and those that are chosen; a file that no backend takes is reported where others have any."""
+    whole: list[Cell] = []
     cells: list[Cell] = []
     nothing: NothingToRun | None = None
     console = console_for(sys.stderr)
     for each in cases:
         asking, case = with_nvcc(request, each, context.environment, context.store, console)
         try:
+            whole += cells_of(replace(asking, expression=None), context.environment, [case], context.devices)
             cells += cells_of(asking, context.environment, [case], context.devices)
         except NothingToRun as error:
             nothing = error
     if nothing and not cells:
         raise nothing
-    return cells
+    return whole, cells
 
 
 def _files(cases: Sequence[Case]) -> list[Asked]:

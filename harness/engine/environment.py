@@ -9,17 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 import harness
 from harness.errors import PartUnavailable, UsageError
-
-_ROOTS = (
-    *("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy", "numba", "numba-cuda", "numpy", "torch"),
-    *("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime"),  # CuPy may take CUDA's headers from them
-)
+from harness.libraries import LIBRARIES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +40,7 @@ class Environment:
     name: str
     python: str
     version: str
-    distributions: Mapping[str, dict]
+    distributions: Mapping[str, dict[str, Any]]
     broken: Mapping[str, str] = field(default_factory=dict)
 
     def version_of(self, *names: str) -> tuple[str, str] | None:
@@ -54,8 +51,13 @@ class Environment:
     def packages(self) -> dict[str, str]:
         """Versions for conditions, under plain names: cupy whatever its wheel is called."""
         versions = {name: entry["version"] for name, entry in self.distributions.items() if entry["root"]}
-        cupy = self.version_of("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x", "cupy")
-        return {**versions, "python": self.version, **({"cupy": cupy[1]} if cupy else {})}
+        found = {
+            name: self.version_of(*library.distributions)
+            for name, library in LIBRARIES.items()
+            if library.in_conditions
+        }
+        plain = {name: named[1] for name, named in found.items() if named}
+        return {**versions, "python": self.version, **plain}
 
 
 def look(python: str | None = None, *, name: str | None = None, require: Sequence[str] = ()) -> Environment:
@@ -79,11 +81,12 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         When the interpreter cannot be run.
     """
     probe = Path(harness.__file__).parent / "worker" / "probe.py"
+    roots = [distribution for library in LIBRARIES.values() for distribution in library.distributions]
     # Workers start in folders of their own; a bare name is looked up on the path.
     executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
     try:
         done = subprocess.run(
-            [executable, "-s", str(probe), *_ROOTS],
+            [executable, "-s", str(probe), *roots],
             capture_output=True, text=True, errors="replace", timeout=120, stdin=subprocess.DEVNULL,
             env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         )  # fmt: skip

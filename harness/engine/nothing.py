@@ -32,4 +32,4 @@ def nothing(
                 f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "
                 f"`{environment.python} -m pip install numba-cuda` (or numba), or name an interpreter that has one with --python"
             )
-    return NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits, targets and -k")
+    return NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits and targets")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from harness.backends import BACKENDS, BackendInfo
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
+from harness.model.condition import Version
+from harness.model.selection import CELLS, none_left, read_where
 
 
 def choose_backends(names: str | None, environment: Environment) -> list[BackendInfo]:
@@ -45,7 +47,7 @@ def plan(
     toolkits: Sequence[ToolkitRef],
     targets: Sequence[Target],
     environment: Environment,
-    expression: str | None = None,
+    where: str | None = None,
     *,
     devices: Devices | None = None,
     nvcc_of: Callable[[ToolkitRef], bool] = lambda toolkit: True,
@@ -57,16 +59,19 @@ def plan(
 
     Parameters
     ----------
+    where : str, optional
+        A condition that they must hold (`choose`).
     nvcc_of : callable
         Whether cells of nvcc alone are wanted for a toolkit: where nobody named the backend, only those that have one.
 
     Raises
     ------
     UsageError
-        When `expression` cannot be read.
+        When `where` cannot be read.
+    NothingToRun
+        When it holds for none of the cells.
     """
-    keep = _Expression(expression) if expression else None
-    cells = []
+    cells: list[Cell] = []
     for info in backends:
         for toolkit in toolkits:
             if info.name == "nvcc" and not nvcc_of(toolkit):
@@ -79,12 +84,8 @@ def plan(
                 packages=environment.packages,
             )
             for name, group in _by_device(targets, devices).items():
-                cells += [
-                    cell
-                    for cell in _cells(cases, info, replace(toolchain, device=name), group)
-                    if keep is None or keep.matches(cell.id)
-                ]
-    return cells
+                cells += _cells(cases, info, replace(toolchain, device=name), group)
+    return choose(cells, where) if where else cells
 
 
 def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef) -> str:
@@ -115,54 +116,40 @@ def _cells(cases: Iterable[Case], info: BackendInfo, toolchain: Toolchain, targe
                     yield Cell(case=case, variant=variant, toolchain=toolchain, target=target)
 
 
-class _Expression:
-    """``-k``: words that cell ids must contain, with ``and``, ``or``, ``not`` and parentheses, as in pytest."""
+def choose(cells: Sequence[Cell], where: str) -> list[Cell]:
+    """The cells for which a condition holds (`harness.model.selection.CELLS`).
 
-    def __init__(self, text: str) -> None:
-        self.tokens = re.findall(r"\(|\)|[^\s()]+", text)
-        if len(self.tokens) > 200:
-            raise UsageError(f"cannot read -k: it may have 200 words and parentheses, this one has {len(self.tokens)}")
-        self.place = 0
-        self.test = self._either()
-        if self.place != len(self.tokens):
-            raise UsageError(f"cannot read -k {text!r}: unexpected {self.tokens[self.place]!r}")
+    Raises
+    ------
+    UsageError
+        When the condition cannot be read.
+    NothingToRun
+        When there are cells, and it holds for none of them.
+    """
+    holds = read_where(where, CELLS, _parameters(cells), {"backend": tuple(BACKENDS)})
+    chosen = [cell for cell in cells if holds(_facts(cell))]
+    if cells and not chosen:
+        raise none_left(f"{len(cells):,}", where)
+    return chosen
 
-    def matches(self, text: str) -> bool:
-        return self.test(text.lower())
 
-    def _peek(self) -> str:
-        return self.tokens[self.place] if self.place < len(self.tokens) else ""
+def _parameters(cells: Iterable[Cell]) -> dict[str, list[Any]]:
+    """The values that each parameter has in the cells' cases."""
+    cases = {id(cell.case): cell.case for cell in cells}
+    found: dict[str, dict[tuple[type, Any], Any]] = {}
+    for variant in (variant for case in cases.values() for variant in case.variants):
+        versions = {name: Version(version) for name, version in variant.libraries.items()}
+        for name, value in {**variant.labels, **versions}.items():
+            found.setdefault(name, {})[type(value), value] = value
+    return {name: list(values.values()) for name, values in found.items()}
 
-    def _either(self):
-        left = self._both()
-        while self._peek() == "or":
-            self.place += 1
-            left = (lambda a, b: lambda text: a(text) or b(text))(left, self._both())
-        return left
 
-    def _both(self):
-        left = self._one()
-        while self._peek() == "and":
-            self.place += 1
-            left = (lambda a, b: lambda text: a(text) and b(text))(left, self._one())
-        return left
-
-    def _one(self):
-        token = self._peek()
-        self.place += 1
-        if token == "not":
-            inner = self._one()
-            return lambda text: not inner(text)
-        if token == "(":
-            inner = self._either()
-            if self._peek() != ")":
-                raise UsageError("cannot read -k: a parenthesis is not closed")
-            self.place += 1
-            return inner
-        if token in ("", ")", "and", "or"):
-            raise UsageError(
-                f"cannot read -k: a word is missing before {token!r}"
-                if token
-                else "cannot read -k: a word is missing at its end"
-            )
-        return lambda text: token.lower() in text
+def _facts(cell: Cell) -> dict[str, Any]:
+    return {
+        **cell.facts(),
+        "cell": cell.id,
+        "case": cell.case.name,
+        "topic": cell.case.topic,
+        "variant": cell.variant.name,
+        "environment": cell.toolchain.environment,
+    }

@@ -1,21 +1,25 @@
-"""One runner: runs cells one after another, with the fork servers that they need."""
+"""One runner: runs prepared cells one after another, with the fork servers that they need."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from harness.engine.collect import collect_outcome
-from harness.engine.context import RunContext
+from harness.engine.devices import DevicePool
 from harness.engine.fork_server import ForkServer, ForkServerDied
+from harness.engine.memory import Memory
 from harness.engine.reads import DIRECTORY, Reads, reads_of
+from harness.engine.resolve import Resolver, Worker
+from harness.engine.result import PreparedCell, Result
 from harness.engine.toolchain import PreparedToolchain
-from harness.model import Cell, Outcome, Status, Toolchain
+from harness.model import Outcome, Status, Toolchain
+from harness.protocol.wire import Order
 from harness.toolkits.borrowed import note
 
 
@@ -24,34 +28,38 @@ class Runner:
 
     Parameters
     ----------
-    workshop : Workshop
-        What the runners share.
+    resolver : Resolver
+        Knows what fork servers said before, and finishes results.
+    memory : Memory
+        What the cells of all runners share.
+    devices : DevicePool
+        The same for real devices.
     keep : int
         How many fork servers may wait at the same time for further cells.
     """
 
-    def __init__(self, context: RunContext, keep: int = 1) -> None:
-        self.context = context
+    def __init__(self, resolver: Resolver, memory: Memory, devices: DevicePool, keep: int = 1) -> None:
+        self.resolver = resolver
+        self.memory = memory
+        self.devices = devices
         self.keep = keep
         self._fork_servers: OrderedDict[Toolchain, ForkServer] = OrderedDict()
-        self._keys: dict[Toolchain, str] = {}
+        self._workers: dict[Toolchain, Worker] = {}
         self.closed = False
 
-    def run(self, cell: Cell) -> tuple[Outcome, bool, str]:
-        """Outcome of a cell, whether it comes from the cache, and its content key."""
-        known = self.context.answer(cell)
-        if known:
-            return known
-        prepared = self.context.prepared(cell.toolchain)
-        fork_server = self._fork_server(prepared)
-        known = self.context.answer(cell)  # what the fork server said may have settled it
-        if known:
-            return known
-        with self.context.memory.taken(self.context.needs(cell)):
-            outcome, reads = self._compile(cell, prepared, fork_server)
-        self.context.learn(cell, outcome.peak_bytes)
-        outcome = self.context.finish(outcome, cell, prepared, fork_server.hello)
-        return outcome, False, self.context.keep(cell, prepared, self._keys[prepared.toolchain], reads, outcome)
+    def run(self, prepared: PreparedCell) -> Result:
+        """The result of a cell."""
+        cell, toolchain = prepared.cell, prepared.toolchain
+        before = self.resolver.worker(toolchain)
+        if before and (refused := self.resolver.refused(cell, toolchain, before)):
+            return refused  # another runner has asked
+        fork_server, worker = self._fork_server(toolchain)
+        settled = self.resolver.refused(cell, toolchain, worker) or self.resolver.kept(prepared, worker)
+        if settled:
+            return settled
+        with self.memory.taken(self.resolver.needs.of(cell)):
+            outcome, reads = self._compile(prepared, fork_server)
+        return self.resolver.finish(prepared, worker, outcome, reads)
 
     def close(self) -> None:
         """End every fork server, and with it whatever it runs."""
@@ -63,49 +71,49 @@ class Runner:
                 return  # the runner's own thread and the one that interrupts it may both be here
             fork_server.close()
 
-    def _fork_server(self, prepared: PreparedToolchain) -> ForkServer:
-        fork_server = self._fork_servers.get(prepared.toolchain)
+    def _fork_server(self, toolchain: PreparedToolchain) -> tuple[ForkServer, Worker]:
+        name = toolchain.toolchain
+        fork_server = self._fork_servers.get(name)
         if fork_server is None:
             while len(self._fork_servers) >= self.keep:
                 self._fork_servers.popitem(last=False)[1].close()
-            fork_server = prepared.fork_server()
-            self._fork_servers[prepared.toolchain] = fork_server
-            self._keys[prepared.toolchain] = self.context.keep_hello(prepared, fork_server)
-        self._fork_servers.move_to_end(prepared.toolchain)
-        return fork_server
+            # Known before it is ready: whoever interrupts need not wait until a library is loaded.
+            fork_server = self._fork_servers[name] = toolchain.fork_server()
+            self._workers[name] = self.resolver.started(toolchain, fork_server.ready, fork_server.folder)
+        if name in self._fork_servers:
+            self._fork_servers.move_to_end(name)
+        return fork_server, self._workers[name]
 
-    def _compile(self, cell: Cell, prepared: PreparedToolchain, fork_server: ForkServer) -> tuple[Outcome, Reads]:
+    def _compile(self, prepared: PreparedCell, fork_server: ForkServer) -> tuple[Outcome, Reads]:
+        toolchain = prepared.toolchain
+        assert toolchain.toolkit is not None and toolchain.headers is not None
         scratch = Path(tempfile.mkdtemp(prefix="cell-", dir=fork_server.folder)).resolve()
-        job = {**self.context.job(cell, prepared), "scratch": str(scratch)}
         try:
-            ended = self._run(cell, fork_server, job)
-            reads = reads_of(ended["reads"], self.context.own(fork_server.folder))
-            assert prepared.toolkit is not None
-            outcome = collect_outcome(
-                cell, ended, scratch, prepared.toolkit.home, self.context.tools, job["entries"], job.get("device", {})
-            )
-            assert prepared.headers is not None
-            said = note(
-                prepared.headers.home, (path for path, found in reads.seen.items() if found not in (None, DIRECTORY))
-            )
+            with self._order(prepared, scratch) as order:
+                ended = fork_server.run(order)
+            reads = reads_of(ended.reads, self.resolver.own(fork_server.folder))
+            outcome = collect_outcome(prepared.cell, order, ended, toolchain.toolkit.home, toolchain.tools)
+            seen = (path for path, found in reads.seen.items() if found not in (None, DIRECTORY))
+            said = note(toolchain.headers.home, seen)
             return (replace(outcome, notes=(*outcome.notes, said)) if said else outcome), reads
         except ForkServerDied as error:
-            self._fork_servers.pop(prepared.toolchain, None)
+            self._fork_servers.pop(toolchain.toolchain, None)
             fork_server.close()
             return Outcome(status=Status.HARNESS_ERROR, reason=f"the worker process is gone: {error}"), Reads()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _run(self, cell: Cell, fork_server: ForkServer, job: dict[str, Any]) -> dict[str, Any]:
-        shop = self.context
-        if not cell.toolchain.device:
-            return fork_server.run(job, shop.limits, path=shop.prepared(cell.toolchain).path)
-        with shop.pool.take(cell.toolchain.device) as device:
-            job["device"] = dict(device.facts)
+    @contextmanager
+    def _order(self, prepared: PreparedCell, scratch: Path) -> Iterator[Order]:
+        """What the fork server is told; a cell of a real device holds one as long as it lasts."""
+        name = prepared.cell.toolchain.device
+        if not name:
+            yield Order(prepared.job, scratch, prepared.limits, path=prepared.toolchain.path)
+            return
+        with self.devices.take(name) as device:
             # The driver reserves more address space than any machine has memory.
-            limits = replace(shop.limits, memory=0)
-            return fork_server.run(job, limits, visible=device.token, sanitizer=shop.sanitizer)
-
-
-Finished = Callable[[Cell, Outcome, bool, str], None]
-"""Called with each finished cell, its outcome, whether it was kept from before, and its content key."""
+            limits = replace(prepared.limits, memory=0)
+            sanitizer = self.resolver.context.sanitizer
+            yield Order(
+                prepared.job, scratch, limits, visible=device.token, device=dict(device.facts), sanitizer=sanitizer
+            )

@@ -1,4 +1,4 @@
-"""What the command line and the pytest plugin share: from a request to cells and a workshop."""
+"""What the command line and the pytest plugin share: from a request to cells, and to what they are run with."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
-from harness.engine.fork_server import Limits
 from harness.engine.nothing import nothing
 from harness.engine.plan import choose_backends, plan
+from harness.engine.result import Result
 from harness.errors import PartUnavailable, UsageError
-from harness.model import KNOWN_TARGETS, Case, Cell, Outcome, Target, TargetError, ToolkitRef
+from harness.hints import hint
+from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, runtime_wheel
+from harness.model import KNOWN_TARGETS, Case, Cell, Target, TargetError, ToolkitRef
 from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
 from harness.model.judge import expectation_of, judge
+from harness.protocol.wire import Limits
 from harness.records import Record, make_record
 from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
 
@@ -38,7 +41,7 @@ class Request:
     backends, toolkits, targets : str or None
         Axes; None for what fits the environment.
     expression : str or None
-        ``-k``.
+        ``--where``: a condition that cells must hold.
     python : str or None
         Interpreter of the environment under test.
     environment : str or None
@@ -145,41 +148,43 @@ def axes_of(
 
 
 def with_own(targets: str, devices: Devices | None) -> str:
-    """``own`` on the axis of targets, or nvcc's word ``native``, stands for those that the devices of this machine run."""
+    """``native`` on the axis of targets, as nvcc has it, stands for those that the devices of this machine run."""
     parts = [part.strip() for part in targets.split(",")]
-    word = next((part for part in parts if part in ("own", "native")), None)
-    if word is None:
+    if "own" in parts:
+        hint("the target own is called native now, as nvcc has it; own will go with the next release")
+    named = [part for part in parts if part not in ("own", "native")]
+    if named == parts:
         return targets
-    own = [str(target) for target in KNOWN_TARGETS if devices and devices.name_for(target)]
-    if not own:
+    native = [str(target) for target in KNOWN_TARGETS if devices and devices.name_for(target)]
+    if not native:
         why = devices.problem if devices else "none was looked for"
-        raise PartUnavailable(f"the target {word} needs a CUDA device, and there is none: {why}")
-    return ",".join([*(part for part in parts if part not in ("own", "native")), *own])
+        raise PartUnavailable(f"the target native needs a CUDA device, and there is none: {why}")
+    return ",".join([*named, *native])
 
 
 def default_toolkit(environment: Environment) -> str:
-    """The release that an environment is tried with when none is named: one that its CuPy or its PyTorch can use.
-
-    12.9 knows every architecture from 5.0 to 12.1, and is the first whose wheels can link relocatable code.
-    """
-    cupy = environment.version_of("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x")
-    if cupy:
-        # Where wheels bring CUDA's headers, CuPy is tried with those.
-        wheel = environment.version_of(
-            "nvidia-cuda-runtime" if cupy[0] == "cupy-cuda13x" else "nvidia-cuda-runtime-cu12"
-        )
+    """The release that an environment is tried with when none is named: one that its CuPy or its PyTorch can use."""
+    for library in LIBRARIES.values():
+        found = environment.version_of(*library.distributions)
+        if not found or not library.follows_runtime:
+            continue
+        fits = library.distributions[found[0]]
+        major = fits.split(".")[0]
+        # Where wheels bring CUDA's headers, the library is tried with those.
+        wheels = [runtime_wheel(int(major))] if fits else LIBRARIES["nvidia-cuda-runtime"].distributions
+        wheel = environment.version_of(*wheels)
         release = ".".join(wheel[1].split(".")[:2]) if wheel else ""
-        fits = {"cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8"}.get(cupy[0], "12.9")
-        return release if release in RELEASES and release.split(".")[0] == fits.split(".")[0] else fits
-    runtime = environment.version_of("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11")
-    if environment.version_of("torch") and runtime:
-        release = ".".join(runtime[1].split(".")[:2])
-        return release if release in RELEASES else "12.9"
-    return "12.9"
+        if release in RELEASES and (not fits or release.split(".")[0] == major):
+            return release
+        if fits:
+            return fits
+    return DEFAULT_TOOLKIT
 
 
-def record_of(cell: Cell, outcome: Outcome, cached: bool, fingerprint: str, run: str) -> Record:
-    """Judge an outcome and make its record."""
-    expected = expectation_of(cell)
-    verdict = judge(expected, outcome)
-    return make_record(cell, outcome, expected, verdict, run=run, cached=cached, fingerprint=fingerprint)
+def record_of(result: Result, run: str) -> Record:
+    """Judge a result and make its record."""
+    expected = expectation_of(result.cell)
+    verdict = judge(expected, result.outcome)
+    return make_record(
+        result.cell, result.outcome, expected, verdict, run=run, cached=result.cached, fingerprint=result.key
+    )

@@ -13,12 +13,15 @@ from typing import Any
 from harness import native
 from harness.backends import BACKENDS, WHEELS
 from harness.engine.environment import Environment
-from harness.engine.fork_server import ForkServer, clean_environment, plain_path
+from harness.engine.fork_server import ForkServer
 from harness.engine.key import Key
+from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
 from harness.model import Cell, Outcome, Status, Toolchain
 from harness.protocol.backend import Ended
+from harness.protocol.wire import Ready, Setup
 from harness.toolkits import Installed, ToolkitStore
+from harness.toolkits.borrowed import borrowed
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class PreparedToolchain:
         Where the compiler and the headers come from; None where they are not installed.
     tools : Path
         Folder of cumatrix's own stand-ins.
-    shelf : Path or None
+    steps : Path or None
         Folder of steps that cells of this run share (`harness.nvidia.step_cache`).
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
@@ -59,7 +62,7 @@ class PreparedToolchain:
         steps: Path | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> PreparedToolchain:
-        """The toolchain of a toolchain, from what is installed."""
+        """Prepare a toolchain from what is installed."""
         toolkit, headers = store.of(toolchain.toolkit)
         return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {})
 
@@ -71,7 +74,7 @@ class PreparedToolchain:
         if info.distributions:
             broken = [
                 self.environment.broken[name]
-                for name in (*info.distributions, "numpy")
+                for name in (*info.distributions, *info.beside)
                 if name in self.environment.broken
             ]
             if broken:
@@ -108,22 +111,20 @@ class PreparedToolchain:
         return self.headers.include
 
     @property
-    def setup(self) -> dict[str, Any]:
-        """Fields of `harness.protocol.backend.Setup`."""
+    def setup(self) -> Setup:
+        """What a worker of this toolchain is told first."""
         assert self.toolkit is not None
         ref = self.toolchain.toolkit
-        return {
-            "home": str(self.toolkit.home),
-            "release": ref.release,
-            "headers": ref.headers,
-            "include": [str(folder) for folder in self.include],
-            "tools": str(self.tools),
-            "options": {
-                **({"shelf": str(self.steps)} if self.steps else {}),
-                **({"wheels": True} if self.toolchain.library.endswith(WHEELS) else {}),
-            },
-            "device": self.toolchain.device,
-        }
+        return Setup(
+            home=self.toolkit.home,
+            release=ref.release,
+            headers=ref.headers,
+            include=[str(folder) for folder in self.include],
+            tools=self.tools,
+            steps=str(self.steps or ""),
+            wheels=self.toolchain.library.endswith(WHEELS),
+            device=self.toolchain.device,
+        )
 
     def fork_server(self) -> ForkServer:
         """Start a worker process."""
@@ -150,12 +151,12 @@ class PreparedToolchain:
 
     @cached_property
     def _variables(self) -> dict[str, str]:
-        return {**clean_environment(str(self.setup["home"])), **self._host, **self.variables}
+        return {**clean_environment(str(self.setup.home)), **self._host, **self.variables}
 
     @cached_property
     def path(self) -> str:
         """``PATH`` of the cells: the user's where a host compiler is looked for there."""
-        home = str(self.setup["home"])
+        home = str(self.setup.home)
         return self._variables["PATH"] if BACKENDS[self.toolchain.backend].nvcc else plain_path(home)
 
     @property
@@ -180,14 +181,28 @@ class PreparedToolchain:
         key.add("variables", {**self._variables, "PATH": self.path})
         return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()
 
-    def unknown_target(self, cell: Cell, hello: dict[str, Any]) -> str | None:
-        """Why the cell's target means nothing to this toolchain, by the compilers' own lists."""
+    def unknown_target(self, cell: Cell, ready: Ready) -> str:
+        """Why the cell's target is not known to this toolchain, by the compilers' own lists; empty where it is."""
         target, release = cell.target, self.toolchain.toolkit.release
-        if str(target) not in hello["targets"]:
+        if str(target) not in ready.targets:
             return f"CUDA {release} knows no {target} (ptxas --help)"
-        if "architectures_of" in hello and target.cc not in hello["architectures"]:
-            return f"{hello['architectures_of']} knows no compute capability {target.capability}"
-        return None
+        if ready.architectures_of and target.cc not in (ready.architectures or ()):
+            return f"{ready.architectures_of} knows no compute capability {target.capability}"
+        return ""
+
+    def observed(self, ready: Ready) -> dict[str, Any]:
+        """Versions of everything that takes part, as records have them."""
+        assert self.toolkit is not None and self.headers is not None
+        found = dict(ready.observed)
+        if self.toolchain.toolkit.local:
+            found["cuda_home"] = str(self.toolkit.home)
+        else:
+            found["wheels"] = dict(self.toolkit.packages)
+        if self.headers.release != self.toolkit.release:
+            found["headers_wheels"] = dict(self.headers.packages)
+        if taken := borrowed(self.headers.home):
+            found["borrowed"] = taken
+        return found
 
 
 def _problem(status: Status, reason: str) -> Outcome:

@@ -12,7 +12,7 @@ from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.engine.plan import choose_backends
 from harness.engine.session import Request, with_own
-from harness.model import Status
+from harness.model import Cell, Status
 from harness.model.axes import parse_targets
 from harness.toolkits import parse_toolkits
 
@@ -56,6 +56,30 @@ def asked_of(request: Request, environment: Environment, devices: Devices | None
         for kind, named in found.items()
         for word, values in named.items()
     ]
+
+
+def without_left_out(asked: Iterable[Asked], whole: Iterable[Cell], chosen: Iterable[Cell]) -> list[Asked]:
+    """What is still to be answered for after a condition chose cells: that it left all cells of a word out is no news to who wrote it.
+
+    Parameters
+    ----------
+    asked : iterable of Asked
+        What a request names.
+    whole, chosen : iterable of Cell
+        The cells without the condition, and those for which it holds.
+    """
+    before, after = _values(whole), _values(chosen)
+    return [item for item in asked if item.values & after[item.kind] or not item.values & before[item.kind]]
+
+
+def _values(cells: Iterable[Cell]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {"case": set(), "backend": set(), "toolkit": set(), "target": set()}
+    for cell in cells:
+        found["case"].add(cell.case.name)
+        found["backend"].add(cell.toolchain.backend)
+        found["toolkit"].add(str(cell.toolchain.toolkit))
+        found["target"].add(str(cell.target))
+    return found
 
 
 def _name(path: Any, request: Request) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.model.case import Case, Variant
 from harness.model.condition import Version
-from harness.model.facts import facts_of
+from harness.model.facts import condition_facts
 from harness.model.target import Target
 
 
@@ -101,7 +101,7 @@ class Cell:
     def facts(self) -> dict[str, Any]:
         """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""
         toolchain = self.toolchain
-        return facts_of(
+        return condition_facts(
             backend=toolchain.backend,
             library=toolchain.library,
             release=toolchain.toolkit.release,

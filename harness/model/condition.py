@@ -1,25 +1,39 @@
-"""Conditions of case files: ``backend == "cupy-jitify" and cupy < "13.1" and cc >= "8.0"``.
+"""Conditions: ``backend == "cupy-jitify" and cupy < "13.1" and cc >= "8.0"``, in case files and after ``--where``.
 
-The grammar is a part of Python's expressions, read with `ast` and evaluated by walking the tree:
-``and``, ``or``, ``not``, comparisons and ``in``; nothing is ever executed. Where one side is a version
-(the toolkit, a library, a compute capability), the comparison is PEP 440's, by `packaging`.
+The grammar is a part of Python's expressions: ``and``, ``or``, ``not``, comparisons and ``in``. Where one side is a version (the
+toolkit, a library, a compute capability), the comparison is PEP 440's, by `packaging`.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
-import warnings
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import Version
+from packaging.specifiers import InvalidSpecifier
+from packaging.version import InvalidVersion, Version
 
 from harness.errors import did_you_mean
+from harness.libraries import names_in_conditions
+from harness.model.predicate import (
+    ORDER,
+    All,
+    Compared,
+    Constant,
+    Contains,
+    Flag,
+    InVersions,
+    Not,
+    Predicate,
+    Some,
+    Spelled,
+    specifier_set,
+)
+from harness.model.syntax import ReadError, Source
 
-__all__ = ["NAMES", "Condition", "ConditionError", "Version"]
+__all__ = ["NAMES", "Condition", "ConditionError", "Version", "read_version"]
 
 _MAX_LENGTH = 2000
 
@@ -34,55 +48,65 @@ NAMES: Mapping[str, type] = {
     "toolkit": Version,
     "headers": Version,
     "library": Version,
-    "cupy": Version,
-    "numba": Version,
-    "numba_cuda": Version,
-    "numpy": Version,
     "python": Version,
-    "torch": Version,
+    **dict.fromkeys(names_in_conditions(), Version),
 }
 """Names that every condition may use, and what kind of value each has."""
 
-_ORDER: Mapping[type, tuple[str, Callable[[Any, Any], bool], str]] = {
-    ast.Eq: ("==", operator.eq, "=="),
-    ast.NotEq: ("!=", operator.ne, "!="),
-    ast.Lt: ("<", operator.lt, ">"),
-    ast.LtE: ("<=", operator.le, ">="),
-    ast.Gt: (">", operator.gt, "<"),
-    ast.GtE: (">=", operator.ge, "<="),
+_SYMBOLS: Mapping[type, tuple[str, str]] = {
+    ast.Eq: ("==", "=="),
+    ast.NotEq: ("!=", "!="),
+    ast.Lt: ("<", ">"),
+    ast.LtE: ("<=", ">="),
+    ast.Gt: (">", "<"),
+    ast.GtE: (">=", "<="),
 }
+"""How a comparison is written, and how with its sides exchanged."""
 
-_Test = Callable[[Mapping[str, Any]], bool]
+
+@lru_cache(maxsize=1 << 12)
+def read_version(text: str) -> Version:
+    """A version, read once: the cells of a run have few different ones. Raises `InvalidVersion` as `packaging` does."""
+    return Version(text)
 
 
-class ConditionError(ValueError):
+class ConditionError(ReadError):
     """A condition that cannot be read; the message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that was read and checked.
+    """A condition that was read and checked; two with the same text are equal.
 
     Parameters
     ----------
     text : str
         As written; the empty text always holds.
+    tree : Predicate
+        What it was read as.
     """
 
     text: str
-    _test: _Test
+    tree: Predicate = field(compare=False)
 
     def __call__(self, facts: Mapping[str, Any]) -> bool:
         """Whether it holds for `facts`; a version that a cell does not have makes its comparison false."""
-        return self._test(facts)
+        return self.tree.holds(facts)
 
     @classmethod
     def always(cls) -> Condition:
         """The condition that holds everywhere."""
-        return cls("", lambda facts: True)
+        return cls("", All(()))
 
     @classmethod
-    def parse(cls, text: str, parameters: Mapping[str, Collection[Any]] | None = None) -> Condition:
+    def parse(
+        cls,
+        text: str,
+        parameters: Mapping[str, Collection[Any]] | None = None,
+        *,
+        names: Mapping[str, type] = NAMES,
+        values: Mapping[str, Collection[str]] | None = None,
+    ) -> Condition:
         """Read a condition.
 
         Parameters
@@ -90,7 +114,12 @@ class Condition:
         text : str
             The condition.
         parameters : Mapping, optional
-                The case's own parameters and the values each may have; `Version` for header libraries.
+            The case's own parameters and the values each may have; `Version` for header libraries, `Spelled` where only names of
+            variants are known.
+        names : Mapping[str, type]
+            All other names that it may use, which count before parameters of the same name.
+        values : Mapping, optional
+            For some of `names`, the only values that there are.
 
         Raises
         ------
@@ -99,100 +128,89 @@ class Condition:
         """
         if not text.strip():
             return cls.always()
-        if len(text) > _MAX_LENGTH:
-            raise ConditionError(f"a condition may have {_MAX_LENGTH} characters, this one has {len(text)}")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SyntaxWarning)  # Python's advice on literals is not for case files
-                tree = ast.parse(text.strip(), mode="eval")
-            return cls(text, _Reader(parameters or {}).test(tree.body))
-        except (SyntaxError, MemoryError, RecursionError, ValueError) as error:
-            if isinstance(error, ConditionError):
-                raise
-            raise ConditionError(f"cannot read the condition {text!r}: {getattr(error, 'msg', error)}") from None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Condition) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+        source = Source(text, "condition", ConditionError)
+        tree = source.parse(longest=_MAX_LENGTH)
+        return cls(text, _Reader(source, names, parameters or {}, values or {}).test(tree))
 
 
+@dataclass(frozen=True)
 class _Reader:
-    def __init__(self, parameters: Mapping[str, Collection[Any]]) -> None:
-        self.parameters = parameters
+    source: Source
+    names: Mapping[str, type]
+    parameters: Mapping[str, Collection[Any]]
+    values: Mapping[str, Collection[str]]
 
-    def test(self, node: ast.expr) -> _Test:
+    def test(self, node: ast.expr) -> Predicate:
         match node:
-            case ast.BoolOp(op=ast.And(), values=values):
-                parts = [self.test(value) for value in values]
-                return lambda facts: all(part(facts) for part in parts)
-            case ast.BoolOp(values=values):
-                parts = [self.test(value) for value in values]
-                return lambda facts: any(part(facts) for part in parts)
+            case ast.BoolOp(op=op, values=values):
+                parts = tuple(self.test(value) for value in values)
+                return All(parts) if isinstance(op, ast.And) else Some(parts)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                inner = self.test(operand)
-                return lambda facts: not inner(facts)
+                return Not(self.test(operand))
             case ast.Compare(left=left, ops=ops, comparators=rights):
                 sides = [left, *rights]
-                links = [self.compare(sides[i], op, sides[i + 1]) for i, op in enumerate(ops)]
-                return lambda facts: all(link(facts) for link in links)
+                links = tuple(self.compare(sides[i], op, sides[i + 1]) for i, op in enumerate(ops))
+                return links[0] if len(links) == 1 else All(links)
             case ast.Constant(value=bool(value)):
-                return lambda facts: value
+                return Constant(value)
             case ast.Name(id="true" | "false" as word):
-                return lambda facts: word == "true"
+                return Constant(word == "true")
             case ast.Name(id=name):
-                if self.kind(name) is not bool:
-                    raise ConditionError(f"{name!r} is not true or false by itself: compare it with something")
-                return lambda facts: bool(facts.get(name))
-        raise ConditionError(f"{ast.unparse(node)!r} is not allowed here: use names, comparisons, and, or, not, in")
+                if self.kind(node) is not bool:
+                    raise self.wrong(node, f"{name!r} is not true or false by itself: compare it with something")
+                return Flag(name)
+        raise self.wrong(node, f"{ast.unparse(node)!r} is not allowed here: use names, comparisons, and, or, not, in")
 
-    def compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> _Test:
+    def compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Predicate:
         if isinstance(op, ast.In | ast.NotIn):
-            if not isinstance(left, ast.Name) or not isinstance(right, ast.Tuple | ast.List):
-                raise ConditionError('write "in" as: name in ("a", "b")')
-            members = [self.compare(left, ast.Eq(), item) for item in right.elts]
-            wanted = isinstance(op, ast.In)
-            return lambda facts: any(member(facts) for member in members) is wanted
-        if type(op) not in _ORDER:
-            raise ConditionError("compare with ==, !=, <, <=, >, >= or in")
-        symbol, function, flipped = _ORDER[type(op)]
+            found = self.member(left, right)
+            return found if isinstance(op, ast.In) else Not(found)
+        if type(op) not in _SYMBOLS:
+            raise self.wrong(left, "compare with ==, !=, <, <=, >, >= or in")
+        symbol, flipped = _SYMBOLS[type(op)]
         if isinstance(right, ast.Name) and right.id not in ("true", "false"):
             left, right, symbol = right, left, flipped
-            function = {s: f for s, f, _ in _ORDER.values()}[symbol]
         if not isinstance(left, ast.Name) or left.id in ("true", "false"):
-            raise ConditionError(f"{ast.unparse(left)!r}: a comparison needs a name on one side, a value on the other")
-        return self.compare_name(left.id, symbol, function, self.constant(right))
+            raise self.wrong(
+                left, f"{ast.unparse(left)!r}: a comparison needs a name on one side, a value on the other"
+            )
+        return self.compare_name(left, symbol, self.constant(right), right)
 
-    def compare_name(self, name: str, symbol: str, function: Callable[[Any, Any], bool], value: Any) -> _Test:
-        kind = self.kind(name)
-        if kind is Version:
+    def member(self, left: ast.expr, right: ast.expr) -> Predicate:
+        match left, right:
+            case ast.Name(), ast.Tuple(elts=items) | ast.List(elts=items):
+                return Some(tuple(self.compare(left, ast.Eq(), item) for item in items))
+            case ast.Constant(value=str(part)), ast.Name(id=name):
+                kind, known = self.kind(right), self.known(name)
+                if kind not in (str, object) or (known and not any(isinstance(item, str) for item in known)):
+                    raise self.wrong(right, f"{name} is not a text: compare it with ==, or write {name} in (…, …)")
+                return Contains(name, part)
+        raise self.wrong(left, 'write "in" as: name in ("a", "b"), or "part" in name')
+
+    def compare_name(self, node: ast.Name, symbol: str, value: Any, right: ast.expr) -> Predicate:
+        name, kind, known = node.id, self.kind(node), self.known(node.id)
+        if kind is Version or (isinstance(value, str) and _are_versions(known)):
             if not isinstance(value, str):
-                raise ConditionError(f'{name} is a version: compare it with a text such as {name} {symbol} "{value}"')
+                text = f'{name} is a version: compare it with a text such as {name} {symbol} "{value}"'
+                raise self.wrong(right, text)
             try:
-                specifier = SpecifierSet(f"{symbol}{value}")
+                specifier_set(f"{symbol}{value}")
+                return InVersions(name, f"{symbol}{value}")
             except InvalidSpecifier:
-                raise ConditionError(f"{name} {symbol} {value!r} is not a comparison of versions (PEP 440)") from None
-
-            def versions(facts: Mapping[str, Any]) -> bool:
-                found = facts.get(name)
-                return found is not None and specifier.contains(found, prereleases=True)
-
-            return versions
-        known = self.parameters.get(name)
-        if known is not None and symbol in ("==", "!=") and value not in known:
-            raise ConditionError(f"{name} is never {value!r}{did_you_mean(str(value), map(str, known))}")
+                text = f"{name} {symbol} {value!r} is not a comparison of versions (PEP 440)"
+                raise self.wrong(right, text) from None
+        spelled = any(isinstance(item, Spelled) for item in known)
+        if known and not spelled and symbol in ("==", "!=") and value not in known:
+            raise self.wrong(right, f"{name} is never {value!r}{did_you_mean(str(value), map(str, known))}")
         if kind is str and not isinstance(value, str):
-            raise ConditionError(f'{name} is a text: compare it with "{value}"')
-        if kind is str and known is None and symbol not in ("==", "!="):
-            raise ConditionError(f"{name} is a text: compare it with == or !=")
-        if (
-            known is not None
-            and symbol not in ("==", "!=")
-            and any(isinstance(item, str) != isinstance(value, str) for item in known)
-        ):
-            raise ConditionError(f"{name} {symbol} {value!r} compares a text with a number")
-        return lambda facts: name in facts and bool(function(facts[name], value))
+            raise self.wrong(right, f'{name} is a text: compare it with "{value}"')
+        if symbol not in ("==", "!="):
+            if kind is str or (spelled and isinstance(value, str)):
+                raise self.wrong(node, f"{name} is a text: compare it with == or !=")
+            if known and not spelled and all(isinstance(item, str) != isinstance(value, str) for item in known):
+                raise self.wrong(right, f"{name} {symbol} {value!r} compares a text with a number")
+        assert symbol in ORDER
+        return Compared(name, symbol, value)
 
     def constant(self, node: ast.expr) -> Any:
         match node:
@@ -204,14 +222,32 @@ class _Reader:
                 return False
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
                 return -value
-        raise ConditionError(f"{ast.unparse(node)!r} is not a value: write a text in quotes, a number, true or false")
+        raise self.wrong(node, f"{ast.unparse(node)!r} is not a value: write a text in quotes, a number, true or false")
 
-    def kind(self, name: str) -> type:
-        if name in self.parameters:
-            for kind in (bool, Version):
-                if all(isinstance(value, kind) for value in self.parameters[name]):
-                    return kind
-            return object
-        if name in NAMES:
-            return NAMES[name]
-        raise ConditionError(f"unknown name {name!r}{did_you_mean(name, [*NAMES, *self.parameters])}")
+    def known(self, name: str) -> Collection[Any]:
+        """Values that a name may have; empty where anything may be."""
+        return self.values.get(name, ()) if name in self.names else self.parameters.get(name, ())
+
+    def kind(self, node: ast.Name) -> type:
+        name = node.id
+        if name in self.names:
+            return self.names[name]
+        if name not in self.parameters:
+            hint = did_you_mean(name, [*self.names, *self.parameters])
+            raise self.wrong(node, f"unknown name {name!r}{hint}")
+        known = self.parameters[name]
+        for kind in (bool, Version):
+            if all(isinstance(value, kind) for value in known):
+                return kind
+        return bool if all(isinstance(value, Spelled) and value in ("true", "false") for value in known) else object
+
+    def wrong(self, node: ast.AST, message: str) -> ReadError:
+        return self.source.refuse(node, message)
+
+
+def _are_versions(known: Collection[Any]) -> bool:
+    """Whether variants spell a parameter's values as versions are spelled: what they were when they were read is not known."""
+    try:
+        return bool(known) and all(isinstance(value, Spelled) and bool(Version(value)) for value in known)
+    except InvalidVersion:
+        return False

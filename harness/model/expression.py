@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import did_you_mean
+from harness.model.syntax import ReadError, Source
 
 _MAX_LENGTH = 200
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
@@ -26,7 +27,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"min": min, "max": max}
 _HELP = "use numbers, definitions, + - * / // %, min() and max()"
 
 
-class ExpressionError(ValueError):
+class ExpressionError(ReadError):
     """An expression that cannot be read or has no value; the message is one sentence."""
 
 
@@ -44,7 +45,7 @@ class Expression:
 
     text: str
     names: frozenset[str]
-    _tree: ast.expr
+    _tree: ast.expr = field(compare=False)
 
     @classmethod
     def parse(cls, value: Any, known: Collection[str]) -> Expression:
@@ -57,16 +58,9 @@ class Expression:
         """
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ExpressionError(f"must be a number or an expression such as {'BYTES // 4'!r}, not {value!r}")
-        text = str(value).strip()
-        if len(text) > _MAX_LENGTH:
-            raise ExpressionError(f"an expression may have {_MAX_LENGTH} characters, this one has {len(text)}")
-        try:
-            tree = ast.parse(text, mode="eval").body
-            names = frozenset(_names(tree))
-        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            if isinstance(error, ExpressionError):
-                raise
-            raise ExpressionError(f"cannot read the expression {text!r}: {_HELP}") from None
+        source = Source(str(value).strip(), "expression", ExpressionError)
+        tree = source.parse(longest=_MAX_LENGTH, instead=_HELP)
+        text, names = source.text, frozenset(_names(tree, source))
         for name in sorted(names):
             if name not in known:
                 raise ExpressionError(f"{name!r} in {text!r} is no definition of the case{did_you_mean(name, known)}")
@@ -81,7 +75,7 @@ class Expression:
             When there is none, as for a division by zero or a definition that is no number.
         """
         try:
-            value = _value(self._tree, definitions)
+            value: int | float = _value(self._tree, definitions)
         except (ArithmeticError, TypeError, ValueError) as error:
             if isinstance(error, ExpressionError):
                 raise
@@ -91,21 +85,21 @@ class Expression:
         return value
 
 
-def _names(node: ast.expr) -> list[str]:
+def _names(node: ast.expr, source: Source) -> list[str]:
     match node:
         case ast.Constant(value=bool()):
-            raise ExpressionError(f"{ast.unparse(node)!r} is no number: {_HELP}")
+            raise source.refuse(node, f"{ast.unparse(node)!r} is not a number: {_HELP}")
         case ast.Constant(value=int() | float()):
             return []
         case ast.Name(id=name):
             return [name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _names(operand)
+            return _names(operand, source)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return [*_names(left), *_names(right)]
+            return [*_names(left, source), *_names(right, source)]
         case ast.Call(func=ast.Name(id=function), args=[_, *_] as arguments, keywords=[]) if function in _FUNCTIONS:
-            return [name for argument in arguments for name in _names(argument)]
-    raise ExpressionError(f"{ast.unparse(node)!r} is not allowed here: {_HELP}")
+            return [name for argument in arguments for name in _names(argument, source)]
+    raise source.refuse(node, f"{ast.unparse(node)!r} is not allowed here: {_HELP}")
 
 
 def _value(node: ast.expr, definitions: Mapping[str, Any]) -> Any:

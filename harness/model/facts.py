@@ -7,11 +7,11 @@ from typing import Any
 
 from packaging.version import InvalidVersion
 
-from harness.model.condition import NAMES, Version
+from harness.model.condition import NAMES, Version, read_version
 from harness.model.target import Target
 
 
-def facts_of(
+def condition_facts(
     *,
     backend: str,
     library: str,
@@ -22,8 +22,9 @@ def facts_of(
     packages: Mapping[str, str],
     libraries: Mapping[str, str],
     labels: Mapping[str, Any] | None = None,
+    lenient: bool = False,
 ) -> dict[str, Any]:
-    """Facts of a cell, asked for or told by its record.
+    """Facts of a cell, or of what was kept of one.
 
     Parameters
     ----------
@@ -39,32 +40,41 @@ def facts_of(
         Versions of distributions, of which conditions know some, and of header libraries.
     labels : Mapping, optional
         The case's own parameters.
+    lenient : bool
+        Take what is no version by PEP 440 for one that is not there: files may say anything.
 
     Returns
     -------
     dict
-        By name; a version that is not there, or is none by PEP 440, is None.
+        By name; a version that is not there is None.
+
+    Raises
+    ------
+    InvalidVersion
+        On what is no version, unless `lenient`.
     """
-    named = {name.replace("-", "_"): version for name, version in packages.items()}
+
+    def version(text: str) -> Version | None:
+        try:
+            return read_version(text) if text else None
+        except InvalidVersion:
+            if lenient:
+                return None
+            raise
+
+    named = {name.replace("-", "_"): text for name, text in packages.items()}
     return {
-        **{name: _version(version) for name, version in named.items() if NAMES.get(name) is Version},
+        **{name: version(text) for name, text in named.items() if NAMES.get(name) is Version},
         "backend": backend,
         "target": str(target),
         "virtual": target.virtual,
         "device": device,
         "wheels": library.endswith("+wheels"),
         "suffix": target.suffix,
-        "cc": Version(target.capability),
-        "toolkit": _version(release),
-        "headers": _version(headers),
-        "library": _version(library),
+        "cc": version(target.capability),
+        "toolkit": version(release),
+        "headers": version(headers),
+        "library": version(library),
         **(labels or {}),
-        **{name: _version(version) for name, version in libraries.items()},
+        **{name: version(text) for name, text in libraries.items()},
     }
-
-
-def _version(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None

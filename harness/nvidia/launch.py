@@ -18,9 +18,9 @@ def run_on_driver(job: Job) -> None:
         At ``load``, ``launch`` or ``verify``.
     """
     assert job.artifact is not None
-    if job.artifact["format"] == "object":
+    if job.artifact.format == "object":
         raise Unavailable(f"relocatable device code that was not linked cannot be loaded: {'; '.join(job.notes)}")
-    image = Path(job.artifact["path"]).read_bytes()
+    image = Path(job.artifact.path).read_bytes()
     driver = Driver()
     job.enter("load")
     job.command.append("cuModuleLoadDataEx")
@@ -31,15 +31,15 @@ def run_on_driver(job: Job) -> None:
         raise refused(error, "load", job.say) from None
     if not job.launches:
         job.notes.append("loaded; the case does not say how to launch")
-    for fields in job.launches:
-        launch = Launch(job, fields)
+    for spec in job.launches:
+        launch = Launch(job, spec)
         try:
             job.enter("launch")
             job.command.append(str(launch))
             memory = {
                 index: driver.upload(value.tobytes())
                 for index, value in enumerate(launch.values)
-                if launch.arguments[index]["shape"] is not None
+                if launch.arguments[index].shape is not None
             }
             arguments = [memory.get(i) or launch.c_value(i) for i in range(len(launch.values))]
             driver.launch(

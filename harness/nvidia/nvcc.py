@@ -10,12 +10,12 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.nvidia.nvjitlink import NOT_LINKED_ALONE
 from harness.nvidia.step_cache import StepCache
 from harness.nvidia.tools import Step, ask, check, run, start
 from harness.protocol.backend import Job, Setup, Unavailable
+from harness.protocol.wire import Product, Ready
 
 _VARIABLE = re.compile(r"#\$ (\w+)=(.*)")
 
@@ -37,17 +37,17 @@ def tool(setup: Setup) -> Path:
     return path
 
 
-def describe(setup: Setup) -> dict[str, Any]:
+def describe(setup: Setup) -> Ready:
     """What a backend that uses nvcc says of it: see `harness.protocol.backend.Backend.prepare`."""
     nvcc = tool(setup)
     version = _release(ask(str(nvcc), "--version"), nvcc)
     codes = re.findall(r"sm_(\d+)", ask(str(nvcc), "--list-gpu-code"))
     compiler = os.environ.get("NVCC_CCBIN") or "gcc"
-    return {
-        "observed": {"nvcc": version, "host_compiler": ask(compiler, "--version").splitlines()[0]},
-        "architectures": sorted(map(int, set(codes))),
-        "architectures_of": f"nvcc {version}",
-    }
+    return Ready(
+        observed={"nvcc": version, "host_compiler": ask(compiler, "--version").splitlines()[0]},
+        architectures=sorted(map(int, set(codes))),
+        architectures_of=f"nvcc {version}",
+    )
 
 
 def plan(setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
@@ -152,7 +152,7 @@ def _keep_device_code(job: Job, step: Step) -> None:
 
 def _keep(job: Job, name: str | None, kind: str) -> None:
     if name and Path(name).is_file():
-        job.artifact = {"path": str(Path(name).resolve()), "format": kind}
+        job.artifact = Product(str(Path(name).resolve()), kind)
 
 
 def _release(text: str, nvcc: Path) -> str:

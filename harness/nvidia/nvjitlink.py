@@ -121,12 +121,12 @@ def link_with_runtime(setup: Setup, job: Job) -> None:
     linker, runtime = Linker(library), [found[1]] if not isinstance(found, str) else []
     job.enter("link")
     options = [f"-arch=sm_{job.arch}", *(["-lto"] if job.lto else [])]
-    job.command.append(" ".join(["nvJitLink", *options, job.artifact["path"], *map(str, runtime)]))
+    job.command.append(" ".join(["nvJitLink", *options, job.artifact.path, *map(str, runtime)]))
     job.observed["nvjitlink"] = linker.version
     try:
-        data = Path(job.artifact["path"]).read_bytes()
+        data = Path(job.artifact.path).read_bytes()
         cubin, remarks = linker.link(
-            options, [(_KINDS[job.artifact["format"]], data), *((INPUT_LIBRARY, path) for path in runtime)]
+            options, [(_KINDS[job.artifact.format], data), *((INPUT_LIBRARY, path) for path in runtime)]
         )
     except LinkError as error:
         job.say(str(error))

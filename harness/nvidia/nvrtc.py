@@ -55,7 +55,8 @@ class Nvrtc:
 
     def text(self, code: int) -> str:
         """Name of a result code."""
-        return self.lib.nvrtcGetErrorString(code).decode()
+        name: bytes = self.lib.nvrtcGetErrorString(code)
+        return name.decode()
 
     def _output(self, program: ctypes.c_void_p, kind: str) -> bytes:
         size = ctypes.c_size_t()

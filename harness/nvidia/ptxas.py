@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable
+from harness.protocol.wire import Product
 
 
 def version(setup: Setup) -> str:
@@ -42,7 +43,7 @@ def assemble(setup: Setup, job: Job, ptx: Path, *, relocatable: bool = False) ->
         raise Crashed(f"ptxas was ended by signal {-done.returncode}", signal=-done.returncode, stage="assemble")
     if done.returncode:
         raise Rejected("ptxas refused the PTX", stage="assemble")
-    job.artifact = {"path": str(out), "format": kind}
+    job.artifact = Product(str(out), kind)
     return out
 
 

@@ -41,8 +41,7 @@ class StepCache:
     """
 
     def __init__(self, setup: Setup, job: Job) -> None:
-        folder = setup.options.get("shelf")
-        self.folder = Path(folder) if folder else None
+        self.folder = Path(setup.steps) if setup.steps else None
         self.job = job
 
     def front_end(self, step: Step) -> None:
@@ -127,7 +126,7 @@ def _names(data: bytes) -> set[bytes]:
 
 def _take(place: Path, outputs: Sequence[str], mine: dict[str, str]) -> dict[str, Any]:
     """Copy files from the shelf; texts name the folder and the architectures of the cell that made them."""
-    told = json.loads((place / "told.json").read_text("utf-8"))
+    told: dict[str, Any] = json.loads((place / "told.json").read_text("utf-8"))
 
     def own(data: bytes) -> bytes:
         data = data.replace(told["scratch"].encode(), mine["scratch"].encode())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.protocol.backend import Ended, Job, Rejected, Unavailable
+from harness.protocol.wire import ArgumentSpec, LaunchSpec
 
 _C_TYPES: Mapping[str, Any] = {
     "float32": ctypes.c_float,
@@ -34,7 +35,7 @@ class Launch:
     ----------
     job : Job
         The cell.
-    fields : Mapping
+    spec : LaunchSpec
         One of `Job.launches`.
 
     Attributes
@@ -43,13 +44,11 @@ class Launch:
         By argument, a NumPy array, or a NumPy number.
     """
 
-    def __init__(self, job: Job, fields: Mapping[str, Any]) -> None:
+    def __init__(self, job: Job, spec: LaunchSpec) -> None:
         self.job, self.np = job, numpy()
-        self.kernel: str = fields["kernel"]
-        self.grid, self.block = tuple(fields["grid"]), tuple(fields["block"])
-        self.shared, self.opt_in, self.cooperative = fields["shared"], fields["opt_in"], fields["cooperative"]
-        self.arguments: list[dict[str, Any]] = fields["arguments"]
-        self.check: dict[str, Any] | None = fields["verify"]
+        self.kernel, self.arguments, self.check = spec.kernel, spec.arguments, spec.verify
+        self.grid, self.block = tuple(spec.grid), tuple(spec.block)
+        self.shared, self.opt_in, self.cooperative = spec.shared, spec.opt_in, spec.cooperative
         self.values = [self._value(argument) for argument in self.arguments]
 
     def __str__(self) -> str:
@@ -59,23 +58,23 @@ class Launch:
 
     def c_value(self, index: int) -> Any:
         """A number as ctypes passes it to the driver."""
-        return _C_TYPES[self.arguments[index]["type"]].from_buffer_copy(self.values[index].tobytes())
+        return _C_TYPES[self.arguments[index].type].from_buffer_copy(self.values[index].tobytes())
 
-    def _value(self, argument: Mapping[str, Any]) -> Any:
-        np, kind, shape = self.np, argument["type"], argument["shape"]
+    def _value(self, argument: ArgumentSpec) -> Any:
+        np, kind, shape = self.np, argument.type, argument.shape
         if shape is None:
-            return _encode(np, np.asarray(argument["value"], np.float64 if "float" in kind else kind), kind)[()]
-        count, fill = int(np.prod(shape)), argument["fill"]
+            return _encode(np, np.asarray(argument.value, np.float64 if "float" in kind else kind), kind)[()]
+        count, fill = int(np.prod(shape)), argument.fill
         if fill == "random":
             # The legacy generator's stream never changes from one NumPy to another.
-            random = np.random.RandomState(argument["seed"])
+            random = np.random.RandomState(argument.seed)
             whole = "float" not in kind
             low = 0 if kind.startswith("u") else -8
             data = random.randint(low, 9, count) if whole else random.uniform(-1, 1, count)
         elif fill == "sequence":
             data = np.arange(count)
         else:
-            data = np.full(count, {"zeros": 0, "ones": 1}.get(fill, fill))
+            data = np.full(count, {"zeros": 0, "ones": 1}.get(str(fill), fill))
         return _encode(np, data, kind).reshape(shape)
 
     def verify(self, results: list[Any]) -> None:
@@ -97,20 +96,20 @@ class Launch:
         np = self.np
         self.job.enter("verify")
         wanted = [
-            value if argument["shape"] is None else _decode(np, value, argument["type"]).copy()
+            value if argument.shape is None else _decode(np, value, argument.type).copy()
             for value, argument in zip(self.values, self.arguments, strict=True)
         ]
         try:
-            _reference(Path(self.check["reference"]), self.kernel, self.job.definitions)(*wanted)
+            _reference(Path(self.check.reference), self.kernel, self.job.definitions)(*wanted)
         except Exception as error:
-            name = Path(self.check["reference"]).name
+            name = Path(self.check.reference).name
             raise Ended(f"{name} of the case failed: {type(error).__name__}: {error}") from None
-        rtol, atol = self.check["rtol"], self.check["atol"]
+        rtol, atol = self.check.rtol, self.check.atol
         worst: list[tuple[float, str]] = []
         for argument, result, want in zip(self.arguments, results, wanted, strict=True):
-            if argument["shape"] is None:
+            if argument.shape is None:
                 continue
-            got = _decode(np, result, argument["type"])
+            got = _decode(np, result, argument.type)
             with np.errstate(all="ignore"):
                 wide, expected = got.astype(np.float64), want.astype(np.float64)
                 same = (got == want) | (np.isnan(wide) & np.isnan(expected))
@@ -126,8 +125,10 @@ class Launch:
             worst.append(
                 (
                     float(excess[index]),
-                    f"{self.kernel}: {argument['name']}[{place}] is {got[index]}, expected {want[index]} "
-                    f"({int(wrong.sum())} of {wrong.size} elements differ by more than rtol {rtol:g}, atol {atol:g})",
+                    (
+                        f"{self.kernel}: {argument.name}[{place}] is {got[index]}, expected {want[index]} "
+                        f"({int(wrong.sum())} of {wrong.size} elements differ by more than rtol {rtol:g}, atol {atol:g})"
+                    ),
                 )
             )
         if worst:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.nvidia import nvjitlink, ptxas
 from harness.protocol.backend import Ended, Job, Rejected, Setup, Unavailable, Unsupported
+from harness.protocol.wire import Options
 
 # Kinds of the driver's linker inputs (CUjitInputType) that matter here, and what nvJitLink calls all of them.
 PTX, LIBRARY = 1, 4
@@ -136,13 +137,14 @@ class VirtualDevice:
             relocatable = len(inputs) > 1
             ptx = self.job.keep(programs[0].rstrip(b"\0"), "ptx")
             # The lists are shared with the real job: only the options differ.
-            job = replace(self.job, options={**self.job.options, "ptxas": [*flags, *self.job.options.get("ptxas", [])]})
+            asked: Options = {**self.job.options, "ptxas": [*flags, *self.job.options.get("ptxas", [])]}
+            job = replace(self.job, options=asked)
             ptxas.assemble(self.setup, job, ptx, relocatable=relocatable)
             if relocatable:
                 nvjitlink.link_with_runtime(self.setup, job)
             self.job.artifact = job.artifact
             assert job.artifact is not None
-            return Path(job.artifact["path"]).read_bytes()
+            return Path(job.artifact.path).read_bytes()
         return self._link_all(others, len(others) < len(inputs), flags)
 
     def _link_all(self, inputs: list[tuple[int, bytes | Path]], runtime: bool, flags: list[str]) -> bytes:

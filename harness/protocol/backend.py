@@ -6,96 +6,50 @@ cumatrix's own: they import the standard library only, and the backend's library
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness.protocol.wire import CellJob, Order, Product, Ready, Setup
 
-@dataclass
-class Setup:
-    """What a worker is started for: one backend with one toolkit.
-
-    Parameters
-    ----------
-    home : Path
-        The toolkit, laid out as a CUDA_HOME.
-    release, headers : str
-        The CUDA releases of the compiler and of the headers.
-    include : list of str
-        Include directories of the headers, in order.
-    tools : Path
-        Folder of small libraries that cumatrix builds for itself.
-    options : dict
-        Settings of the backend.
-    device : str
-        Name of the real device that cells run on; empty for a worker that never sees one.
-    """
-
-    home: Path
-    release: str
-    headers: str
-    include: list[str]
-    tools: Path
-    options: dict[str, Any] = field(default_factory=dict)
-    device: str = ""
-
-    @property
-    def version(self) -> tuple[int, int]:
-        """The compiler's CUDA release as numbers: ``(12, 4)``."""
-        major, minor = self.release.split(".")
-        return int(major), int(minor)
-
-    def library(self, stem: str) -> Path | None:
-        """The toolkit's ``lib64/<stem>.so*`` with the longest name, or None where it has none."""
-        found = [p for p in (self.home / "lib64").glob(f"{stem}.so*") if ".alt." not in p.name]
-        return max(found, key=lambda path: len(path.name), default=None)
+__all__ = ["Backend", "Crashed", "Ended", "Job", "Rejected", "Setup", "Unavailable", "Unsupported"]
 
 
 @dataclass
-class Job:
-    """One cell, as a worker's child gets it.
+class Job(CellJob):
+    """One cell under way in a child: what was asked for, and what has come of it so far.
 
     Parameters
     ----------
-    cell : str
-        Id of the cell.
-    source : Path
-        The program, ``kernel.cu`` or ``kernel.py``.
-    entries : dict
-        Kernel names and their signatures; empty accepts whatever the program defines.
-    definitions : dict
-        Macros, or module constants.
-    target : str
-        ``sm_80`` or ``compute_80``.
-    options : dict
-        The case's options for this cell: see `harness.cases.options`.
-    include : list of str
-        Include directories of the toolkit, then those that were asked for.
     scratch : Path
         A folder of the cell's own, which starts empty and goes with the cell.
-    launches : list of dict
-        How the kernels are launched on a real device: see `harness.cases.launch.launches_for`.
     device : dict
         The real device as the scheduler found it; empty without one.
+    stages, command, logs, notes : list of str
+        Stages that began, commands or calls, what tools printed, remarks.
+    observed : dict
+        Versions that only the cell could ask for.
+    artifact : Product or None
+        What came out last.
+    parts : list of Product
+        What came out before it, where one program a kernel does.
     """
 
-    cell: str
-    source: Path
-    entries: dict[str, str]
-    definitions: dict[str, Any]
-    target: str
-    options: dict[str, Any]
-    include: list[str]
-    scratch: Path
-    launches: list[dict[str, Any]] = field(default_factory=list)
+    scratch: Path = field(kw_only=True)
+    device: dict[str, Any] = field(default_factory=dict)
     stages: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     observed: dict[str, Any] = field(default_factory=dict)
-    device: dict[str, Any] = field(default_factory=dict)
-    artifact: dict[str, Any] | None = None
-    parts: list[dict[str, Any]] = field(default_factory=list)
+    artifact: Product | None = None
+    parts: list[Product] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, order: Order) -> Job:
+        """The job of an order."""
+        asked = {each.name: getattr(order.job, each.name) for each in fields(CellJob)}
+        return cls(**asked, scratch=order.scratch, device=dict(order.device))
 
     @property
     def virtual(self) -> bool:
@@ -155,27 +109,27 @@ class Job:
             kind = "object"
         path = self.scratch / f"artifact.{kind}"
         path.write_bytes(data)
-        self.artifact = {"path": str(path), "format": kind}
+        self.artifact = Product(str(path), kind)
         return path
 
     @property
     def relocatable(self) -> bool:
         """Whether what was kept has still to be linked."""
-        return self.artifact is not None and self.artifact["format"] in ("object", "ltoir")
+        return self.artifact is not None and self.artifact.format in ("object", "ltoir")
 
     def complete(self) -> None:
         """Set what was kept aside: the next program that comes out is another one, and the artifact is all of them."""
         assert self.artifact is not None
-        path = Path(self.artifact["path"])
+        path = Path(self.artifact.path)
         aside = path.with_name(f"part-{len(self.parts) + 1}{path.suffix}")
         path.replace(aside)
-        self.parts.append({**self.artifact, "path": str(aside)})
-        self.artifact = {**self.parts[0], "parts": self.parts}
+        self.parts.append(replace(self.artifact, path=str(aside)))
+        self.artifact = replace(self.parts[0], parts=self.parts)
 
     def leave_to_driver(self) -> None:
         """Say that the driver's own linker may have made what was kept: that builds for the device, suffix or not."""
         assert self.artifact is not None
-        self.artifact["by_driver"] = True
+        self.artifact.by_driver = True
 
 
 class Ended(Exception):
@@ -220,17 +174,16 @@ class Unavailable(Ended):
 class Backend(Protocol):
     """One way to compile. A backend's module has one such object, named ``backend``."""
 
-    def prepare(self, setup: Setup) -> dict[str, Any]:
+    def prepare(self, setup: Setup) -> Ready:
         """Load everything in the process that cells are forked from.
 
         Never touches a CUDA driver and starts no thread.
 
         Returns
         -------
-        dict
-            ``observed``: versions asked of what was loaded. ``architectures``: numbers that the
-            compiler or library says it knows (``[50, 52, …]``), or absent where nothing says;
-            ``architectures_of``: who says so.
+        Ready
+            With what was ``observed``: versions asked of what was loaded; and ``architectures`` with
+            ``architectures_of`` where the compiler or the library says which it knows.
 
         Raises
         ------

@@ -2,9 +2,11 @@
 
 from harness.records.answers import weight
 from harness.records.errors import RecordError
+from harness.records.make import expected_json, make_record
 from harness.records.merge import Conflict, Merged, facts, merge, spell_other, write_merged
 from harness.records.plan import make_plan, plan_path, read_plans, this_commit, this_machine
-from harness.records.record import SCHEMA, Record, expected_json, make_record
+from harness.records.record import SCHEMA, Record
+from harness.records.spell import at_stage, failed_at
 from harness.records.store import Results, read_records
 from harness.records.writer import RecordWriter
 
@@ -16,8 +18,10 @@ __all__ = [
     "RecordError",
     "RecordWriter",
     "Results",
+    "at_stage",
     "expected_json",
     "facts",
+    "failed_at",
     "make_plan",
     "make_record",
     "merge",

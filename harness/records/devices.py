@@ -9,6 +9,7 @@ from typing import Any
 from harness.matrix.axes import PLACE
 from harness.model import Stage, Status
 from harness.records.record import Record
+from harness.records.spell import failed_at
 
 _ANSWERS = {status.value for status in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT)}
 
@@ -106,7 +107,7 @@ def virtual_against_real(records: Iterable[Record]) -> Honesty:
     return Honesty(pairs=tuple(pairs))
 
 
-def until_link(record: Mapping[str, Any]) -> str:
+def until_link(record: Record) -> str:
     """What a cell came to before any device: whatever fails on one was built."""
     stage = Stage(record["stage"]) if record["stage"] else None
     if record["status"] in _ANSWERS and stage and stage.rank >= Stage.LOAD.rank:
@@ -114,15 +115,15 @@ def until_link(record: Mapping[str, Any]) -> str:
     return _words(record)
 
 
-def _words(record: Mapping[str, Any]) -> str:
-    status = str(record["status"]).replace("_", " ")
-    return f"{status} at {record['stage']}" if record["stage"] and record["status"] != "built" else status
+def _words(record: Record) -> str:
+    return failed_at(record).replace("_", " ")
 
 
-def _comparable(virtual: Mapping[str, Any], real: Mapping[str, Any]) -> bool:
+def _comparable(virtual: Record, real: Record) -> bool:
     statuses = {virtual["status"], real["status"]}
     return bool(statuses & _ANSWERS) and statuses <= {*_ANSWERS, Status.UNSUPPORTED.value}
 
 
-def _key(record: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(record[name]).replace("@local", "") if name == "toolkit" else str(record[name]) for name in PLACE)
+def _key(record: Record) -> tuple[str, ...]:
+    row: Mapping[str, Any] = record
+    return tuple(str(row[name]).replace("@local", "") if name == "toolkit" else str(row[name]) for name in PLACE)

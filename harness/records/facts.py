@@ -1,27 +1,67 @@
-"""Facts of a record: what conditions see of it, which is what they see of its cell."""
+"""What conditions may ask of what was kept of cells: of a record, of a cell in a plan, of a row of a history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from harness.backends import WHEELS
 from harness.model import Target
-from harness.model.facts import facts_of
+from harness.model.facts import condition_facts
+from harness.model.predicate import Spelled
+
+_LIBRARY = {"cupy-nvrtc": "cupy", "cupy-jitify": "cupy", "numba": "numba", "numba-cuda": "numba_cuda", "torch-nvcc": "torch"}  # fmt: skip
+_TEXTS = ("cell", "case", "topic", "variant", "environment", "backend", "target")
+_OUTCOME = ("status", "stage", "verdict")
 
 
-def record_facts(record: Mapping[str, Any]) -> dict[str, Any]:
-    """As `harness.model.Cell.facts` of the record's cell, without the parameters of its case, which records have as text only."""
-    requested = record["toolchain"]["requested"]
-    name, _, headers = record["toolkit"].partition("+headers")
-    release = name.removesuffix("@local")
-    return facts_of(
-        backend=record["backend"],
-        library=record["library"],
-        release=release,
-        headers=headers or release,
-        target=Target.parse(record["target"]),
-        # By what was asked for: a cell that never reached its device has no description of it.
-        device=f" {record['target']} on " in record["cell"],
-        packages=requested.get("packages", {}),
-        libraries=requested.get("libraries", {}),
-    )
+def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of the names that conditions may use (`harness.model.selection.RESULTS`), as `harness.model.Cell.facts` has them.
+
+    What is not known is left out: the outcome of a planned cell, the versions beside the library in a row of a history.
+
+    Parameters
+    ----------
+    cell : Mapping
+        A record; or a cell as plans and histories have it, with the same keys, but for what is within others.
+    """
+    target, library = Target.parse(cell["target"]), cell.get("library") or ""
+    release, _, headers = cell["toolkit"].partition("+headers")
+    requested = (cell.get("toolchain") or {}).get("requested") or {}
+    own = _LIBRARY.get(cell["backend"])
+    packages = requested.get("packages") or ({own: library.removesuffix(WHEELS)} if own else {})
+    diagnostics = cell.get("diagnostics")
+    message = diagnostics[0]["message"] if diagnostics and not isinstance(diagnostics, str) else cell.get("message")
+    release = release.removesuffix("@local")
+    return {
+        **parameters_of(cell),
+        **condition_facts(
+            backend=cell["backend"],
+            library=library,
+            release=release,
+            headers=headers or release,
+            target=target,
+            device=_on_device(cell),
+            packages=packages,
+            libraries={},  # they stand among the parameters
+            lenient=True,
+        ),
+        **{name: cell[name] for name in _TEXTS if name in cell},
+        **{name: cell[name] for name in _OUTCOME if cell.get(name)},
+        "message": message or cell.get("reason") or "",
+    }
+
+
+def parameters_of(cell: Mapping[str, Any]) -> dict[str, Spelled]:
+    """The case's parameters, out of the variant's name; none for a program without a case, whose variant are its options."""
+    if cell.get("program"):
+        return {}
+    pairs = (part.partition("=") for part in (cell.get("variant") or "").split(","))
+    return {name: Spelled(value) for name, equals, value in pairs if equals and name.isidentifier()}
+
+
+def _on_device(cell: Mapping[str, Any]) -> bool:
+    device = cell.get("device")
+    if isinstance(device, Mapping):
+        return device.get("virtual") is False
+    return f" {cell['target']} on " in cell.get("cell", "")

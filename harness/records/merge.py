@@ -6,19 +6,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness.records.answers import choose, weight
 from harness.records.atomic import replace_files
 from harness.records.lock import left_alone
 from harness.records.plan import Plan, plan_path, plans_json, started_at
 from harness.records.programs import tell_apart
-from harness.records.record import Record
+from harness.records.record import Other, Record
+from harness.records.spell import failed_at
 
-Told = Mapping[str, Any]
+Told = Record | Other
 """What a run told of a cell: its record, or what is left of one that another took the place of (`OTHERS`)."""
 
-OTHERS = "others"
+OTHERS: Final = "others"
 """Key of a record: what other runs told of the cell, where that is something else."""
 
 
@@ -70,7 +71,7 @@ class Merged:
     unanswered: tuple[Conflict, ...] = ()
 
 
-def facts(record: Mapping[str, Any]) -> tuple[Any, ...]:
+def facts(record: Record) -> tuple[Any, ...]:
     """What two runs must agree on: status, stage, signal and diagnostics (by fingerprint)."""
     diagnostics = {item.get("fingerprint") or item["message"] for item in record["diagnostics"]}
     return (record["status"], record["stage"], record["signal"], tuple(sorted(diagnostics)))
@@ -100,9 +101,7 @@ def merge(records: Iterable[Record], plans: Iterable[Plan]) -> Merged:
         others = _others(found, best, order)
         differ = tuple(other for other in others if weight(other) or not weight(best))
         silent = tuple(other for other in others if other not in differ)
-        plain = {key: value for key, value in best.items() if key != OTHERS}
-        told = [_told(other) for other in others]
-        kept.append({**plain, OTHERS: told} if told else plain if OTHERS in best else best)
+        kept.append(_with_others(best, [_told(other) for other in others]))
         if differ:
             conflicts.append(Conflict(cell=cell, kept=kept[-1], dropped=differ))
         if silent:
@@ -117,6 +116,15 @@ def merge(records: Iterable[Record], plans: Iterable[Plan]) -> Merged:
     )
 
 
+def _with_others(record: Record, told: list[Other]) -> Record:
+    if told:
+        return {**record, OTHERS: told}
+    if OTHERS in record:
+        record = record.copy()
+        del record[OTHERS]
+    return record
+
+
 def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> list[Told]:
     """What else was told of a cell, from the oldest run to the newest: other answers, and that later runs had none."""
     place = next(number for number, record in enumerate(found) if record is best)
@@ -126,7 +134,7 @@ def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> 
         # First those of runs whose records are not here any more.
         for item in (*record.get(OTHERS, ()), record):
             when = (order.get(item["run"], -1), number)
-            same = facts(item) == facts(best) if item is record else _facts(item) == _facts(_told(best))
+            same = facts(record) == facts(best) if item is record else _facts(_told(item)) == _facts(_told(best))
             # That an earlier run had no answer is of no interest once there is one.
             if not same and (weight(item) or not weight(best) or when > since):
                 others[item["run"], *map(str, _facts(_told(item)))] = (when, item)
@@ -136,20 +144,24 @@ def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> 
 def spell_other(told: Told) -> str:
     """``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``, of what another run told."""
     told = _told(told)
-    stage = f" at {told['stage']}" if told["stage"] and told["status"] != "built" else ""
     why = told["reason"] or told["diagnostic"]
-    return f"{told['status']}{stage} in run {told['run']}" + (f": {why}" if why else "")
+    return f"{failed_at(told)} in run {told['run']}" + (f": {why}" if why else "")
 
 
-def _facts(told: Told) -> tuple[Any, ...]:
+def _facts(told: Other) -> tuple[Any, ...]:
     return (told["status"], told["stage"], told["diagnostic"])
 
 
-def _told(item: Told) -> dict[str, Any]:
+def _told(item: Told) -> Other:
     if "diagnostics" not in item:
-        return dict(item)
-    first = item["diagnostics"][0]["message"] if item["diagnostics"] else ""
-    return {**{key: item[key] for key in ("run", "status", "stage", "reason")}, "diagnostic": first}
+        return item
+    return {
+        "run": item["run"],
+        "status": item["status"],
+        "stage": item["stage"],
+        "reason": item["reason"],
+        "diagnostic": item["diagnostics"][0]["message"] if item["diagnostics"] else "",
+    }
 
 
 def write_merged(merged: Merged, path: Path) -> None:

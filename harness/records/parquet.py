@@ -4,65 +4,38 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.matrix.axes import PLACE
-from harness.matrix.kinds import kind_of
 from harness.records import SCHEMA, Record, RecordError
+from harness.records.columns import COLUMNS, LAYOUT, NESTED, made_columns
 from harness.records.plan import CELL_KEYS, Plan
 from harness.records.schema import check_record, check_value, upgrade
 
 _PLANS = b"cumatrix.plans"
 
-_TEXTS = (
-    *("cell", *PLACE, "title", "topic", "environment"),
-    *("status", "stage", "verdict", "reason", "log", "fingerprint", "run", "cumatrix"),
-)
-_NESTED = (
-    *("features", "links", "stages", "toolchain", "expected", "diagnostics", "artifact", "device", "command", "notes"),
-)
-_NUMBERS = {"schema": pa.int32(), "signal": pa.int64(), "seconds": pa.float64(), "cached": pa.bool_()}
-_KEYS = (*_TEXTS, *_NESTED, *_NUMBERS)
-_OWN = frozenset(_KEYS)
-
-RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")
-"""Resources of which a row has the largest of the record's kernels."""
-
-_SCHEMA = pa.schema(
-    [
-        ("schema", pa.int32()),
-        *((name, pa.string()) for name in ("cell", "case", "title", "topic", "variant", "backend", "library")),
-        *((name, pa.string()) for name in ("target", "toolkit", "environment", "status", "stage", "verdict", "mark")),
-        *((name, pa.string()) for name in ("reason", "message", "diagnostic_code", "diagnostic_fingerprint")),
-        *((name, _NUMBERS[name]) for name in ("signal", "seconds", "cached")),
-        *((name, pa.string()) for name in ("artifact_format", "artifact_target", "artifact_sha256")),
-        *((name, pa.int64()) for name in ("artifact_bytes", *(f"max_{name}" for name in RESOURCES))),
-        *((f"{name}_json", pa.string()) for name in _NESTED),
-        *((name, pa.string()) for name in ("log", "fingerprint", "run", "cumatrix", "more_json")),
-    ]
-)
-
 
 def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = ()) -> bytes:
     """``results.parquet``: nothing of the records is lost, and `read_parquet` gives them back."""
     records = list(records)
-    made = _made(records)
+    rows: Sequence[Mapping[str, Any]] = records
+    made = made_columns(records)
     nested = _Memo(json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode)
     columns = []
-    for field in _SCHEMA:
-        if (name := field.name.removesuffix("_json")) in _NESTED:
-            values = [nested(record[name]) for record in records]
-        elif field.name in _KEYS:
-            values = [record[field.name] for record in records]
+    for field in LAYOUT:
+        if (name := field.name.removesuffix("_json")) in NESTED:
+            values = [nested(row[name]) for row in rows]
+        elif field.name in COLUMNS:
+            # Arrow takes whole numbers of up to 64 bits only, in a column of floats as well.
+            values = [row[name] for row in rows] if name != "seconds" else [float(row[name]) for row in rows]
         else:
             values = made[field.name]
         columns.append(pa.array(values, field.type))
-    table = pa.Table.from_arrays(columns, schema=_SCHEMA)
+    table = pa.Table.from_arrays(columns, schema=LAYOUT)
     table = table.replace_schema_metadata({_PLANS: _plans_json(plans, records)})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
@@ -90,16 +63,12 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
         for version in old:
             if version > SCHEMA:
                 upgrade({"schema": version})  # says why not
-        columns = {key: _column(table, key, check=not old) for key in _KEYS}
-        more = [{} if item is None else item for item in _column(table, "more")]
-        records: list[Record] = [
-            dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
-        ]
-        records = [{**record, **others} if others else record for record, others in zip(records, more, strict=True)]
-        if old:
-            records = [upgrade(record) for record in records]
-            for record in records:
-                check_record(record)
+        columns = {key: _column(table, key, check=not old) for key in COLUMNS}
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        for row, more in zip(rows, _column(table, "more", check=not old), strict=True):
+            row.update(more or {})
+        # Each value was checked as it was read; the whole of an old record can be checked only when it is a new one.
+        records = [check_record(upgrade(row)) for row in rows] if old else cast(list[Record], rows)
         plans = _read_plans((table.schema.metadata or {}).get(_PLANS, b"[]"), records)
     except (RecordError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise RecordError(f"{path}: {error}") from None
@@ -121,32 +90,9 @@ class _Memo:
         return found[1]
 
 
-def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
-    """Columns beside the record's own keys, so that rows can be asked without reading JSON."""
-    artifacts = [record["artifact"] or {} for record in records]
-    kernels = [artifact.get("kernels", ()) for artifact in artifacts]
-    first = [record["diagnostics"][0] if record["diagnostics"] else {} for record in records]
-    more = [{key: record[key] for key in record if key not in _OWN} for record in records]
-    return {
-        "mark": [kind_of(record).key for record in records],
-        "message": [item.get("message") for item in first],
-        "diagnostic_code": [item.get("code") for item in first],
-        "diagnostic_fingerprint": [item.get("fingerprint") for item in first],
-        "more_json": [json.dumps(item, ensure_ascii=False, sort_keys=True) if item else None for item in more],
-        **{
-            f"artifact_{name}": [artifact.get(name) for artifact in artifacts]
-            for name in ("format", "target", "sha256", "bytes")
-        },
-        **{
-            f"max_{name}": [max((k[name] for k in of if k.get(name) is not None), default=None) for of in kernels]
-            for name in RESOURCES
-        },
-    }
-
-
 def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
     """One value a record. Each value is read and checked once, however many records have it."""
-    name = f"{key}_json" if key in (*_NESTED, "more") else key
+    name = f"{key}_json" if key in (*NESTED, "more") else key
     if name not in table.column_names:
         if key == "more":
             return [None] * table.num_rows
@@ -159,7 +105,11 @@ def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
     values = column.dictionary.to_pylist()
     if name.endswith("_json"):
         values = [value and json.loads(value) for value in values]
-    if check and key in _KEYS:
+    if check and key == "more":
+        for more in filter(None, values):
+            for name in more:
+                check_value(name, more[name])
+    if check and key in COLUMNS:
         for value in values:
             check_value(key, value)
         if column.null_count:
@@ -194,7 +144,8 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
 
 def _planned(record: Record) -> dict[str, Any]:
     """A record's cell as its plan had it."""
-    return {key: record[key] for key in (*CELL_KEYS, *(("program",) if "program" in record else ()))}
+    row: Mapping[str, Any] = record
+    return {key: row[key] for key in (*CELL_KEYS, "program") if key in row}
 
 
 def _ranges(numbers: Iterable[int]) -> list[list[int]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from harness.records.plan import Plan
 from harness.records.record import Record
+
+_Named = TypeVar("_Named", bound=Mapping[str, Any])
 
 DIGITS = 6
 """Of the digest of a program's place, as they stand in names."""
@@ -36,11 +38,12 @@ def _plain(item: Mapping[str, Any]) -> str:
     return str(item["case"]).removesuffix(f"@{item['program'][:DIGITS]}")
 
 
-def _named(item: dict[str, Any], shared: set[str]) -> dict[str, Any]:
+def _named(item: _Named, shared: set[str]) -> _Named:
     if "program" not in item:
         return item
     plain = _plain(item)
     name = f"{plain}@{item['program'][:DIGITS]}" if plain in shared else plain
-    return (
-        {**item, "case": name, "cell": name + item["cell"].removeprefix(item["case"])} if name != item["case"] else item
-    )
+    if name == item["case"]:
+        return item
+    renamed: Any = {**item, "case": name, "cell": name + item["cell"].removeprefix(item["case"])}
+    return cast(_Named, renamed)

@@ -1,112 +1,185 @@
-"""From a cell and its outcome to the JSON object that is kept of it."""
+"""What a record holds: each key once, with its type and what it means.
+
+Checks, JSON Schema (`harness.records.schema`), columns of ``results.parquet`` (`harness.records.parquet`), the tables of
+docs/records.md (`harness.records.tables`) and what mypy knows of records follow from these classes. Texts in ``Annotated`` are descriptions, in
+Markdown; everything else in it restricts the values (`harness.records.values`). `NotRequired` keys are not in all records: they came with a later
+version of cumatrix, or say something of few cells.
+"""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict, final
 
-from harness import __version__
-from harness.model import Cell, Expectation, Outcome, Verdict
+from harness.model import Stage, Status, Verdict
+from harness.records.values import COUNT, FILLED, SECONDS, TARGET, constant, one_of
 
 SCHEMA = 1
 """Version of the format that this version writes."""
 
-Record = dict[str, Any]
-"""One record as JSON has it; `harness.records.schema` says which keys it has."""
+
+class Toolchain(TypedDict):
+    """What compiled."""
+
+    requested: Annotated[
+        dict[str, Any],
+        "what was asked for: `packages`, the versions that the environment declares; `library`, `toolkit`, `headers`; `libraries`, the header libraries of the variant; `cuda_home` of a toolkit of the machine's own",
+    ]
+    observed: Annotated[
+        dict[str, Any],
+        "versions asked of what was really loaded. Which keys there are depends on the backend: `nvrtc`, `nvvm`, `ptx`, `ptxas`, `nvjitlink`, `headers`, `cupy`, `numba`, `numba_cuda`, `numpy`, `python`, `wheels`… `headers_from` says where CuPy found CUDA's headers, `borrowed` which folders of the toolkit are another release's",
+    ]
 
 
-def make_record(
-    cell: Cell,
-    outcome: Outcome,
-    expected: Expectation,
-    verdict: Verdict,
-    *,
-    run: str,
-    cached: bool,
-    fingerprint: str,
-) -> Record:
-    """Put everything that is known of one cell into one JSON object.
+class Expected(TypedDict):
+    """The expectation that applied."""
 
-    Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes`` and ``cached``, so
-    there is no clock in it: when a run started stands in its plan.
-
-    Parameters
-    ----------
-    cell : Cell
-        What was asked for.
-    outcome : Outcome
-        What happened.
-    expected : Expectation
-        What the case says should have happened.
-    verdict : Verdict
-        What that means; stored for readers that do not judge again.
-    run : str
-        Name of the run, as its plan has it.
-    cached : bool
-        Whether the outcome was taken from the cache.
-    fingerprint : str
-        Content key of the cell.
-    """
-    case, toolchain = cell.case, cell.toolchain
-    facts = outcome.to_json()
-    record = {
-        "schema": SCHEMA,
-        "cell": cell.id,
-        "case": case.name,
-        **({"program": case.program} if case.program else {}),
-        "title": case.title,
-        "topic": case.topic,
-        "features": list(case.features),
-        "links": list(case.links),
-        "variant": cell.variant.name,
-        "backend": toolchain.backend,
-        "library": toolchain.library,
-        "target": str(cell.target),
-        "toolkit": str(toolchain.toolkit),
-        "environment": toolchain.environment,
-        "toolchain": {
-            "requested": {
-                "packages": dict(toolchain.packages),
-                "library": toolchain.library,
-                "toolkit": toolchain.toolkit.release,
-                "headers": toolchain.toolkit.headers,
-                **({"cuda_home": toolchain.toolkit.home} if toolchain.toolkit.local else {}),
-                **({"libraries": dict(cell.variant.libraries)} if cell.variant.libraries else {}),
-            },
-            "observed": facts["observed"],
-        },
-        "status": outcome.status,
-        "stage": outcome.stage,
-        "stages": facts["stages"],
-        "verdict": verdict,
-        "expected": expected_json(expected),
-        "reason": outcome.reason,
-        "diagnostics": facts["diagnostics"],
-        "artifact": facts["artifact"],
-        "device": facts["device"],
-        "signal": outcome.signal,
-        "seconds": outcome.seconds,
-        "peak_bytes": outcome.peak_bytes,
-        "cached": cached,
-        "command": facts["command"],
-        "log": outcome.log,
-        "notes": facts["notes"],
-        "fingerprint": fingerprint,
-        "run": run,
-        "cumatrix": __version__,
-    }
-    # Through JSON and back: no tuple, enum or number that a reader of the file would see differently.
-    plain: Record = json.loads(json.dumps(record, allow_nan=False))
-    return plain
+    status: Annotated[str, one_of(Status), "what should happen"]
+    stage: Annotated[str | None, one_of(Stage), "where; null: at any stage"]
+    diagnostic: Annotated[str | None, "a regular expression that a message has to match; null: any"]
+    xfail: Annotated[bool, "whether it is a known fault"]
+    reason: Annotated[str, "why this is expected"]
+    link: Annotated[str, "address of where more is said, or empty"]
 
 
-def expected_json(expected: Expectation) -> dict[str, Any]:
-    """What a record says of the expectation that applied."""
-    return {
-        "status": expected.status,
-        "stage": expected.stage,
-        "diagnostic": expected.diagnostic,
-        "xfail": expected.xfail,
-        "reason": expected.reason,
-        "link": expected.link,
-    }
+class Diagnostic(TypedDict):
+    """One message of a compiler."""
+
+    severity: Annotated[str, "`fatal`, `error`, `warning`, `remark` or `note`"]
+    message: Annotated[str, "its text on one line"]
+    code: NotRequired[Annotated[str, "the compiler's number or name of it, or empty"]]
+    file: NotRequired[Annotated[str, "the file it names, without the folders above the case, or empty"]]
+    line: NotRequired[Annotated[int | None, "line in that file, from 1"]]
+    fingerprint: NotRequired[Annotated[str, "hash of severity and message without paths, quoted names and numbers"]]
+
+
+class Kernel(TypedDict):
+    """What one kernel needs."""
+
+    name: Annotated[str, "as in the cubin"]
+    num_regs: NotRequired[Annotated[int | None, COUNT, "registers of a thread"]]
+    shared_bytes: NotRequired[Annotated[int | None, COUNT, "static shared memory of a block, in bytes"]]
+    local_bytes: NotRequired[Annotated[int | None, COUNT, "local memory of a thread, in bytes"]]
+    const_bytes: NotRequired[Annotated[int | None, COUNT, "constant memory, in bytes"]]
+    spill_bytes: NotRequired[
+        Annotated[
+            int | None,
+            COUNT,
+            "what was spilled, in bytes, as only ptxas's own output tells; null where no ptxas ran by itself",
+        ]
+    ]
+    stack_bytes: NotRequired[Annotated[int | None, COUNT, "stack of a thread, in bytes"]]
+    instructions: NotRequired[Annotated[int | None, COUNT, "how many there are; not in records of early versions"]]
+    opcodes: NotRequired[Annotated[int | None, COUNT, "how many kinds of them; not in records of early versions"]]
+
+
+class Artifact(TypedDict):
+    """What came out."""
+
+    format: Annotated[str, "`ptx`, `cubin`, `object` for a relocatable cubin, `ltoir`"]
+    target: Annotated[str, "as read back"]
+    bytes: Annotated[int, COUNT, "its size in bytes"]
+    sha256: Annotated[str, "of its content, in hexadecimal digits"]
+    kernels: Annotated[
+        list[Kernel],
+        "what each kernel needs, read back from the cubin; of PTX nothing but the name is known, and the rest is null",
+    ]
+
+
+@final
+class Other(TypedDict):
+    """What another run told of the same cell."""
+
+    run: Annotated[str, "its name"]
+    status: Annotated[str, one_of(Status), "what happened there"]
+    stage: Annotated[str | None, one_of(Stage), "and at which stage"]
+    reason: Annotated[str, "as in its record"]
+    diagnostic: Annotated[str, "the first message, or empty"]
+
+
+@final
+class Record(TypedDict):
+    """One record: what is known of one cell."""
+
+    schema: Annotated[int, constant(SCHEMA), "version of this format"]
+    cell: Annotated[
+        str,
+        FILLED,
+        "unique and readable: case, variant in brackets, backend with `@` and the library's version, CUDA release, target",
+    ]
+    case: Annotated[str, FILLED, "name of the case"]
+    program: NotRequired[Annotated[str, "only of a program without a case (`cumatrix try`): digest of where it lies"]]
+    title: Annotated[str, "title of the case"]
+    topic: Annotated[str, "folder of the case"]
+    features: Annotated[list[str], "what of CUDA the case is about"]
+    links: Annotated[list[str], "addresses that the case names"]
+    variant: Annotated[
+        str,
+        "`arch=given,fragment=tf32`; empty for a case without parameters. Of a program without a case its options: `-std=c++17 -lineinfo -DN=4 -Iinclude`",
+    ]
+    backend: Annotated[str, FILLED, "name of the backend"]
+    library: Annotated[str, "version of the library behind the backend; empty for `nvrtc` and `nvcc`"]
+    target: Annotated[str, TARGET, "`sm_80` or `compute_80`, with suffix"]
+    toolkit: Annotated[str, FILLED, "`12.4`, or `13.5+headers13.0` where the headers are another release's"]
+    environment: Annotated[
+        str, "what the environment under test is called: tox's name for it, `local`, or as `--environment` says"
+    ]
+    toolchain: Annotated[Toolchain, "what compiled, as asked for and as found"]
+    status: Annotated[str, one_of(Status), "what happened"]
+    stage: Annotated[
+        str | None,
+        one_of(Stage),
+        "the stage that failed, or the last one that was exercised; null where nothing was compiled",
+    ]
+    stages: Annotated[
+        list[Annotated[str, one_of(Stage)]],
+        "every stage that was exercised. One that is not listed was not run, and nothing is known of it",
+    ]
+    verdict: Annotated[
+        str,
+        one_of(Verdict),
+        "what that means against the expectation. Derived from the facts; `cumatrix report` derives it again from the cases as they are then",
+    ]
+    expected: Annotated[Expected, "the expectation that applied"]
+    reason: Annotated[
+        str, "why the cell is `unsupported`, `unavailable`, `crashed` or a `harness_error`; empty otherwise"
+    ]
+    diagnostics: Annotated[list[Diagnostic], "messages of the compilers, most telling first"]
+    artifact: Annotated[
+        Artifact | None,
+        "what came out; null where nothing did. Numba links each kernel by itself: then it is all of them, one after another",
+    ]
+    device: Annotated[
+        dict[str, Any],
+        "`virtual`: true, and `compute_capability`; empty for backends that ask no device. On a real one `virtual` is false, with `name`, `compute_capability`, `driver`, `cuda`, `memory` and more, and `sanitizer` with `--sanitize`",
+    ]
+    signal: Annotated[
+        int | None, COUNT, "number of the signal when `crashed` by one, of the compiler's child as well; otherwise null"
+    ]
+    seconds: Annotated[
+        float, SECONDS, "compile time in seconds, from the record's own compilation even where it comes from the cache"
+    ]
+    peak_bytes: NotRequired[
+        Annotated[
+            int | None,
+            "resident memory of the cell's largest process, in bytes, or null; not in records of early versions",
+        ]
+    ]
+    cached: Annotated[bool, "true when it was not compiled again"]
+    command: Annotated[
+        list[str],
+        "what was run, in order: library calls with their options, NVRTC's options as they arrived there, argv of tools",
+    ]
+    log: Annotated[str, "the tools' own output, at most 65,536 characters: the first and the last half of a longer one"]
+    notes: Annotated[
+        list[str],
+        "sentences on what else happened: a warning of the library, a stage left out and why, processes that were left behind, and remarks, which begin with `remark: `",
+    ]
+    fingerprint: Annotated[str, "content key of the cell; empty where nothing was compiled"]
+    run: Annotated[str, "name of the run, as in its plan"]
+    cumatrix: Annotated[str, "version of cumatrix"]
+    others: NotRequired[
+        Annotated[
+            list[Other],
+            "only where runs were merged and told different things of the cell: what the others told",
+        ]
+    ]

@@ -15,7 +15,7 @@ from typing import Any
 from harness.matrix.axes import PROGRAM, TOOLCHAIN
 from harness.model import Cell, Target
 from harness.records.answers import identity
-from harness.records.record import Record
+from harness.records.record import Kernel, Record
 
 REMARK = "remark: "
 """How the notes begin that say what hides behind a `built`."""
@@ -26,20 +26,20 @@ Remarks = Mapping[Key, Sequence[str]]
 _RUNTIME = "_cuda_device_runtime_cu_"  # kernels of libcudadevrt's own
 
 
-def remarks(records: Iterable[Mapping[str, Any]]) -> Remarks:
+def remarks(records: Iterable[Record]) -> Remarks:
     """What is to be said of cells that are built, of each kernel once, for programs of which several targets are there.
 
     Neighbours among the targets are compared. In a body that is compiled out whole kinds of instructions are missing; code that is
     only unrolled, or for which an older architecture needs more instructions, has the same kinds.
     """
-    groups: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    groups: dict[tuple[Any, ...], dict[str, Record]] = defaultdict(dict)
     for record in records:
         if record["status"] == "built" and record["artifact"]:
             groups[_group(record)][record["target"]] = record  # of several runs the last
     found: dict[Key, list[str]] = defaultdict(list)
     for targets in groups.values():
         group = [targets[name] for name in sorted(targets, key=lambda name: Target.parse(name).sort_key)]
-        names = dict.fromkeys(kernel["name"] for record in group for kernel in record["artifact"]["kernels"])
+        names = dict.fromkeys(kernel["name"] for record in group for kernel in _kernels(record))
         for name in names:
             if _RUNTIME not in name:
                 for key, text in _compare(name, [(record, _kernel(record, name)) for record in group]).items():
@@ -47,21 +47,30 @@ def remarks(records: Iterable[Mapping[str, Any]]) -> Remarks:
     return dict(found)
 
 
-def _group(record: Mapping[str, Any]) -> tuple[Any, ...]:
+def _group(record: Record) -> tuple[Any, ...]:
     names = (*PROGRAM, *TOOLCHAIN, "environment", "program")
     return (*(record.get(name, "") for name in names), record["target"].startswith("compute_"))
 
 
-def _key(record: Mapping[str, Any]) -> Key:
+def _key(record: Record) -> Key:
     return (*identity(record), record["run"])
 
 
-def _kernel(record: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    kernels = (kernel for kernel in record["artifact"]["kernels"] if kernel["name"] == name)
-    return next((kernel for kernel in kernels if kernel.get("instructions") is not None), None)
+def _kernel(record: Record, name: str) -> Kernel | None:
+    """The kernel of that name, where its code was counted."""
+    counted = (
+        kernel
+        for kernel in _kernels(record)
+        if kernel["name"] == name and None not in (kernel.get("instructions"), kernel.get("opcodes"))
+    )
+    return next(counted, None)
 
 
-def _compare(name: str, row: Sequence[tuple[Mapping[str, Any], Any]]) -> dict[Key, str]:
+def _kernels(record: Record) -> Sequence[Kernel]:
+    return record["artifact"]["kernels"] if record["artifact"] else ()
+
+
+def _compare(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
     found: dict[Key, str] = {}
     there = [(record, kernel) for record, kernel in row if kernel]
     for place, ((older, less), (newer, more)) in enumerate(pairwise(there)):
@@ -87,7 +96,7 @@ def _is_out(less: Mapping[str, Any], more: Mapping[str, Any], *, older: bool) ->
         return more["instructions"] >= 3 * less["instructions"]
     if not older:
         return False  # a newer architecture may need a few instructions where an older one needs many
-    size, kinds = less["instructions"] / more["instructions"], less["opcodes"] / more["opcodes"]
+    size, kinds = less["instructions"] / more["instructions"], less["opcodes"] / max(more["opcodes"], 1)
     wide = more.get("num_regs") or 0
     narrow = wide >= 40 and (less.get("num_regs") or wide) <= 0.4 * wide
     return (
@@ -97,7 +106,7 @@ def _is_out(less: Mapping[str, Any], more: Mapping[str, Any], *, older: bool) ->
     )
 
 
-def _told(name: str, record: Mapping[str, Any], kernel: Any, other: Mapping[str, Any], whole: Any) -> str:
+def _told(name: str, record: Record, kernel: Any, other: Record, whole: Any) -> str:
     def size(item: Any) -> str:
         registers = f" and {item['num_regs']} registers" if item.get("num_regs") is not None else ""
         return f"{item['instructions']} instructions{registers}"

@@ -1,35 +1,51 @@
-"""What a record looks like, and how older ones become newer."""
+"""Whether something is a record, made from the definition of its keys (`harness.records.record`); and how older ones become newer."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from harness.model import Stage, Status, Target, TargetError, Verdict
-from harness.model.target import TARGET_PATTERN
 from harness.records.errors import RecordError
 from harness.records.record import SCHEMA, Record
+from harness.records.values import FLAG, TABLE, TEXT, WHOLE, Check, Misfit, word_of
 
-
-@dataclass(frozen=True)
-class Check:
-    """What a value must be: called with value and key it raises `RecordError`, with the key in front; `schema` says the same as JSON Schema."""
-
-    run: Callable[[Any, str], None]
-    schema: Mapping[str, Any]
-
-    def __call__(self, value: Any, key: str) -> None:
-        self.run(value, key)
-
-
-MIGRATIONS: dict[int, Callable[[Record], Record]] = {}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """By schema version: makes a record of the version after it."""
 
 
-def upgrade(record: Record, schema: int = SCHEMA) -> Record:
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One key of a table.
+
+    Parameters
+    ----------
+    name : str
+        The key.
+    check : Check
+        What its value must be.
+    description : str
+        What it means, in Markdown.
+    required : bool
+        Whether every table of the kind has it.
+    table : type or None
+        The definition of the table, or of the tables in the list, that is its value.
+    """
+
+    name: str
+    check: Check
+    description: str
+    required: bool
+    table: type | None
+
+
+def fields_of(table: type) -> tuple[Field, ...]:
+    """Keys of a `TypedDict`, in its order."""
+    return tuple(_field(name, hint) for name, hint in get_type_hints(table, include_extras=True).items())
+
+
+def upgrade(record: dict[str, Any], schema: int = SCHEMA) -> dict[str, Any]:
     """Bring a record of an older schema to `schema`; refuse a newer one."""
     version = record.get("schema")
     if type(version) is not int or version < 1:
@@ -46,213 +62,140 @@ def upgrade(record: Record, schema: int = SCHEMA) -> Record:
     return record
 
 
-def check_record(record: Record) -> None:
-    """Raise `RecordError` naming the key when a record lacks one or has another type there.
+def check_record(value: Any) -> Record:
+    """Return `value`, which is a record: it has every key that is required, with a value of the right type.
 
     Keys that are not known are let through: a later version of the same schema may add some.
+
+    Raises
+    ------
+    RecordError
+        On anything else; the message names the key.
     """
-    _fields(_RECORD, _LATER)(record, "")
+    try:
+        _RECORD.run(value)
+    except Misfit as misfit:
+        raise RecordError(str(misfit)) from None
+    record: Record = value
+    return record
 
 
 def check_value(key: str, value: Any) -> None:
     """Raise `RecordError` when `value` cannot stand at the record's key `key`."""
-    _RECORD.get(key, _anything)(value, key)
-
-
-def _anything(value: Any, key: str) -> None:
-    pass
+    if key not in FIELDS:
+        return
+    try:
+        FIELDS[key].check.run(value)
+    except Misfit as misfit:
+        misfit.path.append(key)
+        raise RecordError(str(misfit)) from None
 
 
 def record_schema() -> dict[str, Any]:
-    """JSON Schema of a record, made from what `check_record` checks."""
-    schema = _fields({"schema": _schema_version, **_RECORD}).schema
+    """JSON Schema of a record: what `check_record` checks, as far as JSON Schema can say it."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:cumatrix:record:{SCHEMA}",
         "title": "A record of cumatrix: one line of a .jsonl",
-        **schema,
+        **_RECORD.schema,
     }
 
 
-def _of(kind: type, word: str, schema: Mapping[str, Any]) -> Check:
-    def check(value: Any, key: str) -> None:
-        # bool is an int to isinstance, and `true` is no number of registers.
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise RecordError(f"{key}: must be {word}, not {_word(value)}")
-
-    return Check(check, schema)
+_PLURALS = {"text": "texts", "a table": "tables", "a stage": "stages"}
 
 
-def _word(value: Any) -> str:
-    names = {
-        str: "text",
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-        list: "a list",
-        dict: "a table",
-    }
-    return names.get(type(value), "null")
+def _field(name: str, hint: Any) -> Field:
+    required = get_origin(hint) is not NotRequired
+    if not required:
+        (hint,) = get_args(hint)
+    said = [item for item in getattr(hint, "__metadata__", ()) if isinstance(item, str)]
+    inner = hint
+    while get_args(inner):
+        inner = get_args(inner)[0]
+    return Field(
+        name=name,
+        check=_check(hint),
+        description=" ".join(said),
+        required=required,
+        table=inner if is_typeddict(inner) else None,
+    )
 
 
-_text = _of(str, "text", {"type": "string"})
-_flag = _of(bool, "true or false", {"type": "boolean"})
-_whole = _of(int, "a whole number", {"type": "integer"})
-_table = _of(dict, "a table", {"type": "object"})
-
-
-def _is_filled(value: Any, key: str) -> None:
-    _text(value, key)
-    if not value:
-        raise RecordError(f"{key}: must not be empty")
-
-
-def _is_seconds(value: Any, key: str) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise RecordError(f"{key}: must be a number, not {_word(value)}")
-    if not math.isfinite(value) or value < 0:
-        raise RecordError(f"{key}: must be a number of seconds, not {value}")
-
-
-def _is_target(value: Any, key: str) -> None:
-    _text(value, key)
-    try:
-        Target.parse(value)
-    except TargetError as error:
-        raise RecordError(f"{key}: {error}") from None
-
-
-_filled = Check(_is_filled, {"type": "string", "minLength": 1})
-_seconds = Check(_is_seconds, {"type": "number", "minimum": 0})
-_target = Check(_is_target, {"type": "string", "pattern": f"^{TARGET_PATTERN}$"})
-_schema_version = Check(_whole.run, {"const": SCHEMA})
-
-
-def _word_of(kind: type[StrEnum]) -> Check:
-    def check(value: Any, key: str) -> None:
-        _text(value, key)
-        if value not in list(kind):
-            raise RecordError(f"{key}: {value!r} is not one of {', '.join(kind)}")
-
-    return Check(check, {"enum": [str(word) for word in kind]})
+def _check(hint: Any, rule: Check | None = None) -> Check:
+    """The check of a type: what `Annotated` says in addition holds for what is not null."""
+    plain = {str: TEXT, bool: FLAG, int: WHOLE}
+    if get_origin(hint) is Annotated:
+        inner, *said = get_args(hint)
+        return _check(inner, next((item for item in said if isinstance(item, Check)), None))
+    if get_origin(hint) in (UnionType, Union):
+        (inner,) = (each for each in get_args(hint) if each is not NoneType)
+        return _or_null(_check(inner, rule))
+    if rule is not None:
+        return rule
+    if get_origin(hint) is list:
+        return _each(_check(get_args(hint)[0]))
+    if is_typeddict(hint):
+        return _table(fields_of(hint))
+    return TABLE if get_origin(hint) is dict else plain[hint]
 
 
 def _or_null(inner: Check) -> Check:
-    def check(value: Any, key: str) -> None:
-        if value is not None:
-            inner(value, key)
+    run = inner.run
 
-    return Check(check, {"anyOf": [{"type": "null"}, inner.schema]})
+    def or_null(value: Any) -> None:
+        if value is not None:
+            run(value)
+
+    return Check(or_null, {"anyOf": [{"type": "null"}, inner.schema]}, f"{inner.kind} or null")
 
 
 def _each(inner: Check) -> Check:
-    def check(value: Any, key: str) -> None:
+    run = inner.run
+
+    def each(value: Any) -> None:
         if not isinstance(value, list):
-            raise RecordError(f"{key}: must be a list, not {_word(value)}")
-        for place, item in enumerate(value):
-            inner(item, f"{key}[{place}]")
+            raise Misfit(f"must be a list, not {word_of(value)}")
+        place = 0
+        try:
+            for place in range(len(value)):
+                run(value[place])
+        except Misfit as misfit:
+            misfit.path.append(place)
+            raise
 
-    return Check(check, {"type": "array", "items": inner.schema})
+    return Check(each, {"type": "array", "items": inner.schema}, f"list of {_PLURALS.get(inner.kind, inner.kind)}")
 
 
-def _fields(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
-    def check(value: Any, key: str) -> None:
+def _table(fields: tuple[Field, ...]) -> Check:
+    # Millions of values are checked: names are put together only where one does not fit.
+    required = [(field.name, field.check.run) for field in fields if field.required]
+    optional = [(field.name, field.check.run) for field in fields if not field.required]
+
+    def table(value: Any) -> None:
         if not isinstance(value, dict):
-            raise RecordError(f"{key + ': ' if key else ''}must be a table, not {_word(value)}")
-        prefix = f"{key}." if key else ""
-        for name, inner in required.items():
-            if name not in value:
-                raise RecordError(f"{prefix}{name}: missing")
-            inner(value[name], prefix + name)
-        for name, inner in (optional or {}).items():
-            if name in value:
-                inner(value[name], prefix + name)
+            raise Misfit(f"must be a table, not {word_of(value)}")
+        name = ""
+        try:
+            for name, run in required:
+                if name not in value:
+                    raise Misfit("missing")
+                run(value[name])
+            for name, run in optional:
+                if name in value:
+                    run(value[name])
+        except Misfit as misfit:
+            misfit.path.append(name)
+            raise
 
-    known = {**required, **(optional or {})}
-    properties = {name: inner.schema for name, inner in known.items()}
-    return Check(check, {"type": "object", "required": list(required), "properties": properties})
+    properties = {field.name: _described(field) for field in fields}
+    schema = {"type": "object", "required": [name for name, _ in required], "properties": properties}
+    return Check(table, schema, TABLE.kind)
 
 
-_KERNEL = _fields(
-    {"name": _text},
-    dict.fromkeys(
-        (
-            "num_regs",
-            "shared_bytes",
-            "local_bytes",
-            "const_bytes",
-            "spill_bytes",
-            "stack_bytes",
-            "instructions",
-            "opcodes",
-        ),
-        _or_null(_whole),
-    ),
-)
+def _described(field: Field) -> Mapping[str, Any]:
+    return {**field.check.schema, "description": field.description}
 
-_RECORD: Mapping[str, Check] = {
-    "cell": _filled,
-    "case": _filled,
-    "title": _text,
-    "topic": _text,
-    "features": _each(_text),
-    "links": _each(_text),
-    "variant": _text,
-    "backend": _filled,
-    "library": _text,
-    "target": _target,
-    "toolkit": _filled,
-    "environment": _text,
-    "toolchain": _fields({"requested": _table, "observed": _table}),
-    "status": _word_of(Status),
-    "stage": _or_null(_word_of(Stage)),
-    "stages": _each(_word_of(Stage)),
-    "verdict": _word_of(Verdict),
-    "expected": _fields(
-        {
-            "status": _word_of(Status),
-            "stage": _or_null(_word_of(Stage)),
-            "diagnostic": _or_null(_text),
-            "xfail": _flag,
-            "reason": _text,
-            "link": _text,
-        }
-    ),
-    "reason": _text,
-    "diagnostics": _each(
-        _fields(
-            {"severity": _text, "message": _text},
-            {"code": _text, "file": _text, "line": _or_null(_whole), "fingerprint": _text},
-        )
-    ),
-    "artifact": _or_null(
-        _fields({"format": _text, "target": _text, "bytes": _whole, "sha256": _text, "kernels": _each(_KERNEL)})
-    ),
-    "device": _table,
-    "signal": _or_null(_whole),
-    "seconds": _seconds,
-    "cached": _flag,
-    "command": _each(_text),
-    "log": _text,
-    "notes": _each(_text),
-    "fingerprint": _text,
-    "run": _text,
-    "cumatrix": _text,
-}
 
-# Keys that records of earlier versions of cumatrix do not have.
-_LATER: Mapping[str, Check] = {
-    "peak_bytes": _or_null(_whole),
-    "program": _text,
-    "others": _each(
-        _fields(
-            {
-                "run": _text,
-                "status": _word_of(Status),
-                "stage": _or_null(_word_of(Stage)),
-                "reason": _text,
-                "diagnostic": _text,
-            }
-        )
-    ),
-}
+FIELDS: Mapping[str, Field] = {field.name: field for field in fields_of(Record)}
+"""Keys of a record."""
+_RECORD = _table(tuple(FIELDS.values()))

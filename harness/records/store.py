@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.diagnostics import one_line
 from harness.records.errors import RecordError
 from harness.records.plan import Plan, plan_path, read_plans
 from harness.records.record import Record
 from harness.records.schema import check_record, upgrade
 
+_CELL = re.compile(rb'"cell": ?("(?:[^"\\]|\\.)+")')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -28,12 +30,15 @@ class Results:
     plans : tuple of dict
         The plans found beside the files.
     warnings : tuple of str
-        What the caller should pass on to the user: lines cut off by a killed run, missing plans.
+        What the caller should pass on to the user: incomplete lines, missing plans.
+    incomplete : tuple of str
+        Those of the warnings that tell of incomplete lines.
     """
 
     records: tuple[Record, ...]
     plans: tuple[Plan, ...]
     warnings: tuple[str, ...]
+    incomplete: tuple[str, ...] = ()
 
 
 def read_records(paths: Iterable[Path]) -> Results:
@@ -47,20 +52,24 @@ def read_records(paths: Iterable[Path]) -> Results:
     Raises
     ------
     RecordError
-        On anything damaged; it names file, line and key. Only a last line that was cut off is dropped,
-        with a warning, because that is what a killed run leaves.
+        On anything damaged; it names file, line and key. Only an incomplete last line is left out,
+        with a warning, because that is what a run leaves that is killed or has no more disk.
     """
     records: list[Record] = []
     plans: list[Plan] = []
     warnings: list[str] = []
+    incomplete: list[str] = []
     for path in _files(paths):
-        records += read_file(path, warnings)
+        found: list[str] = []
+        records += read_file(path, found)
+        incomplete += found
+        warnings += found
         beside = plan_path(path)
         if beside.is_file():
             plans += read_plans(beside)
         else:
             warnings.append(f"{path}: no {beside.name} beside it, so cells that never arrived cannot be told")
-    return Results(records=tuple(records), plans=tuple(plans), warnings=tuple(warnings))
+    return Results(records=tuple(records), plans=tuple(plans), warnings=tuple(warnings), incomplete=tuple(incomplete))
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
@@ -75,7 +84,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def read_file(path: Path, warnings: list[str]) -> list[Record]:
-    """Read one file; says in `warnings` what was dropped."""
+    """Read one file; says in `warnings` what was left out."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -85,13 +94,36 @@ def read_file(path: Path, warnings: list[str]) -> list[Record]:
     records = [_read_line(line, f"{path}: line {number}") for number, line in enumerate(lines, 1)]
     if rest:
         where = f"{path}: line {len(lines) + 1}"
-        try:
-            json.loads(rest.decode())
-        except (ValueError, RecursionError):
-            warnings.append(f"{where}: cut off, as by a run that was killed; the record was dropped")
+        if _is_incomplete(rest):
+            others = "all before it are used" if records else "the file has no other"
+            warnings.append(
+                f"{where}: cut off: the line is incomplete, probably because the run was interrupted or the disk was full; "
+                f"{_cut(rest)} is left out, {others}; run the same command again to complete the file"
+            )
         else:
             records.append(_read_line(rest, where))
     return records
+
+
+def _is_incomplete(line: bytes) -> bool:
+    """Whether a last line without its end is the beginning of a record, or what some file systems leave of one: null bytes."""
+    begin = line.strip(b"\0 ")
+    if begin and not begin.startswith(b"{"):
+        return False
+    try:
+        json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
+def _cut(line: bytes) -> str:
+    """What was cut: ``the record of wmma/fragments nvrtc cuda12.4 sm_80``, where that much of it is there."""
+    found = _CELL.search(line)
+    try:
+        return f"the record of {one_line(json.loads(found[1]), 200)}" if found else "its record"
+    except ValueError:
+        return "its record"
 
 
 def _read_line(line: bytes, where: str) -> Record:
@@ -99,8 +131,7 @@ def _read_line(line: bytes, where: str) -> Record:
         value = json.loads(line.decode(), parse_constant=_no_constant)
         if not isinstance(value, dict):
             raise RecordError("must be a table")
-        record = upgrade(value)
-        check_record(record)
+        record = check_record(upgrade(value))
     except RecordError as error:
         raise RecordError(f"{where}: {error}") from None
     except UnicodeDecodeError as error:

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from harness.records.answers import choose, identity
 from harness.records.atomic import named_errors, replace_files
@@ -49,7 +49,7 @@ class RecordWriter:
         """Records of other runs in the file, known once it is closed."""
         self._file = -1
 
-    def __enter__(self) -> RecordWriter:
+    def __enter__(self) -> Self:
         """Open the file.
 
         Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,9 +13,10 @@ from pathlib import Path
 
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
+from harness.analysis.rejudge import Rejudge, merged_anew
 from harness.matrix.kinds import KINDS, unexpected_among
-from harness.records import Record, merge
 from harness.records.parquet import results_parquet
+from harness.records.where import choose
 from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
 from harness.report.exports import matrix_csv, matrix_json
@@ -89,7 +90,8 @@ def build_report(
     *,
     history: Path | None = None,
     address: str = "",
-    rejudge: Callable[[Record], Record] | None = None,
+    rejudge: Rejudge | None = None,
+    where: str | None = None,
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -109,6 +111,8 @@ def build_report(
         Where the report is published, for the links of the feed.
     rejudge : callable, optional
         Gives a record its verdict anew, against what the cases expect today.
+    where : str, optional
+        A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
 
     Raises
     ------
@@ -116,11 +120,13 @@ def build_report(
         When the records are damaged.
     NothingToReport
         When there are neither records nor planned cells.
+    UsageError, NothingToRun
+        When `where` cannot be read, or holds for no cell.
     ReportError
         When `out` holds something else than an earlier report.
     """
     with _no_collection():
-        site = _read(paths, cases, history, rejudge)
+        site = _read(paths, cases, history, rejudge, where)
         table, merged = site.table, site.merged
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:
@@ -161,15 +167,18 @@ def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _read(
-    paths: Sequence[Path], cases: Path | None, history: Path | None, rejudge: Callable[[Record], Record] | None
+    paths: Sequence[Path], cases: Path | None, history: Path | None, rejudge: Rejudge | None, where: str | None
 ) -> Site:
     results = read_results(paths)
-    merged = merge(results.records, results.plans)
+    merged = merged_anew(results, rejudge)
     if not merged.records and not merged.missing:
-        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}: run some cells first")
-    if rejudge is not None:
-        merged = replace(merged, records=tuple(rejudge(record) for record in merged.records))
+        why = f" ({'; '.join(results.incomplete)})" if results.incomplete else ""
+        raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}{why}: run some cells first")
     earlier = read_history(history) if history is not None else None
+    if where:
+        merged = choose(merged, where)
+        kept = {cell["cell"] for cell in (*merged.records, *merged.missing)}
+        earlier = earlier and replace(earlier, table=earlier.table[earlier.table["cell"].isin(kept)])
     warnings = (*results.warnings, *(earlier.warnings if earlier else ()))
     return Site(merged=merged, table=cells_frame(merged), warnings=warnings, cases=cases, history=earlier)
 

@@ -71,7 +71,7 @@ class _Chunk:
 
     def json(self, start: int) -> str:
         for column in self.columns.values():
-            column += [0] * (self.count - len(column))
+            column.extend([0] * (self.count - len(column)))
         columns = _encode({clean(key): column for key, column in self.columns.items()})
         return f'{{"start":{start},"values":[{",".join(self.values)}],"columns":{columns}}}'
 

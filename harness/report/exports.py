@@ -34,7 +34,7 @@ def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], w
         "schema": SCHEMA,
         "axes": {
             "topics": list(dict.fromkeys(table["topic"])),
-            "cases": {case: title for case, title in zip(table["case"], table["title"], strict=True)},
+            "cases": dict(zip(table["case"], table["title"], strict=True)),
             "toolchains": [vars(item) for item in toolchains],
             "targets": list(
                 dict.fromkeys(column[3] for column in sorted(columns, key=lambda key: column_key("", "", "", key[3])))
@@ -95,7 +95,8 @@ def matrix_csv(table: pd.DataFrame) -> bytes:
     text = table[_CSV].copy()
     for name in set(_CSV) - {"signal", "seconds", "cached"}:
         text[name] = text[name].map({value: _csv_text(value) for value in text[name].unique()})
-    return text.to_csv(index=False, lineterminator="\n").encode()
+    written: str = text.to_csv(index=False, lineterminator="\n")
+    return written.encode()
 
 
 def _csv_text(text: str) -> str:

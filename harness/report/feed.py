@@ -44,7 +44,7 @@ def entries_of(history: History, *, last: int = 30) -> tuple[Entry, ...]:
     """
     table = history.table
     firsts = table.drop_duplicates("run")[["run", "environment", "started", "commit"]]
-    parts = {run: part for run, part in table.groupby("run", sort=False)}
+    parts = {run: part for run, part in table.groupby("run", sort=False)}  # noqa: C416 - dict() would take `keys` of the groups for a method
     found = []
     for environment, runs in firsts.groupby("environment", sort=False):
         rows = list(runs.itertuples(index=False))[-last - 1 :]
@@ -91,7 +91,8 @@ def atom_feed(entries: Sequence[Entry], *, title: str = "Regressions of cumatrix
     for entry in entries:
         root.append(_entry(entry, link))
     ET.indent(root, " ")
-    return ET.tostring(root, "utf-8", xml_declaration=True) + b"\n"
+    text: bytes = ET.tostring(root, "utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
 def _entry(entry: Entry, link: str) -> ET.Element:

@@ -48,4 +48,4 @@ def read_results(paths: Iterable[Path]) -> Results:
     # Neighbours may have come in other runs, and records of earlier versions have no remarks.
     said = remarks(records)
     records = [with_remark(record, said) for record in records]
-    return Results(records=tuple(records), plans=tuple(plans), warnings=results.warnings)
+    return Results(records=tuple(records), plans=tuple(plans), warnings=results.warnings, incomplete=results.incomplete)

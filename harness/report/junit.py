@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.matrix.kinds import Kind, kind_of
 from harness.matrix.order import ToolchainColumn, column_key, row_key
-from harness.records import Merged, Record, spell_other
+from harness.records import Merged, Record, at_stage, spell_other
 from harness.report.text import one_line
 from harness.report.xml import xml_text
 
@@ -42,7 +42,8 @@ def junit_xml(merged: Merged) -> bytes:
             totals.add(test)
         counts.write(suite)
     totals.write(root)
-    return ET.tostring(root, "utf-8", xml_declaration=True) + b"\n"
+    text: bytes = ET.tostring(root, "utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
 class _Totals:
@@ -102,9 +103,8 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
 
 def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Kind) -> None:
     tag = "error" if kind.key in ("unavailable", "harness_error") else "failure"
-    wanted = record["expected"]
-    expected = wanted["status"] + (f" at {wanted['stage']}" if wanted["stage"] else "")
-    got = record["status"] + (f" at {record['stage']}" if record["stage"] else "")
+    expected = at_stage(record["expected"]["status"], record["expected"]["stage"])
+    got = at_stage(record["status"], record["stage"])
     lines = [record["cell"], f"expected: {expected}", f"got: {got}"]
     lines += [f"{item['severity']}: {one_line(item['message'])}" for item in record["diagnostics"][:5]]
     element = ET.SubElement(test, tag, type=kind.key, message=xml_text(f"{kind.meaning}: {_said(record)}"))

@@ -34,7 +34,7 @@ SHOWN = 60
 SCRIPTS = ("dom", "data", "query", "pivot", "grid", "cell", "filters", "app")
 """The page's own scripts, in the order in which they are loaded."""
 
-_POLICY = "; ".join(
+_POLICY = "; ".join(  # noqa: FLY002 - one rule a line
     (
         "default-src 'none'",
         "script-src 'self'",

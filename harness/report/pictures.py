@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED, target_key
-from harness.matrix.order import version_key
+from harness.analysis.frame import ANSWERED
+from harness.matrix.order import target_key, version_key
 from harness.report.draw import MANY, Kind, bars, lines, plain
 
 _KINDS = {

@@ -1,4 +1,4 @@
-"""The published schemas: JSON Schema of a record and of ``matrix.json``, made from the code that writes and checks them."""
+"""What is published of the formats, made from the code that writes and checks them: JSON Schema of a record and of ``matrix.json``, and the tables of the documentation."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from harness.matrix.kinds import KINDS
 from harness.model import Stage, Status, Verdict
 from harness.model.target import TARGET_PATTERN
 from harness.records.schema import record_schema
+from harness.records.tables import with_tables
 from harness.report.exports import SCHEMA
 
 _TEXT = {"type": "string"}
@@ -27,10 +28,12 @@ def schemas() -> dict[str, bytes]:
     }
 
 
-def write_schemas(folder: Path) -> None:
-    """Write both to a folder, for instance ``docs/schemas``."""
+def write_docs(docs: Path) -> None:
+    """Write the schemas to the folder ``schemas`` below `docs`, and the tables into ``records.md``."""
     for name, data in schemas().items():
-        (Path(folder) / name).write_bytes(data)
+        (docs / "schemas" / name).write_bytes(data)
+    page = docs / "records.md"
+    page.write_text(with_tables(page.read_text("utf-8")), "utf-8")
 
 
 def matrix_schema() -> dict[str, Any]:
@@ -111,4 +114,4 @@ def _bytes(value: Mapping[str, Any]) -> bytes:
 
 
 if __name__ == "__main__":
-    write_schemas(Path(__file__).parents[2] / "docs" / "schemas")
+    write_docs(Path(__file__).parents[2] / "docs")

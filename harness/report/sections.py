@@ -12,7 +12,7 @@ from markupsafe import Markup
 from harness.analysis import changes, coverage, disagreements, statements
 from harness.analysis.changes import MEANINGS
 from harness.analysis.history import History
-from harness.analysis.statements import Statement
+from harness.analysis.statement import Statement
 from harness.analysis.trends import breaks, trend, unsteady
 from harness.matrix.axes import PLACE
 from harness.matrix.links import cell_link, matrix_link
@@ -87,14 +87,13 @@ def _support(table: pd.DataFrame) -> dict[str, Any]:
         of_case = cases.setdefault((item.subject.topic, item.subject.case), {})
         key = (item.subject.backend, item.subject.headers, item.sentence)
         of_case.setdefault(key, []).append(item)
-    values = {
+    return {
         "count": len(found),
         "cases": [
             (case, [_statement(items, table) for items in groups.values()])
             for (_, case), groups in cases.items()
         ],
     }  # fmt: skip
-    return values
 
 
 def _statement(items: Sequence[Statement], table: pd.DataFrame) -> dict[str, Any]:
@@ -126,8 +125,7 @@ def _changes(history: History, links: Mapping[str, str]) -> dict[str, Any]:
         wanted = list(combinations(last, 2)) if len(history.table) <= _MANY else list(pairwise(last))
         for old, new in sorted(wanted, key=lambda pair: (-of_it.index(pair[1]), -of_it.index(pair[0]))):
             pairs.append((environment, old, new, changes(history.cells_of(old["run"]), history.cells_of(new["run"]))))
-    values = {"pairs": pairs, "meanings": MEANINGS, "listed": LISTED, "cell_links": links}
-    return values
+    return {"pairs": pairs, "meanings": MEANINGS, "listed": LISTED, "cell_links": links}
 
 
 def _history(history: History, links: Mapping[str, str]) -> dict[str, Any]:
@@ -137,7 +135,7 @@ def _history(history: History, links: Mapping[str, str]) -> dict[str, Any]:
         environments.setdefault(str(row["environment"]), []).append(row)
     broken, flaky = breaks(history), unsteady(history)
     pictures_of = {name: Markup(outcomes_over_time(part)) for name, part in facts.groupby("environment")}
-    values = {
+    return {
         "environments": environments,
         "pictures": pictures_of,
         "broken": broken[:LISTED],
@@ -146,7 +144,6 @@ def _history(history: History, links: Mapping[str, str]) -> dict[str, Any]:
         "unsteady_count": len(flaky),
         "cell_links": links,
     }
-    return values
 
 
 def _coverage(table: pd.DataFrame) -> dict[str, Any]:

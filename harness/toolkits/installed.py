@@ -58,7 +58,7 @@ class Installed:
         """
         manifest = json.loads((self.home / MANIFEST).read_text("utf-8"))
         digest = hashlib.sha256(self.release.encode())
-        for name, (sha256, size, mtime_ns) in sorted(manifest["files"].items()):
+        for name, (recorded, size, mtime_ns) in sorted(manifest["files"].items()):
             path = self.home / name
             try:
                 stat = path.stat()
@@ -66,7 +66,7 @@ class Installed:
                 raise PartUnavailable(
                     f"{self.library or 'CUDA'} {self.release} is damaged ({error}): run `cumatrix toolkits install --force {self.spelled}`"
                 ) from None
-            if (stat.st_size, stat.st_mtime_ns) != (size, mtime_ns):
-                sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+            same = (stat.st_size, stat.st_mtime_ns) == (size, mtime_ns)
+            sha256 = recorded if same else hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"\0{name}\0{sha256}".encode())
         return digest.hexdigest()

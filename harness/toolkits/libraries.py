@@ -7,17 +7,19 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, HeaderLibrary
+from harness.toolkits.installed import Installed
 from harness.toolkits.layout import move
-from harness.toolkits.store import Installed, WheelStore, data_folder
+from harness.toolkits.store import WheelStore, data_folder
 
 
-def library_from(name: str, table: Mapping) -> HeaderLibrary:
+def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
     """A library as ``libraries.toml`` and case files declare it."""
     package, include = table["package"], table["include"]
     return HeaderLibrary(

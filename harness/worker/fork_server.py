@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import json
 import os
 import select
 import signal
@@ -18,13 +17,14 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 
 from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
-from harness.protocol.backend import Backend, Ended, Setup
+from harness.protocol.backend import Backend, Ended
+from harness.protocol.wire import Exit, Order, Ready, Setup
 from harness.worker.child import run_child
+from harness.worker.libraries import cuda_libraries
 
 _BETWEEN_DRAINS = 0.05
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -43,16 +43,15 @@ def serve(name: str, control: int) -> None:
     line = lines.readline()
     if not line:
         return
-    fields = json.loads(line)
-    setup = Setup(**{**fields, "home": Path(fields["home"]), "tools": Path(fields["tools"])})
-    backend, hello = _prepare(name, setup)
-    hello["reads"] = reads.own_records(Path(os.environ.get(reads.VARIABLE, "")))
-    _send(channel, hello)
+    setup = Setup.from_line(line)
+    backend, ready = _prepare(name, setup)
+    ready.reads = reads.own_records(Path(os.environ.get(reads.VARIABLE, "")))
+    channel.sendall(ready.to_line())
     if backend is None:
         return
     follower = reads.Follower()
     for line in lines:
-        _send(channel, _run(backend, setup, json.loads(line), channel, follower))
+        channel.sendall(_run(name, backend, setup, Order.from_line(line), channel, follower).to_line())
 
 
 def _leave(number: int, frame: object) -> None:
@@ -60,37 +59,30 @@ def _leave(number: int, frame: object) -> None:
     os._exit(0)
 
 
-def _prepare(name: str, setup: Setup) -> tuple[Backend | None, dict[str, Any]]:
+def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
     try:
         module = importlib.import_module(f"harness.backends.{BACKENDS[name].module}")
         backend: Backend = module.backend
-        hello = backend.prepare(setup)
+        ready = backend.prepare(setup)
+        ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
+        ready.observed["ptxas"] = ptxas.version(setup)
+        ready.targets = ptxas.architectures(setup)
     except Ended as ended:
-        return None, {"status": ended.status, "reason": ended.reason}
+        return None, Ready(status=ended.status, reason=ended.reason)
     except Exception as error:
         words = traceback.format_exception_only(type(error), error)[-1].strip()
-        return None, {
-            "status": "unavailable",
-            "reason": f"{name} cannot be loaded: {words}",
-            "log": traceback.format_exc(),
-        }
-    observed = hello.setdefault("observed", {})
-    observed["python"] = ".".join(map(str, sys.version_info[:3]))
-    try:
-        observed["ptxas"] = ptxas.version(setup)
-        hello["targets"] = ptxas.architectures(setup)
-    except Ended as ended:
-        return None, {"status": ended.status, "reason": ended.reason}
-    observed.setdefault("headers", headers.version(setup))
-    hello["libraries"] = cuda_libraries()
-    hello["threads"] = len(os.listdir("/proc/self/task"))
-    return backend, hello
+        reason = f"{name} cannot be loaded: {words}"
+        return None, Ready(status="unavailable", reason=reason, log=traceback.format_exc())
+    ready.observed.setdefault("headers", headers.version(setup))
+    ready.libraries = cuda_libraries()
+    ready.threads = len(os.listdir("/proc/self/task"))
+    return backend, ready
 
 
 def _run(
-    backend: Backend, setup: Setup, request: dict[str, Any], channel: socket.socket, follower: reads.Follower
-) -> dict[str, Any]:
-    limits = request["limits"]
+    name: str, backend: Backend, setup: Setup, order: Order, channel: socket.socket, follower: reads.Follower
+) -> Exit:
+    limits = order.limits
     reader, writer = os.pipe()
     started = time.monotonic()
     child = os.fork()
@@ -98,26 +90,26 @@ def _run(
         os.close(reader)
         channel.close()
         follower.begin_child()
-        run_child(backend, setup, request, writer)
+        run_child(name, backend, setup, order, writer)
     os.close(writer)
-    deadline = started + limits["seconds"]
-    output, total, timed_out = _watch(child, reader, channel, deadline, limits["output"], follower)
+    deadline = started + limits.seconds
+    output, total, timed_out = _watch(child, reader, channel, deadline, limits.output, follower)
     if timed_out:
         _kill_group(child)
     _, status = os.waitpid(child, 0)
     seconds = time.monotonic() - started
     leftovers = _end_descendants()
     os.close(reader)
-    return {
-        "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-        "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-        "timed_out": timed_out,
-        "wall": seconds,
-        "leftovers": leftovers,
-        "output": output.decode("utf-8", "replace"),
-        "output_total": total,
-        "reads": follower.taken(),
-    }
+    return Exit(
+        exit=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+        signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+        timed_out=timed_out,
+        wall=seconds,
+        leftovers=leftovers,
+        output=output.decode("utf-8", "replace"),
+        output_total=total,
+        reads=follower.taken(),
+    )
 
 
 def _watch(
@@ -214,19 +206,3 @@ def _parent(pid: int) -> int:
             return int(file.read().rpartition(b")")[2].split()[1])
     except OSError:
         return 0
-
-
-def cuda_libraries() -> list[str]:
-    """Files of NVIDIA's compilers and runtimes that this process has loaded."""
-    stems = ("libnvrtc", "libnvvm", "libnvJitLink", "libcudart", "libcuda.so", "libnvptxcompiler")
-    found: dict[str, None] = {}
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            path = line.rstrip("\n").partition("/")[2]
-            if path and os.path.basename(path).startswith(stems):
-                found["/" + path] = None
-    return sorted(found)
-
-
-def _send(channel: socket.socket, value: dict[str, Any]) -> None:
-    channel.sendall(json.dumps(value).encode() + b"\n")

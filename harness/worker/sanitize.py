@@ -6,23 +6,23 @@ It has to start the process that it watches, so the cell runs once more, in a fr
 from __future__ import annotations
 
 import importlib
-import json
 import re
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.protocol.backend import Backend, Ended, Job, Setup
+from harness.protocol.backend import Backend, Ended, Job
+from harness.protocol.wire import Order, Rehearsal, Setup
 
 _ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
 _REPORT = re.compile(r"^=+ ((?:Invalid|Program hit|Error|Warning|Target|Leaked).*?)\s*$", re.MULTILINE)
 _SEEN = 3
 
 
-def check(tool: str, setup: Setup, request: dict[str, Any]) -> dict[str, Any]:
+def check(name: str, setup: Setup, order: Order) -> dict[str, Any]:
     """Run the cell under memcheck.
 
     Returns
@@ -31,13 +31,12 @@ def check(tool: str, setup: Setup, request: dict[str, Any]) -> dict[str, Any]:
         ``tool`` and ``version``; ``errors``, how many it counted, null where it did not come to an end; ``found``, its first words
         on each of the first ones.
     """
-    scratch = Path(request["job"]["scratch"]) / "sanitizer"
+    tool, scratch = order.sanitizer, order.scratch / "sanitizer"
     scratch.mkdir()
     log, job = scratch / "log", scratch / "job.json"
-    fields = {**asdict(setup), "home": str(setup.home), "tools": str(setup.tools)}
-    job.write_text(json.dumps({"setup": fields, "job": {**request["job"], "scratch": str(scratch)}}), "utf-8")
+    job.write_bytes(Rehearsal(setup, replace(order, scratch=scratch)).to_line())
     package = Path(__file__).resolve().parents[1]
-    boot = [sys.executable, "-s", str(package / "worker" / "boot.py"), str(package), request["backend"], str(job)]
+    boot = [sys.executable, "-s", str(package / "worker" / "boot.py"), str(package), name, str(job)]
     # Under the deadline of the cell and in its process group, as everything that it starts.
     subprocess.run([tool, "--tool", "memcheck", "--log-file", str(log), *boot], stdin=subprocess.DEVNULL, cwd=scratch)
     text = log.read_text("utf-8", "replace") if log.is_file() else ""
@@ -63,12 +62,10 @@ def _version(tool: str) -> str:
 
 def run_once(name: str, file: str) -> None:
     """Load a backend and run one job in this process; how it ends is the sanitizer's to tell."""
-    request = json.loads(Path(file).read_text("utf-8"))
-    fields, job = request["setup"], request["job"]
-    setup = Setup(**{**fields, "home": Path(fields["home"]), "tools": Path(fields["tools"])})
+    rehearsal = Rehearsal.from_line(Path(file).read_bytes())
     backend: Backend = importlib.import_module(f"harness.backends.{BACKENDS[name].module}").backend
-    backend.prepare(setup)
+    backend.prepare(rehearsal.setup)
     try:
-        backend.execute(setup, Job(**{**job, "source": Path(job["source"]), "scratch": Path(job["scratch"])}))
+        backend.execute(rehearsal.setup, Job.of(rehearsal.order))
     except Ended as ended:
         print(f"{ended.status}: {ended.reason}", file=sys.stderr)

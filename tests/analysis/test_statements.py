@@ -17,7 +17,7 @@ LIBRARIES = ["9.0.0", "13.0.0rc1", "13.0.0", "13.1.0"]
 TOOLKITS = ["11.8", "12.4", "12.10", "13.0"]
 TARGETS = ["sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "compute_80"]
 OUTCOMES = {
-    "built": lambda target: built(target),
+    "built": built,
     "rejected at compile": lambda target: rejected("incomplete type is not allowed"),
     "rejected at link": lambda target: rejected("bad input", stage=Stage.LINK),
     "crashed at compile": lambda target: Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=11),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import make_case, make_cell
+from cells import make_case, make_cell, make_order
 from environments import python_with
 
 from harness.engine.collect import collect_outcome
-from harness.engine.fork_server import ForkServer, Limits, clean_environment
+from harness.engine.fork_server import ForkServer
+from harness.engine.variables import clean_environment
+from harness.protocol.wire import Setup
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 
@@ -28,14 +31,11 @@ class Workers:
         if key not in self.running:
             while len(self.running) >= 3:
                 self.running.pop(next(iter(self.running))).close()
-            setup = {
-                "home": str(toolkit.home),
-                "release": toolkit.release,
-                "headers": toolkit.release,
-                "include": [str(folder) for folder in toolkit.include],
-                "tools": str(tools),
-            }
-            self.running[key] = ForkServer(python_with(requirement), backend, setup, clean_environment(setup["home"]))
+            include = [str(folder) for folder in toolkit.include]
+            setup = Setup(toolkit.home, toolkit.release, toolkit.release, include, tools)
+            variables = clean_environment(str(toolkit.home))
+            python = python_with(requirement) if requirement else sys.executable
+            self.running[key] = ForkServer(python, backend, setup, variables)
         return self.running[key]
 
     def close(self) -> None:
@@ -62,8 +62,8 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Pa
     ) -> dict[str, Any]:  # fmt: skip
         installed = toolkit(release)
         fork_server = workers.get(requirement, backend, installed, tools)
-        if not fork_server.ready:
-            return dict(fork_server.hello)
+        if fork_server.ready.status:
+            return fork_server.ready.to_json()
         folder = tmp_path / "program"
         path = folder / f"{name}.{'py' if backend.startswith('numba') else 'cu'}"
         for file, text in {path.name: source, **(beside or {})}.items():
@@ -72,22 +72,12 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Pa
         number = len(list(tmp_path.glob("cell-*")))
         scratch = tmp_path / f"cell-{number:02}"
         scratch.mkdir()
-        job = {
-            "cell": "made by hand",
-            "source": str(path),
-            "entries": dict(entries),
-            "definitions": {},
-            "target": target,
-            "options": {"arch": "implicit", **options},
-            "include": [str(folder) for folder in installed.include],
-            "scratch": str(scratch),
-        }
-        ended = fork_server.run(job, Limits(seconds=800))
+        include = [str(folder) for folder in installed.include]
+        order = make_order(path, target, scratch, entries, options={"arch": "implicit", **options}, include=include)
+        ended = fork_server.run(order)
         cell = make_cell(make_case(path), backend, release, target)
-        outcome = collect_outcome(
-            cell, ended, scratch, installed.home, tools or data_folder() / "tools", entries
-        ).to_json()
-        observed = {**fork_server.hello["observed"], **outcome["observed"]}
+        outcome = collect_outcome(cell, order, ended, installed.home, tools or data_folder() / "tools").to_json()
+        observed = {**fork_server.ready.observed, **outcome["observed"]}
         return {**outcome, "observed": observed, "stages": list(outcome["stages"]), "notes": list(outcome["notes"])}
 
     return run

@@ -11,12 +11,13 @@ import pytest
 from cells import make_case, make_cell
 
 from harness.backends import BACKENDS
+from harness.engine.context import RunContext
 from harness.engine.environment import look
-from harness.engine.fork_server import Limits
 from harness.engine.plan import plan
-from harness.engine.runner import RunContext, Runner
+from harness.engine.run import Run
 from harness.engine.session import default_toolkit
 from harness.model.axes import parse_targets
+from harness.protocol.wire import Limits
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.store import data_folder
 
@@ -172,8 +173,7 @@ def test_headers_out_of_wheels(
     toolkit("12.9")
     environment = look(venv(f"cupy-cuda12x=={version}", WHEELS[version]))
     assert default_toolkit(environment) == "12.9"
-    runner = Runner(RunContext(environment, store, None, Limits(seconds=120)))
-    try:
+    with Run(RunContext(environment, store, None, Limits(seconds=120))) as run:
         outcomes = {}
         for name, text in (("plain", "#include <cuda_fp16.h>\n" + PLAIN), ("matrix", ACCUMULATOR)):
             source = tmp_path / name / "kernel.cu"
@@ -184,9 +184,7 @@ def test_headers_out_of_wheels(
             )  # fmt: skip
             assert [cell.toolchain.library for cell in cells] == [f"{version}+wheels"]
             assert cells[0].facts()["wheels"] is True
-            outcomes[name] = runner.run(cells[0])[0]
-    finally:
-        runner.close()
+            outcomes[name] = run.result(cells[0]).outcome
     assert outcomes["plain"].status == "built"
     assert outcomes["plain"].observed["headers_from"] == "wheels"
     assert added({"command": outcomes["plain"].command})[-1].endswith("/site-packages/nvidia/cuda_runtime/include")
@@ -202,12 +200,9 @@ def test_headers_of_a_wheel_that_nobody_asked_for(
     environment = look(venv("cupy-cuda12x==14.2.0", WHEELS["14.2.0"]))
     source = tmp_path / "kernel.cu"
     source.write_text(PLAIN)
-    runner = Runner(RunContext(environment, store, None, Limits(seconds=120)))
-    try:
+    with Run(RunContext(environment, store, None, Limits(seconds=120))) as run:
         cell = make_cell(make_case(source), "cupy-nvrtc", "12.4", environment=environment)
-        outcome = runner.run(cell)[0]
-    finally:
-        runner.close()
+        outcome = run.result(cell).outcome
     assert outcome.status == "unavailable"
     assert (
         "not from CUDA 12.4: ask for that release, or use an environment without nvidia-cuda-runtime" in outcome.reason

@@ -38,7 +38,7 @@ def setup(tmp_path: Path) -> Setup:
 def job(tmp_path: Path) -> Job:
     scratch = tmp_path / "cell"
     scratch.mkdir()
-    return Job("cell", tmp_path / "kernel.py", {}, {}, "sm_80", {}, [], scratch)
+    return Job("cell", tmp_path / "kernel.py", {}, {}, "sm_80", {}, [], scratch=scratch)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_one_ptx_is_assembled(device: VirtualDevice) -> None:
     assert device.link([(PTX, PROGRAM + b"\0")], {}) == PROGRAM
     assert device.job.stages == ["assemble"]
     (part,) = device.job.parts
-    assert (part["format"], Path(part["path"]).read_bytes()) == ("cubin", PROGRAM)
+    assert (part.format, Path(part.path).read_bytes()) == ("cubin", PROGRAM)
 
 
 def test_options_of_the_driver_become_those_of_ptxas(device: VirtualDevice) -> None:
@@ -117,7 +117,7 @@ def test_a_virtual_target_is_not_assembled(device: VirtualDevice) -> None:
 def test_without_nvjitlink_relocatable_code_is_assembled_and_that_is_noted(device: VirtualDevice) -> None:
     assert device.link([(PTX, PROGRAM), (LIBRARY, Path("/anywhere/libcudadevrt.a"))], {}) == PROGRAM
     assert device.job.artifact is not None
-    assert device.job.artifact["format"] == "object"
+    assert device.job.artifact.format == "object"
     assert device.job.notes == ["not linked: CUDA 12.4 has no nvJitLink (it came with 12.0)"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.backends.numba.backend import backend as numba
+from harness.backends.numba import backend as numba
 from harness.backends.numba.cell import outcome
 from harness.backends.numba.fault import described, from_elsewhere, in_short, said_by_ptxas, tidy
 from harness.backends.numba.program import Program
@@ -38,7 +38,7 @@ def job(tmp_path: Path) -> Job:
     folder, scratch = tmp_path / "case", tmp_path / "cell-0a1b"
     folder.mkdir()
     scratch.mkdir()
-    return Job("cell", folder / "axpy.py", {}, {}, "sm_80", {}, [], scratch)
+    return Job("cell", folder / "axpy.py", {}, {}, "sm_80", {}, [], scratch=scratch)
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def place(python: str, store: ToolkitStore, toolkit: Callable[[str], Installed])
 
 def lean(place: Place, form: int, target: str) -> Outcome:
     case = make_case(CASE / "kernel.cu", "made/lean", definitions={"CHECK_IN_KERNEL": form, "FULL_HEADERS": 0})
-    return place.runner.run(place.cell(case, "torch-nvcc", "13.0", target))[0]
+    return place.result(place.cell(case, "torch-nvcc", "13.0", target)).outcome
 
 
 @pytest.mark.parametrize(("form", "number"), [(1, "75"), (1, "80"), (0, "75")])
@@ -85,7 +85,7 @@ def test_a_whole_extension_with_one_host_pass(place: Place, tmp_path: Path) -> N
     }  # fmt: skip
     case = make_case(tmp_path / "kernel.cu", "made/extension", options=options)
     cells = [place.cell(case, "torch-nvcc", "13.0", target) for target in ("sm_80", "sm_90")]
-    first, second = run_all(cells, place.context).values()
+    first, second = run_all(cells, place.run_of_cells.context).values()
     for record, target in ((first, "sm_80"), (second, "sm_90")):
         assert (record["status"], record["artifact"]["target"]) == ("built", target), record["log"][-2000:]
         assert record["stages"] == ["compile", "preprocess", "assemble", "link"]
@@ -102,7 +102,7 @@ def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> Non
         (tmp_path / name / "kernel.cu").write_text(text)
         case = make_case(tmp_path / name / "kernel.cu", f"made/{name}", options={"std": "c++20"})
         cells.append(place.cell(case, "torch-nvcc", "13.0", "sm_80"))
-    dies, lives = run_all(cells, place.context).values()
+    dies, lives = run_all(cells, place.run_of_cells.context).values()
     assert (dies["status"], dies["signal"]) == ("crashed", 11)
     assert "cicc was ended by signal 11" in dies["reason"]
     assert lives["status"] == "built"
@@ -119,7 +119,7 @@ def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> Non
 def test_what_means_nothing(place: Place, tmp_path: Path, target: str, options: dict, words: str) -> None:
     (tmp_path / "kernel.cu").write_text("__global__ void one(int *a) { *a = 1; }")
     case = make_case(tmp_path / "kernel.cu", "made/nothing", options=options)
-    outcome = place.runner.run(place.cell(case, "torch-nvcc", "13.0", target))[0]
+    outcome = place.result(place.cell(case, "torch-nvcc", "13.0", target)).outcome
     assert outcome.status is Status.UNSUPPORTED and words in outcome.reason
 
 
@@ -129,5 +129,5 @@ def test_another_cuda_than_pytorch_was_built_with(
     toolkit("12.4")
     (tmp_path / "kernel.cu").write_text("__global__ void one(int *a) { *a = 1; }")
     case = make_case(tmp_path / "kernel.cu", "made/old")
-    outcome = place.runner.run(place.cell(case, "torch-nvcc", "12.4", "sm_80"))[0]
+    outcome = place.result(place.cell(case, "torch-nvcc", "12.4", "sm_80")).outcome
     assert outcome.status is Status.UNAVAILABLE and "has no nvcc" in outcome.reason

@@ -54,11 +54,11 @@ def cell(case: Case, number: int) -> Cell:
 def test_the_first_rule_that_applies_counts_for_a_kernel(load: Callable[..., Case]) -> None:
     case = load(CASE + LAUNCH)
     (plain,), (full,) = launches_for(cell(case, 0)), launches_for(cell(case, 2))
-    assert (plain["grid"], plain["block"], plain["shared"], plain["cooperative"]) == ([1, 1, 1], [1, 1, 1], 0, True)
-    assert (full["grid"], full["block"], full["shared"], full["opt_in"]) == ([2, 2, 1], [32, 1, 1], 256, True)
-    assert [argument["type"] for argument in full["arguments"]] == ["float16", "int32"]
-    assert (full["arguments"][0]["shape"], full["arguments"][0]["seed"]) == ([32, 2], 7)
-    assert full["arguments"][1]["value"] == 128
+    assert (plain.grid, plain.block, plain.shared, plain.cooperative) == ([1, 1, 1], [1, 1, 1], 0, True)
+    assert (full.grid, full.block, full.shared, full.opt_in) == ([2, 2, 1], [32, 1, 1], 256, True)
+    assert [argument.type for argument in full.arguments] == ["float16", "int32"]
+    assert (full.arguments[0].shape, full.arguments[0].seed) == ([32, 2], 7)
+    assert full.arguments[1].value == 128
 
 
 def test_a_reference_and_its_tolerances(load: Callable[..., Case], root: Path) -> None:
@@ -66,8 +66,8 @@ def test_a_reference_and_its_tolerances(load: Callable[..., Case], root: Path) -
     (root / "topic/some/reference.py").write_text("def scale(): pass\n")
     case = load(CASE + '[[launch]]\n\n[[verify]]\nreference = "reference.py"\nrtol = 1e-3\n')
     (launch,) = launches_for(cell(case, 0))
-    assert (launch["verify"]["rtol"], launch["verify"]["atol"]) == (1e-3, 0.0)
-    assert launch["verify"]["reference"] == str((root / "topic/some/reference.py").resolve())
+    assert (launch.verify.rtol, launch.verify.atol) == (1e-3, 0.0)
+    assert launch.verify.reference == str((root / "topic/some/reference.py").resolve())
 
 
 def launch(**keys: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,18 @@ from harness.model.judge import expectation_of
 
 ROOT = Path(__file__).parents[2] / "cases"
 CASES = {case.name: case for case in load_cases(ROOT)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_can_be_pickled_whole(name):
+    case = CASES[name]
+    again = pickle.loads(pickle.dumps(case))
+    assert again == case
+    for old, new in zip(case.expectations, again.expectations, strict=True):
+        assert new.when.tree == old.when.tree
+    for old, new in zip(case.launches, again.launches, strict=True):
+        definitions = case.variants[0].definitions
+        assert [size(definitions) for size in new.grid] == [size(definitions) for size in old.grid]
 
 
 def cell(name, backend="nvrtc", target="sm_80", toolkit="12.4", library="", packages=None, **labels):

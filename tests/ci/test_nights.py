@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from .steps import ROOT, Run, program
-
-sys.path.insert(0, str(ROOT / "tests" / "records"))
-
 from record_builders import built, cell, plan, record, rejected
+
+from .steps import Run, program
 
 pytestmark = pytest.mark.timeout(1800)  # a night is many processes
 

@@ -103,7 +103,7 @@ def test_history(run: Any) -> None:
         done = run("history", "add", f"{name}.jsonl", "--commit", f"commit-of-{name}")
         assert (done.returncode, done.stdout) == (0, "")
     rows = json.loads(run("history", "list", "--json").stdout)
-    assert [(row["built"], row["bad"], row["cells"]) for row in rows] in ([(2, 0, 2), (2, 0, 2), (0, 2, 2)],)
+    assert [(row["built"], row["bad"], row["cells"]) for row in rows] == [(2, 0, 2), (2, 0, 2), (0, 2, 2)]
     assert "commit-of-good" in run("history", "list").stdout
     done = run("diff", "--history", "history", "previous", "latest")
     assert (done.returncode, "1 regression" in done.stdout) == (1, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +13,30 @@ from environments import python_with
 
 from harness.toolkits import Installed
 
-pytestmark = pytest.mark.compilers
 
-
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _toolkit(toolkit: Callable[[str], Installed]) -> None:
     toolkit("13.0")
 
 
+def test_where_nothing_can_be_used_it_says_what_to_do(cumatrix: Any, tmp_path: Path) -> None:
+    done = cumatrix("doctor", "-t", "13.0,12.4", env={"CUMATRIX_HOME": str(tmp_path / "home")})
+    assert done.returncode == 4
+    lines = done.stdout.splitlines()
+    assert f"toolkits    none in {tmp_path / 'home'}" in done.stdout
+    for release in ("13.0", "12.4"):
+        (line,) = (line for line in lines if line.split()[:3] == ["nvrtc", "cuda", f"{release}:"])
+        assert f"cumatrix toolkits install {release}" in line
+
+
+def test_an_interpreter_that_cannot_be_run_is_named(cumatrix: Any) -> None:
+    done = cumatrix("doctor", "--python", "/nowhere/python")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "/nowhere/python" in done.stderr
+
+
+@pytest.mark.compilers
+@pytest.mark.usefixtures("_toolkit")
 def test_an_interpreter_by_a_relative_path(cumatrix: Any) -> None:
     """Workers start in folders of their own."""
     python = python_with("numba==0.61.2")
@@ -30,6 +47,8 @@ def test_an_interpreter_by_a_relative_path(cumatrix: Any) -> None:
     assert "No such file" not in done.stdout + done.stderr
 
 
+@pytest.mark.compilers
+@pytest.mark.usefixtures("_toolkit")
 def test_each_result_is_there_before_the_next_is_tried(cumatrix: Any) -> None:
     done = subprocess.run(
         cumatrix.argv("doctor", "-t", "13.0"), cwd=cumatrix.folder, text=True, timeout=800, check=True,
@@ -44,6 +63,8 @@ def test_each_result_is_there_before_the_next_is_tried(cumatrix: Any) -> None:
         assert lines[place + 1].startswith(name)
 
 
+@pytest.mark.compilers
+@pytest.mark.usefixtures("_toolkit")
 def test_what_may_take_minutes_is_said_beforehand(cumatrix: Any, toolkit: Callable[[str], Installed]) -> None:
     toolkit("12.4")
     done = cumatrix("doctor", "-t", "12.4", "--python", python_with("cupy-cuda12x==13.2.0"), timeout=600)

@@ -13,7 +13,7 @@ from cells import write_case, write_library
 
 from harness.toolkits import Installed
 
-COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "toolkits list", "toolkits install",
+COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "cases copy", "toolkits list", "toolkits install",
             "toolkits path", "toolkits remove"]  # fmt: skip
 
 
@@ -70,9 +70,14 @@ def library(tmp_path: Path) -> Path:
         (["run", "plain/onee"], 2, ['no case is called "plain/onee"', 'did you mean "plain/one"']),
         (["run", "one"], 2, ['did you mean "plain/one"']),
         (["run", "-k", "(plain"], 2, ["cannot read -k"]),
-        (["run", "-k", "nothing-has-this-name"], 3, ["nothing to run"]),
+        (["run", "--where", 'virtual or bakend == "nvrtc"'], 2, ["--where, character 12: unknown name 'bakend'", "did you mean backend"]),
+        (["run", "--where", " "], 2, ["--where has no condition: write one"]),
+        (["run", "--where", "N == 4"], 2, ["--where, character 6: N is never 4"]),
+        (["run", "--where", 'cc < "5.0"', "-b", "nvrtc"], 3, ["no cell is left of", "--where cc < 5.0"]),
+        (["run", "--where", 'cc < "9"', "--where", "virtual"], 2, ["--where is given 2 times"]),
+        (["try", "cases/plain/one/kernel.cu", "--where", "cc"], 2, ["--where, character 1: cc", "not true or false by itself"]),
         (["run", "-b", "numba"], 3, ["nothing to run"]),
-        (["run", "--cases", "nowhere"], 2, ["there is no folder of cases at nowhere"]),
+        (["run", "--cases", "nowhere"], 2, ["there is no folder of cases at nowhere: `cumatrix cases copy nowhere` puts"]),
         (["run", "-j", "0"], 2, ["0", "cumatrix run --help"]),
         (["run", "--memory", "much"], 2, ["'much' is not a size such as 8G"]),
         (["run", "--timeout", "-3"], 2, ["-3"]),
@@ -99,6 +104,14 @@ def library(tmp_path: Path) -> Path:
 )  # fmt: skip
 def test_one_sentence(cumatrix: Any, library: Path, arguments: list[str], code: int, words: list[str]) -> None:
     sentence(cumatrix(*arguments), code, *words)
+
+
+def test_words_after_k_work_and_the_condition_to_write_is_told(cumatrix: Any, library: Path) -> None:
+    done = cumatrix("run", "-k", "not nvrtc and nothing-has-this-name")
+    assert done.returncode == 3
+    hint, error = done.stderr.splitlines()
+    assert hint.endswith("""write --where 'not "nvrtc" in cell and "nothing-has-this-name" in cell'""")
+    assert error.startswith("cumatrix: no cell is left of ")
 
 
 def test_a_part_that_is_not_installed_is_named_with_its_remedy(cumatrix: Any, tmp_path: Path) -> None:
@@ -173,6 +186,19 @@ class TestWithRecords:
                 assert record["artifact"]["kernels"]
         assert not (tmp_path / "reports").exists()
 
+    def test_cells_that_a_condition_leaves_out_are_neither_run_nor_missed(
+        self, cumatrix: Any, library: Path, tmp_path: Path
+    ) -> None:
+        done = self.run(cumatrix, "--where", 'cc >= "8.0" and (topic == "wrong" or N == 2)', "--out", "r.jsonl")
+        assert done.returncode == 0
+        assert "3 of 3 cells" in done.stderr
+        assert "sm_50" not in done.stderr
+        cells = [json.loads(line)["cell"] for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+        names = ["plain/two[N=2]", "wrong/known", "wrong/name"]
+        assert sorted(cells) == [f"{name} nvrtc cuda12.4 sm_80" for name in names]
+        merged = cumatrix("merge", "r.jsonl", "--out", "merged.jsonl")
+        assert (merged.returncode, merged.stderr) == (0, "3 cells, 0 never arrived, 0 disagreed\n")
+
     def test_not_as_expected(self, cumatrix: Any, library: Path) -> None:
         (library / "plain/one/kernel.cu").write_text("__global__ void one() { wrong; }")
         done = self.run(cumatrix)
@@ -236,6 +262,10 @@ class TestWithRecords:
         assert "line 14: cut off" in done.stderr
         assert "13 cells, 1 never arrived" in done.stderr
         assert "Traceback" not in done.stderr
+        # As the warning says: the same run again completes the file.
+        assert self.run(cumatrix, "--out", "r.jsonl").returncode == 0
+        done = cumatrix("merge", "r.jsonl", "--out", "m.jsonl")
+        assert (done.returncode, "cut off" in done.stderr) == (0, False)
 
     @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
     def test_a_folder_that_may_not_be_written(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:

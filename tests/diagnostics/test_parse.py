@@ -165,7 +165,7 @@ def test_escape_sequences_do_not_get_through() -> None:
     ("one", "other"),
     [
         ("uses too much shared data (0xc004 bytes, 0xc000 max)", "uses too much shared data (0x10000 bytes, 0xc000 max)"),
-        ("identifier \"a\" is undefined", "identifier \"b\" is undefined"),
+        ('identifier "a" is undefined', 'identifier "b" is undefined'),
         ("cannot open /one/place/x.h", "cannot open /another/x.h"),
         ("line 12 is bad", "line 7 is bad"),
         ("unknown 'x'", "unknown 'yz'"),
@@ -240,8 +240,8 @@ def test_the_linker_s_log_inside_an_exception_of_cuda_core() -> None:
     ("log", "headline"),
     [
         (
-            "ptxas application ptx input, line 32; error   : Feature 'cp.async' requires .target sm_80 or higher\n"
-            "ptxas fatal   : Ptx assembly aborted due to errors\n",
+            ("ptxas application ptx input, line 32; error   : Feature 'cp.async' requires .target sm_80 or higher\n"
+            "ptxas fatal   : Ptx assembly aborted due to errors\n"),
             "Feature 'cp.async' requires .target sm_80 or higher",
         ),
         (
@@ -249,14 +249,14 @@ def test_the_linker_s_log_inside_an_exception_of_cuda_core() -> None:
             "nvlink: Multiple definition of '_Z1kPi' in 'b.o', first defined in 'a.o'",
         ),
         (
-            "/usr/bin/ld: k.o: in function `main':\nk.cpp:(.text+0x8b): undefined reference to `helper()'\n"
-            "collect2: error: ld returned 1 exit status\n",
+            ("/usr/bin/ld: k.o: in function `main':\nk.cpp:(.text+0x8b): undefined reference to `helper()'\n"
+            "collect2: error: ld returned 1 exit status\n"),
             "undefined reference to `helper()'",
         ),
         (
-            'a.cu(1): warning #177-D: variable "u" was declared but never referenced\n'
+            ('a.cu(1): warning #177-D: variable "u" was declared but never referenced\n'
             'a.cu(2): error: identifier "x" is undefined\na.cu(3): catastrophic error: cannot open source file "y.h"\n'
-            "Compilation terminated.\n",
+            "Compilation terminated.\n"),
             'identifier "x" is undefined',
         ),
         (
@@ -266,7 +266,7 @@ def test_the_linker_s_log_inside_an_exception_of_cuda_core() -> None:
         ("kernel.cu(2): Error: Formal parameter space overflowed (40008 bytes required)\n", "Formal parameter space overflowed (40008 bytes required)"),
         ("Broken module found, compilation aborted!\nptr @_ZTI6Square\n", "Broken module found, compilation aborted!"),
         ("cc1plus: fatal error: k.cu: No such file or directory\ncompilation terminated.\n", "k.cu: No such file or directory"),
-        ("At end of source: error: expected a \"}\"\n", 'expected a "}"'),
+        ('At end of source: error: expected a "}"\n', 'expected a "}"'),
         ("/bin/sh: 1: nvcc: not found\n", "/bin/sh: 1: nvcc: not found"),
         ("CMake Error at CMakeLists.txt:3 (project):\n  CMAKE_CUDA_ARCHITECTURES must be\n  non-empty if set.\n\n\n-- Configuring incomplete\n",
          "CMAKE_CUDA_ARCHITECTURES must be non-empty if set."),

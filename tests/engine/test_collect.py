@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import make_case, make_cell
+from cells import make_case, make_cell, make_exit, make_order
 
-from harness.engine.collect import LOG_LIMIT, collect_outcome, leaked
+from harness.engine.collect import collect_outcome, leaked
+from harness.engine.logs import LOG_LIMIT
 from harness.model import Outcome
 
 PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{ ret; }\n"
@@ -31,17 +32,8 @@ def settled(tmp_path: Path) -> Callable[..., Outcome]:
         if reply is not None:
             (scratch / "reply.json").write_text(reply if isinstance(reply, str) else json.dumps(reply))
         cell = make_cell(make_case(tmp_path / "kernel.cu"), "nvrtc", "12.4", "compute_80")
-        ended = {
-            "exit": 0,
-            "signal": None,
-            "timed_out": False,
-            "wall": 1.0,
-            "leftovers": 0,
-            "output": "",
-            "output_total": 0,
-            **ended,
-        }
-        return collect_outcome(cell, ended, scratch, home, tools, ["scale"])
+        order = make_order(tmp_path / "kernel.cu", "compute_80", scratch, ["scale"])
+        return collect_outcome(cell, order, make_exit(**ended), home, tools)
 
     return run
 
@@ -90,7 +82,7 @@ def test_the_deadline_outweighs_an_answer(settled: Callable[..., Outcome], built
         {"artifact": None},
         {"artifact": {"path": "/nowhere", "format": "ptx"}},
         {"artifact": {"path": "/dev/null", "format": "ptx"}},
-        {"artifact": {"format": "ptx"}},
+        {"artifact": {"path": "/proc/kmsg", "format": "ptx"}},
     ],
 )
 def test_a_build_with_nothing_to_show_is_our_fault(

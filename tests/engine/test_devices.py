@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -11,6 +12,7 @@ from harness.engine import devices as module
 from harness.engine.devices import Device, DevicePool, Devices, find_devices
 from harness.engine.session import with_own
 from harness.errors import PartUnavailable, UsageError
+from harness.hints import hint
 from harness.model import Target
 
 
@@ -32,15 +34,26 @@ def test_a_device_runs_its_own_targets_only(target: str, name: str) -> None:
     assert TWO.name_for(Target.parse(target)) == name
 
 
-def test_own_on_the_axis_of_targets() -> None:
-    assert with_own("own", TWO) == "sm_89,sm_90,sm_90a"
-    assert with_own("sm_75,own", TWO) == "sm_75,sm_89,sm_90,sm_90a"
+def test_native_on_the_axis_of_targets(capfd: pytest.CaptureFixture[str]) -> None:
+    assert with_own("native", TWO) == "sm_89,sm_90,sm_90a"
+    assert with_own("sm_75,native", TWO) == "sm_75,sm_89,sm_90,sm_90a"
     assert with_own("sm_75", None) == "sm_75"
+    assert capfd.readouterr().err == ""
 
 
-def test_own_without_a_device_is_told() -> None:
-    with pytest.raises(PartUnavailable, match="no driver"):
-        with_own("own", Devices(problem="no driver"))
+def test_the_word_of_before_still_works_and_is_told_of_once(capfd: pytest.CaptureFixture[str]) -> None:
+    hint.cache_clear()
+    assert [with_own(targets, TWO) for targets in ("sm_75, own", "own,native")] == [
+        "sm_75,sm_89,sm_90,sm_90a",
+        "sm_89,sm_90,sm_90a",
+    ]
+    assert re.fullmatch(r"cumatrix: [^\n]*own is called native[^\n]*\n", capfd.readouterr().err)
+
+
+@pytest.mark.parametrize("word", ["native", "own"])
+def test_native_without_a_device_is_told(word: str) -> None:
+    with pytest.raises(PartUnavailable, match=r"the target native needs a CUDA device.*no driver"):
+        with_own(word, Devices(problem="no driver"))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.engine.environment import look
-from harness.engine.fork_server import clean_environment, plain_path
+from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable, UsageError
 
 

@@ -15,8 +15,8 @@ import pytest
 from cells import Place, lasting, make_case, run_all
 
 from harness.engine.context import RunContext
-from harness.engine.fork_server import Limits
 from harness.model import Cell
+from harness.protocol.wire import Limits
 from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers

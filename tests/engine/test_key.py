@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
-from harness.engine.fork_server import Limits
 from harness.engine.key import Key
-from harness.engine.toolchain import PreparedToolchain
+from harness.engine.resolve import Resolver
+from harness.engine.result import PreparedCell
 from harness.model import Case
+from harness.protocol.wire import Limits
 from harness.toolkits import ToolkitStore
 
 
@@ -83,8 +84,11 @@ def key(store: ToolkitStore, tmp_path: Path) -> Callable[..., str]:
         made: Case = make_case(source, case, **fields)
         context = RunContext(environment, store, None, limits, include)
         cell = make_cell(made, backend, release, target, environment=environment, headers=headers)
-        prepared = PreparedToolchain.of(cell.toolchain, environment, store, tmp_path)
-        return context.key(cell, prepared, prepared.key)
+        resolver = Resolver(context)
+        prepared = resolver.resolve(cell)
+        assert isinstance(prepared, PreparedCell)
+        resolver.close()
+        return prepared.first_key(replace(prepared.toolchain, tools=tmp_path, steps=None).key)
 
     return key
 
@@ -127,7 +131,9 @@ def test_without_knowing_what_the_worker_read_there_is_no_key(store: ToolkitStor
     source = tmp_path / "kernel.cu"
     source.touch()
     cell = make_cell(make_case(source, "a/b"), "nvrtc", "12.4", "sm_80", environment=ENVIRONMENT)
-    assert context.key(cell, PreparedToolchain.of(cell.toolchain, ENVIRONMENT, store, tmp_path), "") == ""
+    prepared = Resolver(context).resolve(cell)
+    assert isinstance(prepared, PreparedCell)
+    assert prepared.first_key("") == ""
 
 
 def test_a_soft_limit_of_the_shell_does_not_count_and_a_hard_one_does(key: Callable[..., str], tmp_path: Path) -> None:

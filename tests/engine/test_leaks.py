@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import uv
-from cells import Place, make_case
+from cells import Place, make_case, make_exit, make_order
 
 from harness.engine.collect import collect_outcome
 from harness.model import Outcome
@@ -59,7 +59,7 @@ def compile_in(store: ToolkitStore, python: str | None, backend: str, release: s
             entries=ENTRY if backend == "numba" else None,
         )
     finally:
-        place.runner.close()
+        place.close()
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "cupy-nvrtc"])
@@ -194,20 +194,12 @@ def test_what_came_out_for_another_target_is_not_built(
         "artifact": {"path": str(tmp_path / "a.cubin"), "format": "cubin"},
     }
     (tmp_path / "reply.json").write_text(json.dumps(reply))
-    ended = {
-        "exit": 0,
-        "signal": None,
-        "timed_out": False,
-        "wall": 1.0,
-        "leftovers": 0,
-        "output": "",
-        "output_total": 0,
-    }
     (tmp_path / "kernel.cu").write_text(CUDA)
     case = make_case(tmp_path / "kernel.cu")
 
     def settled(target: str, entries: list[str]) -> Outcome:
-        return collect_outcome(places("").cell(case, "nvrtc", "12.4", target), ended, tmp_path, home, tmp_path, entries)
+        order = make_order(tmp_path / "kernel.cu", target, tmp_path, entries)
+        return collect_outcome(places("").cell(case, "nvrtc", "12.4", target), order, make_exit(), home, tmp_path)
 
     changed = settled("sm_80", [])
     assert (changed.status, changed.reason) == ("unavailable", "asked for sm_80, what came out is for sm_75")

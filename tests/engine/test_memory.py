@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -27,35 +29,77 @@ def test_what_is_available(tmp_path: Path, limit: str | None, used: str | None, 
     assert available(meminfo, tmp_path) == pytest.approx(expected * 0.9)
 
 
-def test_cells_that_fit_run_together_and_others_wait() -> None:
-    memory, both, release = Memory(10), threading.Barrier(2), threading.Event()
-    running: list[str] = []
+class Told(threading.Condition):
+    """Tells that a thread has to wait, before it does."""
 
-    def hold(name: str, needed: int) -> None:
-        with memory.taken(needed):
-            running.append(name)
-            if name != "third":
-                both.wait(10)
-                release.wait(10)
+    def __init__(self, events: Queue[str]) -> None:
+        super().__init__()
+        self.events = events
 
-    threads = [threading.Thread(target=hold, args=item) for item in (("first", 5), ("second", 5))]
-    for thread in threads:
-        thread.start()
-    third = threading.Thread(target=hold, args=("third", 1))
-    while len(running) < 2:
-        pass  # both are let in: the barrier in each would break otherwise
-    third.start()
-    third.join(0.2)
-    assert sorted(running) == ["first", "second"]
-    release.set()
-    for thread in (*threads, third):
-        thread.join(10)
-    assert running[2] == "third"
+    def wait(self, timeout: float | None = None) -> bool:
+        self.events.put("waits")
+        return super().wait(timeout)
 
 
-def test_a_cell_larger_than_everything_runs_alone() -> None:
-    memory = Memory(10)
-    with memory.taken(100):
-        pass
-    with memory.taken(100):
-        pass
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    """A machine of 10 bytes, whose cells end with the test."""
+    made = Machine()
+    yield made
+    made.end_all()
+
+
+class Machine:
+    """Cells on threads of their own, which tell what becomes of them; nothing here looks at a clock."""
+
+    def __init__(self) -> None:
+        self.events: Queue[str] = Queue()
+        self.memory = Memory(10)
+        self.memory._free = Told(self.events)
+        self.ends: dict[int, threading.Event] = {}
+        self.threads: dict[int, threading.Thread] = {}
+
+    def start(self, needed: int) -> str:
+        """Start a cell; tells whether it "runs" or "waits"."""
+        self.ends[needed] = threading.Event()
+        self.threads[needed] = threading.Thread(target=self._run, args=(needed,))
+        self.threads[needed].start()
+        return self.events.get()
+
+    def end(self, needed: int) -> None:
+        """End a cell that runs."""
+        self.ends[needed].set()
+        self.threads[needed].join()
+
+    def end_all(self) -> None:
+        """Let all cells end, in whatever order they can."""
+        for event in self.ends.values():
+            event.set()
+        for thread in self.threads.values():
+            thread.join()
+
+    def _run(self, needed: int) -> None:
+        with self.memory.taken(needed):
+            self.events.put("runs")
+            self.ends[needed].wait()
+
+
+def test_cells_that_fit_run_together_and_others_wait(machine: Machine) -> None:
+    assert [machine.start(needed) for needed in (4, 6, 1)] == ["runs", "runs", "waits"]
+    machine.end(6)
+    assert machine.events.get() == "runs"
+
+
+def test_a_cell_larger_than_everything_runs_alone(machine: Machine) -> None:
+    assert [machine.start(needed) for needed in (1, 100)] == ["runs", "waits"]
+    machine.end(1)
+    assert machine.events.get() == "runs"
+    assert machine.start(2) == "waits"
+    machine.end(100)
+    assert machine.events.get() == "runs"
+
+
+def test_a_cell_that_fails_gives_back_what_it_held(machine: Machine) -> None:
+    with pytest.raises(ZeroDivisionError), machine.memory.taken(10):
+        raise ZeroDivisionError
+    assert machine.start(10) == "runs"

@@ -1,18 +1,17 @@
-"""From a request to cells: backends, toolkits, targets and -k."""
+"""From a request to cells: backends, toolkits, targets and --where."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.backends import BACKENDS
 from harness.engine.environment import Environment
 from harness.engine.plan import choose_backends, plan
-from harness.errors import UsageError
+from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
 
 NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc"]
@@ -39,9 +38,9 @@ TOOLKITS = [ToolkitRef(release=r, headers=r) for r in ("12.4", "13.0")]
 TARGETS = [Target.parse("sm_80"), Target.parse("sm_90a")]
 
 
-def ids(expression: str | None = None, backends: str = "nvrtc,numba", cases: list[Case] = CASES) -> list[str]:
+def ids(where: str | None = None, backends: str = "nvrtc,numba", cases: list[Case] = CASES) -> list[str]:
     here = environment(numba="0.59.1")
-    return [cell.id for cell in plan(cases, choose_backends(backends, here), TOOLKITS, TARGETS, here, expression)]
+    return [cell.id for cell in plan(cases, choose_backends(backends, here), TOOLKITS, TARGETS, here, where)]
 
 
 def test_the_product_of_everything() -> None:
@@ -58,38 +57,52 @@ def test_cells_of_one_toolchain_come_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "pattern"),
+    ("where", "pattern"),
     [
-        ("wmma", r"wmma"), ("WMMA", r"wmma"), ("not wmma", r"^(?!.*wmma)"), ("sm_90a and numba", r"numba.*sm_90a"),
-        ("wmma or numba", r"wmma|numba"), ("not (wmma or numba)", r"^(?!.*(wmma|numba))"), ("size=2 and not 13.0", r"size=2.*cuda12\.4"),
-        ("wmma and sm_80 or numba and sm_90a", r"wmma.*sm_80|numba.*sm_90a"), ("not not wmma", "wmma"), ("[size=1]", r"\[size=1\]"),
+        ('topic == "wmma"', r"wmma"), ('case in ("wmma/half",)', r"wmma"), ('"NUMBA" in cell', "numba"), ('target == "sm_90a" and backend == "numba"', r"numba.*sm_90a"),
+        ('size == 2 and toolkit < "13.0"', r"size=2.*cuda12\.4"), ('variant == "size=1"', r"\[size=1\]"), ('"=1" in variant', r"\[size=1\]"),
+        ('cc >= "9.0"', "sm_90a"), ('numba < "0.60" and library == "0.59.*"', "numba@"), ('not suffix == "a"', "sm_80"),
     ],
 )  # fmt: skip
-def test_expressions(expression: str, pattern: str) -> None:
+def test_cells_are_chosen_by_conditions(where: str, pattern: str) -> None:
     expected = [cell for cell in ids() if re.search(pattern, cell)]
-    assert ids(expression) == expected
+    assert ids(where) == expected
     assert 0 < len(expected) < len(ids())
 
 
 @pytest.mark.parametrize(
-    "expression", ["(wmma", "wmma)", "and", "wmma and", "or wmma", "not", "()", "wmma numba", "(((", "wmma or or numba"]
-)
-def test_expressions_that_cannot_be_read(expression: str) -> None:
-    with pytest.raises(UsageError, match="cannot read -k"):
-        ids(expression)
+    ("where", "words"),
+    [
+        ('bakend == "nvrtc"', r'^--where, character 1: unknown name \'bakend\' \(did you mean "backend"\?\)'),
+        ('cc > "8.0" and backend == "nvrct"', r'^--where, character 27: backend is never \'nvrct\' \(did you mean "nvrtc"\?\)'),
+        ("siz == 1", r'did you mean "size"'),
+        ("size == 3", r"size is never 3"),
+        ('status == "built"', r"unknown name 'status'"),
+        ("cc >= ", r"^--where, character 6: cannot read the condition 'cc >= '|^--where, character 6: .*missing at its end"),
+        ("(" * 3000 + "wmma", r"may have 2000 characters"),
+    ],
+)  # fmt: skip
+def test_conditions_that_cannot_be_read(where: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        ids(where)
 
 
-@given(st.lists(st.sampled_from(["wmma", "and", "or", "not", "(", ")", "sm_80", " "]), max_size=12).map(" ".join))
-def test_any_expression_is_read_or_refused(expression: str) -> None:
-    try:
-        assert set(ids(expression)) <= set(ids())
-    except UsageError:
-        pass
+def test_a_condition_that_holds_for_no_cell_leaves_nothing_to_run() -> None:
+    with pytest.raises(NothingToRun, match=r'^no cell is left of 24 --where cc < "5.0"$') as caught:
+        ids('cc < "5.0"')
+    assert caught.value.exit_code == 3
 
 
-def test_an_expression_that_is_endless_is_refused() -> None:
-    with pytest.raises(UsageError, match="cannot read -k: it may have 200 words"):
-        ids("(" * 3000 + "wmma" + ")" * 3000)
+def test_a_parameter_of_one_case_is_none_of_another() -> None:
+    other = replace(
+        case("sync/other", "cuda"), variants=(Variant(labels={"size": "large", "mode": "x"}, definitions={}),)
+    )
+    assert len(ids("size > 1", "nvrtc", [*CASES, other])) == 2 * 4
+    assert len(ids('mode == "x"', "nvrtc", [*CASES, other])) == 4
+    assert len(ids('not mode == "x"', "nvrtc", [*CASES, other])) == 2 * 2 * 4
+    # What a case calls like a name of every cell's is asked for by the name of the variant.
+    named = replace(other, variants=(Variant(labels={"case": "mine"}, definitions={}),))
+    assert ids('case == "sync/other"', "nvrtc", [named]) == ids('variant == "case=mine"', "nvrtc", [named]) != []
 
 
 @pytest.mark.parametrize(

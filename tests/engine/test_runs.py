@@ -115,7 +115,7 @@ def start(cumatrix: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]
             cumatrix.argv(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, "TMPDIR": str(scratch), "CUMATRIX_CACHE": str(tmp_path / "cache")},
             # Tests that run in the background of a shell inherit an ignored SIGINT, and so would the run.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - these tests start no thread
         )  # fmt: skip
 
     return start

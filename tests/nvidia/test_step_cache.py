@@ -22,10 +22,10 @@ Compile = Callable[..., tuple[Job, bytes | None]]
 @pytest.fixture
 def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compile:
     """Compile a text in a cell's own folder; returns the cell and the object."""
-    (tmp_path / "shelf").mkdir()
+    (tmp_path / "steps").mkdir()
     setup = Setup(
         home=tmp_path, release="13.0", headers="13.0", include=[], tools=tmp_path,
-        options={"shelf": str(tmp_path / "shelf")},
+        steps=str(tmp_path / "steps"),
     )  # fmt: skip
     count = 0
 

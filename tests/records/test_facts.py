@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from packaging.version import InvalidVersion
 from record_builders import cell, record
 
 from harness.model import Cell, Toolchain, ToolkitRef, Variant
 from harness.model.condition import NAMES, Condition, Version
-from harness.model.facts import facts_of
-from harness.records.facts import record_facts
+from harness.records.facts import facts_of
 
 PACKAGES = {"cupy-cuda12x": "13.6.0", "cupy": "13.6.0", "numba": "0.61.0", "numba-cuda": "0.10.0", "numpy": "1.26.4", "python": "3.11.9",
             "torch": "2.5.1+cu124", "ml-dtypes": "0.5.0"}  # fmt: skip
@@ -30,27 +30,24 @@ CELLS = {
     "suffix": made(RELEASE, "sm_90a"),
     "library": made(RELEASE, backend="cupy-nvrtc", library="13.6.0"),
     "wheels": made(RELEASE, backend="numba-cuda", library="0.10.0+wheels"),
-    "not a version": made(RELEASE, backend="cupy-nvrtc", library="head", packages={"cupy": "head"}),
     "other headers": made(ToolkitRef(release="13.5", headers="13.0")),
     "local": made(ToolkitRef(release="12.4", headers="12.4", home="/usr/local/cuda", local=True)),
     "local with other headers": made(ToolkitRef(release="12.4", headers="12.6", home="/usr/local/cuda", local=True)),
     "device": made(RELEASE, "sm_90", device="NVIDIA H200"),
-    "header library": made(
-        RELEASE, variant=Variant(labels={"cutlass": "3.5.1"}, definitions={}, libraries={"cutlass": "3.5.1"})
-    ),
 }
 
 
 @pytest.mark.parametrize("asked", CELLS.values(), ids=CELLS)
 def test_a_record_has_the_facts_of_its_cell(asked: Cell) -> None:
-    assert record_facts(record(asked)) == asked.facts()
-
-
-def test_a_record_lacks_its_cases_own_parameters_only() -> None:
-    asked = made(RELEASE, variant=Variant(labels={"fragment": "tf32", "size": 16}, definitions={}))
     facts = asked.facts()
-    assert (facts.pop("fragment"), facts.pop("size")) == ("tf32", 16)
-    assert record_facts(record(asked)) == facts
+    found = facts_of({**record(asked), "device": {"virtual": not asked.toolchain.device}})
+    assert {name: found.get(name) for name in NAMES} == {name: facts.get(name) for name in NAMES}
+
+
+def test_header_libraries_stand_among_the_parameters() -> None:
+    asked = made(RELEASE, variant=Variant(labels={"cutlass": "3.5.1"}, definitions={}, libraries={"cutlass": "3.5.1"}))
+    assert asked.facts()["cutlass"] == Version("3.5.1")
+    assert facts_of(record(asked))["cutlass"] == "3.5.1"
 
 
 def test_every_name_of_conditions_is_a_fact() -> None:
@@ -66,9 +63,8 @@ def test_no_package_takes_the_place_of_a_fact() -> None:
 
 
 @pytest.mark.parametrize("condition", ['cupy < "13.1"', 'library >= "1"', 'not cupy >= "1"'])
-def test_what_is_no_version_fulfils_no_comparison(condition: str) -> None:
-    facts = facts_of(
-        backend="cupy-nvrtc", library="head", release="12.4", headers="12.4", target=cell().target, device=False,
-        packages={"cupy": "head"}, libraries={},
-    )  # fmt: skip
-    assert Condition.parse(condition)(facts) is condition.startswith("not")
+def test_what_is_no_version_in_a_file_fulfils_no_comparison(condition: str) -> None:
+    asked = made(RELEASE, backend="cupy-nvrtc", library="head", packages={"cupy": "head"})
+    with pytest.raises(InvalidVersion):
+        asked.facts()
+    assert Condition.parse(condition)(facts_of(record(asked))) is condition.startswith("not")

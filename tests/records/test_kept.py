@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.rejudge import rejudger
+from harness.analysis.rejudge import rejudger
 from harness.records import Results, read_records
 from harness.records.devices import virtual_against_real
 

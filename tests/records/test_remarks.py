@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from record_builders import cell, record
 
 from harness.records import read_records
 from harness.records.remarks import REMARK, amended, remarks, with_remark
@@ -151,3 +152,13 @@ def test_amending_leaves_everything_else_as_it_is() -> None:
         assert amended(other, found) == other
     told = json.loads(amended(line(cell="b", run="1", notes=["remark: k was said"]), found))
     assert told["notes"] == ["remark: k was said", "remark: other is small"]
+
+
+@pytest.mark.parametrize("counted", [{"instructions": 90}, {"instructions": 90, "opcodes": 0}, {"opcodes": 9}])
+def test_code_that_was_counted_by_half_is_no_obstacle(counted: dict[str, int]) -> None:
+    def of(target: str, counted: dict[str, int]) -> Any:
+        made = record(cell(target=target))
+        return {**made, "artifact": {**made["artifact"], "kernels": [{"name": "k", **counted}]}}
+
+    whole = of("sm_90", {"instructions": 90, "opcodes": 9})
+    assert remarks([of("sm_80", counted), whole]) == remarks([whole, of("sm_100", counted)]) == {}

@@ -111,7 +111,11 @@ def test_killed_run_keeps_what_it_had_and_says_what_it_lost(tmp_path):
     worker.join(60)
     results = read_records([path])
     assert len(results.records) == 1
-    assert results.warnings == (f"{path}: line 2: cut off, as by a run that was killed; the record was dropped",)
+    (warning,) = results.warnings
+    assert warning == (
+        f"{path}: line 2: cut off: the line is incomplete, probably because the run was interrupted or the disk was full; "
+        "its record is left out, all before it are used; run the same command again to complete the file"
+    )
 
     # Whoever goes on with the file does not glue a record to the half line.
     with RecordWriter(path, plan()) as writer:
@@ -119,6 +123,45 @@ def test_killed_run_keeps_what_it_had_and_says_what_it_lost(tmp_path):
     results = read_records([path])
     assert [item["target"] for item in results.records] == ["sm_80", "sm_90"]
     assert results.warnings == ()
+
+
+HOSTILE = "wmma/é\u202e\x1b[31m"
+
+
+@pytest.mark.parametrize("encoding", [False, True])
+def test_a_file_that_is_cut_anywhere_in_its_last_line_keeps_the_others_and_says_so(tmp_path, encoding):
+    path = write(tmp_path / "r.jsonl", record())
+    first = path.read_bytes()
+    last = json.dumps({**record(), "cell": HOSTILE}, ensure_ascii=encoding, separators=(",", ":")).encode()
+    named = len(last.partition(b',"case"')[0])
+    for length in range(1, len(last)):
+        path.write_bytes(first + last[:length])
+        results = read_records([path])
+        assert len(results.records) == 1
+        (warning,) = results.incomplete
+        assert warning.startswith(
+            f"{path}: line 2: cut off: the line is incomplete, probably because the run was interrupted"
+        )
+        # What compilers and cases name their things may not reach a terminal.
+        assert ("the record of wmma/é\N{REPLACEMENT CHARACTER} is left out" in warning) == (length >= named)
+    for whole in (first, first + last, first + last + b"\n"):
+        path.write_bytes(whole)
+        assert read_records([path]).incomplete == ()
+
+
+@pytest.mark.parametrize("rest", [b"\0" * 512, b'{"schema":1,"cel' + b"\0" * 512, b'{"schema":1,"cell":"\\u00'])
+def test_what_file_systems_leave_after_a_crash_is_a_cut_line(tmp_path, rest):
+    path = write(tmp_path / "r.jsonl", record())
+    path.write_bytes(path.read_bytes() + rest)
+    results = read_records([path])
+    assert len(results.records) == len(results.incomplete) == 1
+
+
+def test_a_cut_line_that_is_not_the_last_is_damage(tmp_path):
+    path = write(tmp_path / "r.jsonl", record())
+    line = path.read_bytes()
+    path.write_bytes(line + line[:300] + line)
+    assert "line 2: not JSON: " in error_of(path)
 
 
 def test_whole_last_line_without_newline_counts(tmp_path):
@@ -171,6 +214,13 @@ def test_missing_file_is_named(tmp_path):
         ({**record(), "cached": 1}, "line 2: cached: must be true or false, not a number"),
         ({**record(), "command": ["a", 1]}, "line 2: command[1]: must be text, not a number"),
         ({**record(), "diagnostics": [{"severity": "error"}]}, "line 2: diagnostics[0].message: missing"),
+        (
+            {**record(), "others": [{"run": "r", "status": "fine"}]},
+            "line 2: others[0].status: 'fine' is not one of built, ",
+        ),
+        ({**record(), "signal": 2**63}, "line 2: signal: must be a whole number that fits into 64 bits"),
+        ({**record(), "seconds": 10**400}, "line 2: seconds: must be a number of seconds, not one that is greater"),
+        ({**record(), "peak_bytes": True}, "line 2: peak_bytes: must be a whole number, not true or false"),
         ({**record(), "toolchain": {"requested": {}}}, "line 2: toolchain.observed: missing"),
         ({**record(), "expected": []}, "line 2: expected: must be a table, not a list"),
         (
@@ -364,7 +414,7 @@ def test_of_several_runs_at_once_one_writes(tmp_path):
     assert len(read_records([tmp_path / "r.jsonl"]).records) == 1
 
 
-@pytest.mark.parametrize("text", ["my notes\n", '{"schema": 1}\n', '{"schema": 99}\n'])
+@pytest.mark.parametrize("text", ["my notes\n", "my notes", '{"schema": 1}\n', '{"schema": 99}\n'])
 def test_a_file_of_something_else_is_left_alone(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_text(text)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-# The builders of records are shared with the tests of the records.
-sys.path[:0] = [str(Path(__file__).parents[1] / "records"), str(Path(__file__).parent)]
-
-from browsing import settled  # noqa: E402
-from site_builders import build_site  # noqa: E402
+from browsing import settled
+from site_builders import build_site
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 

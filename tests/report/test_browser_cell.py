@@ -35,7 +35,7 @@ def test_cell_tells_everything_that_is_known(visit):
         "Known cause",
         "Remedy:",
         "kernel.cu(12): error: incomplete type is not allowed",
-        "cumatrix run wmma/fragments -b cupy-jitify -t 12.4 -a sm_80 --no-cache -k shape=m16n16k8",
+        "cumatrix run wmma/fragments -b cupy-jitify -t 12.4 -a sm_80 --no-cache --where 'variant == \"shape=m16n16k8\"'",
         "What Requested Observed",
         "nvrtc – 12.4.127",
         "library 12.3.0 –",

@@ -20,7 +20,7 @@ HOSTILE = "\x1b[31m'\\');alert(1)//</script>\u2028\u202e__proto__"
 
 def read(data):
     """What a script hands over, as a browser would read it."""
-    name, text = re.fullmatch(r'cumatrix\.receive\("([\w-]+)",\'(.*)\'\);\n', data.decode(), re.S).groups()
+    name, text = re.fullmatch(r'cumatrix\.receive\("([\w-]+)",\'(.*)\'\);\n', data.decode(), re.DOTALL).groups()
     assert not re.search(r"(?<!\\)(\\\\)*'", text)
     assert "\n" not in text
     assert "\u2028" not in text

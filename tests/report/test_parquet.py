@@ -43,6 +43,30 @@ def test_values_that_records_share_are_read_once(tmp_path):
     assert one["toolchain"] is other["toolchain"]
 
 
+def test_columns_are_those_that_readers_know():
+    strings = ("cell case title topic variant backend library target toolkit environment status stage verdict mark reason message "
+               "diagnostic_code diagnostic_fingerprint").split()  # fmt: skip
+    nested = "features links stages toolchain expected diagnostics artifact device command notes".split()
+    table = pq.read_table(io.BytesIO(results_parquet([record()])))
+    assert [(field.name, str(field.type)) for field in table.schema] == [
+        ("schema", "int32"),
+        *((name, "string") for name in strings),
+        *(("signal", "int64"), ("seconds", "double"), ("cached", "bool")),
+        *((f"artifact_{name}", "string") for name in ("format", "target", "sha256")),
+        *((name, "int64") for name in ("artifact_bytes", "max_num_regs", "max_shared_bytes", "max_spill_bytes")),
+        *((f"{name}_json", "string") for name in nested),
+        *((name, "string") for name in ("log", "fingerprint", "run", "cumatrix", "more_json")),
+    ]
+
+
+def test_numbers_that_are_no_floats_and_no_64_bits_survive(tmp_path):
+    path = tmp_path / "results.parquet"
+    big = {**record(), "seconds": 2**64, "peak_bytes": 2**70}
+    path.write_bytes(results_parquet([big]))
+    (found,) = read_parquet(path)[0]
+    assert (found["seconds"], found["peak_bytes"]) == (2**64, 2**70)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -51,6 +75,7 @@ def test_values_that_records_share_are_read_once(tmp_path):
         ({"cell": None}, "cell: must be text"),
         ({"toolchain_json": '{"requested": {}}'}, "toolchain.observed: missing"),
         ({"toolchain_json": "{"}, "Expecting"),
+        ({"more_json": '{"peak_bytes": "much"}'}, "peak_bytes: must be a whole number, not text"),
         ({"schema": 99}, "schema: the record has version 99"),
     ],
 )

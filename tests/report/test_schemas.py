@@ -13,6 +13,7 @@ from harness.analysis import cells_frame as frame
 from harness.model import Outcome, Status
 from harness.records import RecordError, merge
 from harness.records.schema import check_record, record_schema
+from harness.records.tables import with_tables
 from harness.report.exports import matrix_json
 from harness.report.page import page_names
 from harness.report.schemas import matrix_schema, schemas
@@ -24,6 +25,12 @@ PUBLISHED = Path(__file__).parents[2] / "docs" / "schemas"
 def test_published_as_the_code_has_it(name):
     assert (PUBLISHED / name).read_bytes() == schemas()[name], "run python -m harness.report.schemas"
     jsonschema.Draft202012Validator.check_schema(json.loads(schemas()[name]))
+
+
+def test_the_table_of_the_docs_is_that_of_the_code():
+    page = (PUBLISHED.parent / "records.md").read_text()
+    assert "| `artifact.kernels[].num_regs` |" in page
+    assert with_tables(page) == page, "run python -m harness.report.schemas"
 
 
 CRASH = Outcome(status=Status.CRASHED, signal=11)
@@ -57,6 +64,13 @@ def test_every_key_is_required_as_the_check_has_it():
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(short, record_schema())
     jsonschema.validate({**record(), "a_new_key": 1}, record_schema())
+
+
+def test_keys_of_a_merged_record_are_held_to_the_schema_too():
+    other = {"run": "r", "status": "built", "stage": "link", "reason": "", "diagnostic": ""}
+    jsonschema.validate({**record(), "others": [other]}, record_schema())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**record(), "others": [{**other, "status": "fine"}]}, record_schema())
 
 
 def test_matrix_json_is_valid():

@@ -30,12 +30,13 @@ from harness.backends.cupy.parts import (
     with_detected_architecture,
 )
 from harness.backends.nvrtc import macros, said_by_ptxas
+from harness.libraries import LIBRARIES
 from harness.nvidia.headers import version_in
 from harness.nvidia.nvrtc import load as load_nvrtc
 from harness.nvidia.verify import Launch
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
+from harness.protocol.wire import Ready
 
-_DISTRIBUTIONS = ("cupy-cuda12x", "cupy-cuda13x", "cupy-cuda11x", "cupy")
 # What CuPy raises where the driver or the runtime says no.
 _DRIVER_ERRORS = ("CUDADriverError", "CUDARuntimeError", "OutOfMemoryError")
 
@@ -52,7 +53,7 @@ class CupyBackend:
     def __init__(self, jitify: bool) -> None:
         self.jitify = jitify
 
-    def prepare(self, setup: Setup) -> dict[str, Any]:
+    def prepare(self, setup: Setup) -> Ready:
         name, wanted = _distribution()
         self.version = tuple(int(part) for part in wanted.split(".")[:2])
         if self.jitify:
@@ -82,8 +83,8 @@ class CupyBackend:
         import numpy
 
         observed = {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}
-        observed["headers_from"] = "wheels" if setup.options.get("wheels") else "CUDA_PATH"
-        return {"observed": {**observed, "headers": version_in(folders or setup.include)}}
+        observed["headers_from"] = "wheels" if setup.wheels else "CUDA_PATH"
+        return Ready(observed={**observed, "headers": version_in(folders or setup.include)})
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
@@ -142,7 +143,7 @@ class CupyBackend:
             self.compiler.nvrtc = Listening(self.compiler.nvrtc, job)
         # CuPy launches cooperatively what was compiled with this argument, and nothing else.
         cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
-            launch["cooperative"] for launch in job.launches
+            launch.cooperative for launch in job.launches
         )
         keywords: dict[str, Any] = {"options": self._options(setup, job, job.target), "backend": "nvrtc"}
         keywords |= {"jitify": True} if self.jitify else {}
@@ -181,12 +182,12 @@ class CupyBackend:
 
         if not job.launches:
             job.notes.append("loaded; the case does not say how to launch")
-        for fields in job.launches:
-            launch, function = Launch(job, fields), functions[fields["kernel"]]
+        for spec in job.launches:
+            launch, function = Launch(job, spec), functions[spec.kernel]
             job.enter("launch")
             job.command.append(str(launch))
             arguments = [
-                cupy.asarray(value) if argument["shape"] is not None else value
+                cupy.asarray(value) if argument.shape is not None else value
                 for value, argument in zip(launch.values, launch.arguments, strict=True)
             ]
             if launch.opt_in:
@@ -198,7 +199,7 @@ class CupyBackend:
     def _compile_headers(self, setup: Setup, source: str) -> None:
         """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
         with tempfile.TemporaryDirectory() as folder:
-            job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, Path(folder))
+            job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, scratch=Path(folder))
             job.source.write_text(source)
             try:
                 self.compile(setup, job)
@@ -230,7 +231,7 @@ class CupyBackend:
         if not self.jitify:
             compiler.nvrtc = Listening(compiler.nvrtc, job)
         compiler.function = SimpleNamespace(Module=lambda: Module(job), LinkState=lambda: LinkState(setup, job))
-        if setup.options.get("wheels"):
+        if setup.wheels:
             compiler._get_cudadevrt_path = no_runtime(compiler._get_cudadevrt_path, job)
         else:
             # The compiler's, not that of the headers; PyPI's wheels before 12.9 have none: compiled, and noted as not linked.
@@ -262,9 +263,10 @@ class CupyBackend:
 
 
 def _distribution() -> tuple[str, str]:
-    for name in _DISTRIBUTIONS:
+    names = LIBRARIES["cupy"].distributions
+    for name in names:
         try:
             return name, version(name)
         except PackageNotFoundError:
             continue
-    raise Unavailable("CuPy is not installed: install cupy-cuda12x")
+    raise Unavailable(f"CuPy is not installed: install {next(iter(names))}")

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
+from harness.libraries import runtime_wheel
 from harness.protocol.backend import Setup, Unavailable
 
 _HEADER = "cuda_runtime_api.h"
@@ -19,22 +20,21 @@ _HEADER = "cuda_runtime_api.h"
 
 def find(setup: Setup) -> Path:
     """Decide where CuPy will look, before it is imported; returns the folder of headers that it has to come to."""
-    if not setup.options.get("wheels"):
+    if not setup.wheels:
         # With headers of another release than the compiler's, these are what CuPy knows of a toolkit.
         os.environ["CUDA_PATH"] = str(Path(setup.include[0]).parent)
         return Path(setup.include[0])
     for name in ("CUDA_PATH", "CUDA_HOME"):
         os.environ.pop(name, None)
     major = setup.headers.split(".")[0]
-    split = int(major) < 13
-    name = f"nvidia-cuda-runtime-cu{major}" if split else "nvidia-cuda-runtime"
+    name = runtime_wheel(int(major))
     try:
         wheel = distribution(name)
     except PackageNotFoundError:
         raise Unavailable(f"CUDA's headers were to come from {name}, which is not installed") from None
     if wheel.version.split(".")[:2] != setup.headers.split("."):
         raise Unavailable(f"CUDA {setup.headers}'s headers were to come from {name}, which is {wheel.version}")
-    return Path(str(wheel.locate_file(f"nvidia/{'cuda_runtime' if split else f'cu{major}'}/include")))
+    return Path(str(wheel.locate_file(f"nvidia/{'cuda_runtime' if int(major) < 13 else f'cu{major}'}/include")))
 
 
 def settle(setup: Setup, environment: Any, version: tuple[int, ...], headers: Path) -> None:
@@ -49,7 +49,7 @@ def settle(setup: Setup, environment: Any, version: tuple[int, ...], headers: Pa
     headers : Path
         What `find` returned.
     """
-    if setup.options.get("wheels"):
+    if setup.wheels:
         # From CUDA 13 on the wheels share one folder, which CuPy 14 takes for a toolkit.
         whole = version >= (14, 0) and headers.parent.name.startswith("cu1")
         environment._cuda_path = str(headers.parent) if whole else None

@@ -44,7 +44,7 @@ class Module:
 
     def load(self, image: bytes) -> None:
         job, artifact = self.job, self.job.artifact
-        if artifact is None or Path(artifact["path"]).read_bytes() != image:
+        if artifact is None or Path(artifact.path).read_bytes() != image:
             job.keep(bytes(image), "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx")
         raise Loading
 
@@ -80,7 +80,7 @@ class LinkState:
             )
             raise LinkFailed(error.reason) from None
         assert self.job.artifact is not None
-        return Path(self.job.artifact["path"]).read_bytes()
+        return Path(self.job.artifact.path).read_bytes()
 
 
 def no_runtime(original: Any, job: Job) -> Any:
@@ -88,11 +88,12 @@ def no_runtime(original: Any, job: Job) -> Any:
 
     def path() -> str:
         try:
-            return original()
+            found: str = original()
         except RuntimeError as error:
             job.enter("link")
             job.say(f"RuntimeError: {error}")
             raise LinkFailed(str(error)) from None
+        return found
 
     return path
 
@@ -100,7 +101,7 @@ def no_runtime(original: Any, job: Job) -> Any:
 def watched_module(original: Any, job: Job) -> Any:
     """`cupy.cuda.function.Module` that keeps the image it is about to load, and says that it does."""
 
-    class Module(original):
+    class Module(original):  # type: ignore[misc]  # a class of the CuPy that was loaded
         def load(self, image: bytes) -> None:
             kind = "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx"
             if kind == "cubin" and "assemble" not in job.stages:
@@ -117,7 +118,7 @@ def watched_module(original: Any, job: Job) -> Any:
 def watched_linker(original: Any, job: Job) -> Any:
     """`cupy.cuda.function.LinkState`, the driver's linker, which says when it is used."""
 
-    class LinkState(original):
+    class LinkState(original):  # type: ignore[misc]  # a class of the CuPy that was loaded
         def add_ptr_data(self, data: Any, name: str) -> None:
             job.enter("assemble")
             job.enter("link")

@@ -31,10 +31,12 @@ from harness.backends.numba.cell import compile_all
 from harness.backends.numba.fault import first_line, from_elsewhere
 from harness.backends.numba.kernels import Watch
 from harness.backends.numba.launch import RealDevice, launch_kernel, watched
+from harness.libraries import LIBRARIES
 from harness.nvidia import ptxas
 from harness.nvidia.virtual_device import VirtualDevice, foreign
 from harness.nvidia.virtual_driver import VirtualDriver, VirtualRuntime
 from harness.protocol.backend import Ended, Job, Setup, Unavailable, Unsupported
+from harness.protocol.wire import Ready
 
 
 class NumbaBackend:
@@ -42,10 +44,10 @@ class NumbaBackend:
 
     package = "numba"
 
-    def prepare(self, setup: Setup) -> dict[str, Any]:
+    def prepare(self, setup: Setup) -> Ready:
         """Import everything and load the toolkit's NVVM; no driver is looked for."""
         self.isolate(setup)
-        observed = {"python": platform.python_version(), "ptxas": ptxas.version(setup)}
+        observed: dict[str, Any] = {"python": platform.python_version(), "ptxas": ptxas.version(setup)}
         if package_version("numba") is None:
             raise Unavailable("this environment has no numba: install it there")
         self.check_packages(setup)
@@ -64,7 +66,7 @@ class NumbaBackend:
                 f"{type(error).__name__}: {first_line(error)}"
             ) from None
         self.check_libraries(setup)
-        return {"observed": observed, "architectures": [10 * major + minor for major, minor in known]}
+        return Ready(observed=observed, architectures=[10 * major + minor for major, minor in known])
 
     def compile(self, setup: Setup, job: Job) -> None:
         """To a cubin through the virtual driver for a real architecture, to PTX by the public API for a virtual one."""
@@ -89,7 +91,7 @@ class NumbaBackend:
         os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
         self.reload_settings()
         job.enter("compile")
-        launches = {fields["kernel"]: fields for fields in job.launches}
+        launches = {spec.kernel: spec for spec in job.launches}
         watch = Watch(job, lambda kernel: None)
 
         def act(name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
@@ -105,7 +107,8 @@ class NumbaBackend:
 
     def packages(self) -> list[str]:
         """Distributions whose versions belong to the toolchain."""
-        return ["numba", "numpy", "llvmlite"]
+        library = LIBRARIES[self.package]
+        return [*library.distributions, *library.beside]
 
     def isolate(self, setup: Setup) -> None:
         """Nothing of the user's settings counts, and without a device no real driver is looked for."""

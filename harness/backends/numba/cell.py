@@ -82,8 +82,7 @@ def compile_all(library: Library, job: Job, device: VirtualDevice | RealDevice, 
         if not choice.known and not watch.compiled:
             raise Unsupported(f"{job.source.name} defines no CUDA kernel")
         raise Unsupported(_untyped(job, choice))
-    assert isinstance(job.artifact, dict)
-    job.artifact["names"] = choice.names
+    job.artifact.names = choice.names
 
 
 def _tell(job: Job, device: VirtualDevice | RealDevice, watch: Watch, choice: Choice, program: Program) -> None:

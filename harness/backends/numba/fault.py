@@ -12,9 +12,10 @@ from pathlib import Path
 from types import FrameType
 
 from harness.backends.numba import beside
+from harness.libraries import LIBRARIES
 from harness.protocol.backend import Job
 
-_LIBRARIES = ("numba", "numba_cuda", "llvmlite", "cuda.bindings", "cuda.core")
+_LIBRARIES = (*LIBRARIES["numba"].modules, *LIBRARIES["numba-cuda"].modules)
 # Entry points of the driver that a stand-in lacks, as Numba and NVIDIA's bindings report them.
 _LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
 _OURS = str(Path(__file__).resolve().parents[2]) + os.sep

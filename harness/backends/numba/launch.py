@@ -11,6 +11,7 @@ from harness.nvidia.driver import Driver, DriverError, refused
 from harness.nvidia.verify import Launch
 from harness.nvidia.virtual_device import read_back
 from harness.protocol.backend import Ended, Job, Setup
+from harness.protocol.wire import LaunchSpec
 
 
 class RealDevice:
@@ -67,14 +68,14 @@ def watched(device: RealDevice) -> Iterator[None]:
         _Kernel.bind, _Kernel.launch = bind, launch
 
 
-def launch_kernel(job: Job, fields: dict[str, Any], kernel: Any) -> None:
+def launch_kernel(job: Job, spec: LaunchSpec, kernel: Any) -> None:
     """Launch a dispatcher as ``kernel[grid, block, stream, shared](…)``, and check what it computed."""
     from numba import cuda
 
-    launch = Launch(job, fields)
+    launch = Launch(job, spec)
     job.command.append(str(launch))
     arguments = [
-        cuda.to_device(value) if argument["shape"] is not None else value
+        cuda.to_device(value) if argument.shape is not None else value
         for value, argument in zip(launch.values, launch.arguments, strict=True)
     ]
     configured = kernel[launch.grid, launch.block, 0, launch.shared]

@@ -55,9 +55,6 @@ class NumbaCudaBackend(NumbaBackend):
     package = "numba-cuda"
     driver: ctypes.CDLL | None = None
 
-    def packages(self) -> list[str]:
-        return [*super().packages(), "numba-cuda", "cuda-bindings", "cuda-core"]
-
     def check_packages(self, setup: Setup) -> None:
         if package_version("numba-cuda") is None:
             raise Unavailable("this environment has no numba-cuda: install it there, or use the backend numba")

@@ -54,7 +54,7 @@ class Program:
         work = WorkFolder(job.source.parent, job.scratch)
         os.chdir(work.path)
         names.update(__file__=path, __builtins__=builtins, __cached__=None, **job.definitions)
-        names["JIT_OPTIONS"] = {name: job.options[name] for name in JIT_OPTIONS if name in job.options}
+        names["JIT_OPTIONS"] = {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
         sys.argv = [path]
         sys.path.insert(0, self.folder)
         sys.modules["__main__"] = self.module

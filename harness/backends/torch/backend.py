@@ -19,6 +19,7 @@ from harness.nvidia.launch import run_on_driver
 from harness.nvidia.step_cache import StepCache
 from harness.nvidia.tools import Step, ask, run
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
+from harness.protocol.wire import Ready
 
 
 class _Written(BaseException):
@@ -28,8 +29,8 @@ class _Written(BaseException):
 class TorchBackend:
     """`harness.protocol.backend.Backend` for PyTorch's extensions."""
 
-    def prepare(self, setup: Setup) -> dict[str, Any]:
-        hello = nvcc.describe(setup)
+    def prepare(self, setup: Setup) -> Ready:
+        ready = nvcc.describe(setup)
         # ninja may be installed beside the interpreter and not be on the path.
         os.environ["PATH"] += os.pathsep + os.path.dirname(sys.executable)
         import torch
@@ -46,11 +47,11 @@ class TorchBackend:
             )
         if not cpp_extension.is_ninja_available():
             raise Unavailable("torch.utils.cpp_extension needs ninja: pip install ninja")
-        hello["observed"] |= {
+        ready.observed |= {
             "torch": torch.__version__, "torch_cuda": cuda, "ninja": ask("ninja", "--version").strip(),
             "cxx": ask(cpp_extension.get_cxx_compiler(), "--version").splitlines()[0],
         }  # fmt: skip
-        return hello
+        return ready
 
     def compile(self, setup: Setup, job: Job) -> None:
         """The device pass of ``load(sources=[…])``, its whole unit, or all of ``load_inline``, as the case wants."""

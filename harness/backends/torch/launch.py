@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.nvidia.verify import Launch
 from harness.protocol.backend import Ended, Job, Rejected
+from harness.protocol.wire import LaunchSpec
 
 
 def call_extension(job: Job, library: Path) -> None:
@@ -28,8 +29,8 @@ def call_extension(job: Job, library: Path) -> None:
         raise Rejected("the extension cannot be imported", stage="load") from None
     if not job.launches:
         job.notes.append("imported; the case does not say how to call it")
-    for fields in job.launches:
-        _call(job, module, fields)
+    for spec in job.launches:
+        _call(job, module, spec)
 
 
 def _imported(library: Path) -> ModuleType:
@@ -40,20 +41,20 @@ def _imported(library: Path) -> ModuleType:
     return module
 
 
-def _call(job: Job, module: ModuleType, fields: dict[str, Any]) -> None:
+def _call(job: Job, module: ModuleType, spec: LaunchSpec) -> None:
     """Call the exported function of the kernel's name, or the only one there is."""
     import torch
 
-    launch = Launch(job, fields)
+    launch = Launch(job, spec)
     exported = job.options.get("functions", [])
     name = launch.kernel if launch.kernel in exported else exported[0] if len(exported) == 1 else ""
     if not name:
         raise Ended(f"the extension exports {', '.join(exported) or 'nothing'}: none is {launch.kernel}")
     job.enter("launch")
-    job.command.append(f"{module.__name__}.{name}({', '.join(item['name'] for item in launch.arguments)})")
+    job.command.append(f"{module.__name__}.{name}({', '.join(item.name for item in launch.arguments)})")
     try:
         arguments = [
-            _tensor(torch, value, argument["type"]) if argument["shape"] is not None else value.item()
+            _tensor(torch, value, argument.type) if argument.shape is not None else value.item()
             for value, argument in zip(launch.values, launch.arguments, strict=True)
         ]
         getattr(module, name)(*arguments)

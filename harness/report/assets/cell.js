@@ -96,7 +96,7 @@
     const value = (key) => matrix.value(cell, key);
     const variant = value("variant");
     const where = ["-b", value("backend"), "-t", value("toolkit"), "-a", value("target"), "--no-cache"];
-    const words = ["cumatrix", "run", value("case"), ...where, ...(variant ? ["-k", variant.split(",").map((part) => part.trim()).join(" and ")] : [])];
+    const words = ["cumatrix", "run", value("case"), ...where, ...(variant ? ["--where", `variant == ${JSON.stringify(variant)}`] : [])];
     // A program without a case: what stands in the variant's place are its options, as a shell takes them.
     const again = record.program ? [...["cumatrix", "try", value("case").replace(/@[0-9a-f]{6}$/, "")].map(shell), variant, ...where.map(shell)].filter(Boolean).join(" ") : words.map(shell).join(" ");
     const asked = Object.entries(record.toolchain?.requested?.packages || {});

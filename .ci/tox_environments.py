@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""The lines of tox.ini that follow from the tables of libraries and of CUDA releases.
+
+`.ci/tox_environments.py` writes them into tox.ini, between the lines that say so. `--check` writes nothing: it prints what
+would change, and ends with 1 where anything would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, Library, Release  # noqa: E402 (any Python with only the standard library)
+
+# How the cases go through each library: in words, by which backends, and for which targets where not for all.
+WAYS = {
+    "cupy": ("through CuPy, by NVRTC and by Jitify, and through NVRTC alone", "nvrtc,cupy-nvrtc,cupy-jitify", ""),
+    "numba": ("through Numba's own CUDA target", "numba", ""),
+    "numba-cuda": ("through numba-cuda", "numba-cuda", ""),
+    "torch": (
+        "through PyTorch's extensions, with nvcc and NVRTC alone beside them, for six architectures",
+        "torch-nvcc,nvcc,nvrtc",
+        "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100",
+    ),
+}
+# CUDA releases that `tox list` pairs a library with; one whose builds are for one major release (CuPy) has all of them.
+PAIRED = {
+    "numba": ("11.8", "12.0", "12.4", "12.9", "13.0", "13.5"),
+    "numba-cuda": ("12.0", "12.4", "12.9", "13.0", "13.5"),
+}
+BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "# up to here"
+
+
+def cuda_releases() -> list[str]:
+    """CUDA releases that have a factor: all from 11.8 on."""
+    text = (ROOT / "harness" / "toolkits" / "releases.toml").read_text("utf-8")
+    return [release for release in tomllib.loads(text) if release != "11.7"]
+
+
+def factor(release: str) -> str:
+    """``cuda124``."""
+    return "cuda" + release.replace(".", "")
+
+
+def among(names: Iterable[str]) -> str:
+    """``cupy{11,12}`` for factors that begin alike; one of them alone as it is."""
+    found = list(names)
+    if len(found) == 1:
+        return found[0]
+    stem = re.match(r"[a-z]*", found[0])
+    assert stem is not None
+    return f"{stem[0]}{{{','.join(name.removeprefix(stem[0]) for name in found)}}}"
+
+
+def of_cuda(major: int, releases: Iterable[str]) -> list[str]:
+    """Factors of the releases of one major."""
+    return [factor(release) for release in releases if release.split(".")[0] == str(major)]
+
+
+def builds(library: Library, release: Release, cuda: list[str]) -> list[tuple[str, str]]:
+    """The condition under which each build of a release is installed, and its requirement.
+
+    The first major release in `Release.cuda` is the one where no factor names another.
+    """
+    if not release.cuda:
+        return [(release.tox, f"{next(iter(library.distributions))}=={release.version}")]
+    others = {major: of_cuda(major, cuda) for major in sorted(release.cuda[1:])}
+    found = []
+    for major in release.cuda:
+        condition = f"-{among(others[major])}" if major in others else ""
+        if not condition:
+            condition = "".join(f"-!{name}" for names in others.values() for name in names)
+        found.append((f"{release.tox}{condition}", f"{library.for_cuda(major)}=={release.version}"))
+    return found
+
+
+def env_list(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
+    """Names of environments, as ``tox list`` shows them."""
+    lines = []
+    for name, library in libraries.items():
+        releases = library.releases
+        if releases[0].cuda:
+            base = "".join(f",-{item}" for major in (11, 12) for item in of_cuda(major, cuda))
+            lines.append(f"{among(release.tox for release in releases)}{{{base}}}")
+            both = among(release.tox for release in releases if 13 in release.cuda)
+            lines += [f"{both}-{among(of_cuda(13, cuda))}", f"{both}-wheels{{,-cuda130}}"]
+        else:
+            paired = "".join(f",-{factor(item)}" for item in PAIRED.get(name, ()))
+            lines.append(among(release.tox for release in releases) + (f"{{{paired}}}" if paired else ""))
+    return [*lines, f"nvcc{{{''.join(f',-{item}' for item in of_cuda(13, cuda))}}}"]
+
+
+def description(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
+    """What each environment is for."""
+    return [
+        f"{among(release.tox for release in library.releases)}: the cases {WAYS[name][0]}"
+        for name, library in libraries.items()
+    ]
+
+
+def base_python(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
+    """The interpreter of each library."""
+    return [f"{among(release.tox for release in library.releases)}: python3.11" for library in libraries.values()]
+
+
+def deps(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
+    """What is installed for each release: itself, the NumPy of its time, and what else belongs beside it."""
+    lines = []
+    for library in libraries.values():
+        for release in library.releases:
+            lines += [f"{condition}: {requirement}" for condition, requirement in builds(library, release, cuda)]
+            lines += [f"{release.tox}: numpy{release.numpy}"] if release.numpy else []
+            lines += [f"{release.tox}: {requirement}" for requirement in release.beside]
+    return lines
+
+
+def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
+    """Toolkits, backends, and what each environment is for."""
+    newest = max(cuda, key=lambda release: tuple(map(int, release.split("."))))
+    toolkits, lines = [f"nvcc: CUMATRIX_TOOLKIT = {{env:CUMATRIX_TOOLKIT:{newest}}}"], []
+    for name, library in libraries.items():
+        for release in library.releases:
+            found = builds(library, release, cuda)
+            fits = release.toolkit or library.distributions[found[0][1].partition("==")[0]]
+            if fits not in ("", DEFAULT_TOOLKIT):
+                toolkits.append(f"{release.tox}: CUMATRIX_TOOLKIT = {{env:CUMATRIX_TOOLKIT:{fits}}}")
+            lines += [f"{condition}: CUMATRIX_REQUIRE = {requirement}" for condition, requirement in found]
+        every, (_, backends, targets) = among(release.tox for release in library.releases), WAYS[name]
+        lines += [f"{every}: CUMATRIX_TARGET = {{env:CUMATRIX_TARGET:{targets}}}"] if targets else []
+        lines.append(f"{every}: CUMATRIX_BACKEND = {backends}")
+    # The last line that fits counts: a factor that names the release.
+    return [*toolkits, *(f"{factor(release)}: CUMATRIX_TOOLKIT = {release}" for release in cuda), *lines]
+
+
+def written(text: str, libraries: Mapping[str, Library] = LIBRARIES, cuda: list[str] | None = None) -> str:
+    """The text of tox.ini with the lines that the tables ask for."""
+    tested = {name: library for name, library in libraries.items() if library.releases}
+    releases = cuda_releases() if cuda is None else cuda
+    if unknown := tested.keys() - WAYS.keys():
+        sys.exit(f"tox_environments.py: {', '.join(sorted(unknown))}: say in WAYS how the cases go through it")
+    for setting in (env_list, description, base_python, deps, set_env):
+        pattern = rf"(?m)(^{setting.__name__} =\n(?:[ #].*\n)*?    {re.escape(BEGIN)}\n)((?:    .*\n)*?)(    {re.escape(END)}\n)"
+        lines = "".join(f"    {line}\n" for line in setting(tested, releases))
+        text, count = re.subn(pattern, lambda found, lines=lines: found[1] + lines + found[3], text)
+        if count != 1:
+            sys.exit(f"tox_environments.py: tox.ini has no lines {BEGIN!r} and {END!r} under {setting.__name__}")
+    return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="print what would change, and write nothing")
+    path = ROOT / "tox.ini"
+    before = path.read_text("utf-8")
+    after = written(before)
+    if not parser.parse_args().check:
+        path.write_text(after, "utf-8")
+        return 0
+    sys.stdout.writelines(
+        difflib.unified_diff(before.splitlines(True), after.splitlines(True), "tox.ini", "tox.ini as it should be")
+    )
+    return int(before != after)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

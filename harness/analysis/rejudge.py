@@ -1,0 +1,84 @@
+"""Judging records again by the expectations that the cases have now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from harness.cases import find_cases, load_case
+from harness.diagnostics import one_line
+from harness.model import Case, Cell, Diagnostic, Expectation, Outcome, Stage, Status, Target, Toolchain, ToolkitRef
+from harness.model.judge import expectation_of, judge
+from harness.records import Merged, Record, RecordError, Results, expected_json, merge
+
+Rejudge = Callable[[Record], Record]
+"""Gives a record its verdict anew."""
+
+
+def merged_anew(results: Results, rejudge: Rejudge | None) -> Merged:
+    """One set of records out of what was read; with `rejudge`, those that count have today's verdicts."""
+    merged = merge(results.records, results.plans)
+    return replace(merged, records=tuple(map(rejudge, merged.records))) if rejudge else merged
+
+
+def rejudger(root: Path) -> Rejudge:
+    """A function that gives a record the verdict of today's case; one whose case or variant is gone keeps its own.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the cases; where there is none, all records keep their verdicts.
+
+    Raises
+    ------
+    CaseError
+        When a case cannot be read; and the function raises `RecordError` where a record does not tell what was asked for.
+    """
+    cases: dict[str, Case] = {}
+    if root.is_dir():
+        cases = {case.name: case for case in (load_case(path, root) for path in find_cases(root))}
+
+    def rejudge(record: Record) -> Record:
+        case = cases.get(record["case"])
+        variant = next((v for v in case.variants if v.name == record["variant"]), None) if case else None
+        if case is None or variant is None:
+            return record
+        try:
+            cell = Cell(case=case, variant=variant, toolchain=_toolchain(record), target=Target.parse(record["target"]))
+            expected = expectation_of(cell)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordError(
+                f"{one_line(record['cell'])}: toolchain or device does not tell what was asked for, and the cell cannot be judged again: "
+                f"{one_line(repr(error), 100)}; run the cell again"
+            ) from None
+        return _judged(record, case, expected)
+
+    return rejudge
+
+
+def _toolchain(record: Record) -> Toolchain:
+    asked = record["toolchain"]["requested"]
+    return Toolchain(
+        backend=record["backend"],
+        library=asked["library"],
+        toolkit=ToolkitRef(release=asked["toolkit"], headers=asked["headers"]),
+        packages=asked["packages"],
+        device=record["device"]["name"] if record["device"].get("virtual") is False else "",
+    )
+
+
+def _judged(record: Record, case: Case, expected: Expectation) -> Record:
+    outcome = Outcome(
+        status=Status(record["status"]),
+        stage=Stage(record["stage"]) if record["stage"] else None,
+        diagnostics=tuple(
+            Diagnostic(severity=item["severity"], message=item["message"]) for item in record["diagnostics"]
+        ),
+    )
+    return {
+        **record,
+        "expected": expected_json(expected),
+        "verdict": str(judge(expected, outcome)),
+        "title": case.title,
+    }

@@ -1,0 +1,129 @@
+"""Runs many prepared cells: an executor takes them and gives results as they finish. Threads of this process are the first kind."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from harness.engine.devices import DevicePool
+from harness.engine.memory import Memory, available
+from harness.engine.resolve import Resolver
+from harness.engine.result import PreparedCell, Result
+from harness.engine.runner import Runner
+from harness.model import Toolchain
+
+
+class Executor(Protocol):
+    """Where prepared cells are compiled; what goes in and what comes out can be pickled."""
+
+    def run(self, cells: Sequence[PreparedCell]) -> Iterator[Result]:
+        """Results as they finish, in whatever order; may be called again when they all have."""
+
+    def close(self) -> None:
+        """End every process that was started; a `run` that is under way ends with it."""
+
+
+class ThreadExecutor:
+    """Runs cells in worker processes of this machine, each runner in a thread of its own.
+
+    A runner stays with one toolchain while it has cells, so that fork servers are started rarely.
+
+    Parameters
+    ----------
+    resolver : Resolver
+        Of the run.
+    jobs : int
+        Number of runners.
+    keep : int
+        How many fork servers each runner keeps for further cells.
+    """
+
+    def __init__(self, resolver: Resolver, jobs: int = 1, keep: int = 1) -> None:
+        context = resolver.context
+        memory, devices = Memory(context.memory or available()), DevicePool(context.devices)
+        self.runners = [Runner(resolver, memory, devices, keep) for _ in range(jobs)]
+        self._work = _Queue()
+        self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def run(self, cells: Sequence[PreparedCell]) -> Iterator[Result]:
+        """Results as they finish; where whoever asks stops listening, what is under way is ended."""
+        left = len(cells)
+        self._work.add(cells)
+        try:
+            self._start(min(len(self.runners), left))
+            while left:
+                result = self._results.get()
+                if isinstance(result, BaseException):
+                    raise result
+                left -= 1
+                yield result
+        finally:
+            if left:
+                self.close()
+
+    def close(self) -> None:
+        """End every fork server, and with it whatever it runs."""
+        self._work.stop()
+        for runner in self.runners:
+            runner.close()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _start(self, count: int) -> None:
+        # A fork server ends with the thread that has started it (prctl(2), PR_SET_PDEATHSIG), so threads stay until the end.
+        for runner in self.runners[len(self._threads) : count]:
+            thread = threading.Thread(target=_serve, args=(runner, self._work, self._results), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+
+class _Queue:
+    """Cells by toolchain; each runner empties one before it takes another, and helps with the longest at the end."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Toolchain, deque[PreparedCell]] = {}
+        self._taken: Counter[Toolchain] = Counter()
+        self._changed = threading.Condition()
+        self._stopped = False
+
+    def add(self, cells: Sequence[PreparedCell]) -> None:
+        with self._changed:
+            for each in cells:
+                self._groups.setdefault(each.cell.toolchain, deque()).append(each)
+            self._changed.notify_all()
+
+    def next(self, current: Toolchain | None) -> PreparedCell | None:
+        """The next cell for a runner that has just run one of `current`; waits for one, and gives None when nothing comes any more."""
+        with self._changed:
+            if current is not None and not self._stopped and self._groups.get(current):
+                return self._groups[current].popleft()
+            if current is not None:
+                self._taken[current] -= 1
+            while not self._stopped:
+                left = [toolchain for toolchain, group in self._groups.items() if group]
+                if left:
+                    chosen = min(left, key=lambda toolchain: (self._taken[toolchain], -len(self._groups[toolchain])))
+                    self._taken[chosen] += 1
+                    return self._groups[chosen].popleft()
+                self._changed.wait()
+            return None
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+
+def _serve(runner: Runner, work: _Queue, results: queue.SimpleQueue[Result | BaseException]) -> None:
+    current: Toolchain | None = None
+    try:
+        while not runner.closed and (prepared := work.next(current)) is not None:
+            current = prepared.cell.toolchain
+            results.put(runner.run(prepared))
+    except BaseException as error:
+        if not runner.closed:  # a runner that was closed under its cell has nothing to say
+            results.put(error)

@@ -1,0 +1,83 @@
+"""What a child is asked for one cell."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import cast
+
+from harness.backends import BACKENDS
+from harness.cases.launch import launches_for, references_of
+from harness.cases.options import options_for
+from harness.engine.key import Key
+from harness.engine.toolchain import PreparedToolchain
+from harness.model import Cell, HeaderLibrary
+from harness.protocol.limits import limits_of_cell
+from harness.protocol.wire import CellJob, Limits, Options
+from harness.toolkits import Installed, LibraryStore
+
+
+class HeaderLibraries:
+    """The header libraries of cells, as they are installed: each is looked for once in a run."""
+
+    def __init__(self) -> None:
+        self.store = LibraryStore()
+        self._found: dict[tuple[str, str], Installed | None] = {}
+
+    def of(self, cell: Cell) -> dict[str, Installed | None]:
+        """By name; None for one that is not installed."""
+        return {
+            name: self._find(cell.case.libraries[name], version) for name, version in cell.variant.libraries.items()
+        }
+
+    def _find(self, library: HeaderLibrary, version: str) -> Installed | None:
+        key = (library.name, version)
+        if key not in self._found:
+            self._found[key] = self.store.find(library, version)
+        return self._found[key]
+
+
+def source_of(cell: Cell) -> Path:
+    """The program that the cell's backend compiles."""
+    return cell.case.sources[BACKENDS[cell.toolchain.backend].language(cell.case) or ""]
+
+
+def job_of(
+    cell: Cell, toolchain: PreparedToolchain, libraries: Iterable[Installed], include: Iterable[Path]
+) -> CellJob:
+    """The job of a cell.
+
+    Parameters
+    ----------
+    cell, toolchain
+        The cell, and where it runs.
+    libraries : iterable of Installed
+        Its header libraries. They stand before the toolkit's headers, which may hold another version of them.
+    include : iterable of Path
+        Include directories that the run was asked for.
+    """
+    language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
+    options, source = options_for(cell), source_of(cell)
+    folders = [source.parent.absolute() / folder for folder in options.pop("include", ())]
+    options.pop("memory", None)  # the scheduler's, and no compiler's
+    beside = [folder for library in libraries for folder in library.include]
+    return CellJob(
+        cell=cell.id,
+        source=source.absolute(),
+        entries=dict(cell.case.entries.get(language, {})),
+        definitions=dict(cell.variant.definitions),
+        target=str(cell.target),
+        options=cast(Options, options),
+        include=[str(folder) for folder in (*beside, *toolchain.include, *include, *folders)],
+        launches=launches_for(cell) if cell.toolchain.device else [],
+    )
+
+
+def question_of(cell: Cell, job: CellJob, libraries: Mapping[str, Installed], limits: Limits) -> str:
+    """Hash over all that is asked of a worker for a cell, but for the cell's name and for what files say."""
+    references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in references_of(cell.case)]
+    key = Key("question").add("job", {**job.to_json(), "cell": ""})
+    key.add("references", references if job.launches else [])
+    key.add("libraries", {name: found.fingerprint for name, found in libraries.items()})
+    return key.add("limits", limits_of_cell(limits.memory, limits.rlimits)).hex()

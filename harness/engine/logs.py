@@ -1,0 +1,60 @@
+"""The log of a cell: what tools said and what was printed, in the same words on every machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.diagnostics import clean
+
+LOG_LIMIT = 64 << 10
+"""How much of a log a record keeps, in characters."""
+
+_HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
+_TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders whose names differ from machine to machine, and from run to run.
+
+    Parameters
+    ----------
+    scratch : Path
+        The cell's own.
+    source : Path
+        The program, seen from whose folder names are written.
+    home : Path
+        The toolkit, ``$CUDA_HOME`` in logs.
+    """
+
+    scratch: Path
+    source: Path
+    home: Path
+
+    def in_log(self, text: str) -> str:
+        """A log without them."""
+        text = clean(text).replace(f"{self.home}/", "$CUDA_HOME/")
+        # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
+        return _TIMES.sub("", _HASHED.sub(self.source.name, self.in_command(text)))
+
+    def in_command(self, text: str) -> str:
+        """A command, with the names of the program and of what lies below its folder as seen from there."""
+        text = text.replace(str(self.scratch.resolve()), ".").replace(str(self.scratch), ".")
+        text = re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
+        folders = {str(self.source.absolute().parent), str(self.source.resolve().parent)} - {"/"}
+        for folder in sorted(folders, key=len, reverse=True):
+            text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+        return text
+
+
+def whole_log(said: str, printed: str, places: Places) -> str:
+    """What tools said, then what was printed, with the middle left out where it is longer than `LOG_LIMIT`."""
+    if places.source.suffix == ".py" and printed.strip():
+        printed = f"--- printed while {places.source.name} ran, by the program or by what it called ---\n{printed}"
+    text = places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip()))
+    if len(text) <= LOG_LIMIT:
+        return text
+    half = LOG_LIMIT // 2
+    return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"

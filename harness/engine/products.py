@@ -1,0 +1,89 @@
+"""What came out of a cell, read back: targets, kernels and resources of cubins and PTX."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.artifacts import is_relocatable, only_traps, only_traps_in_ptx, read_cubin, read_ptx
+from harness.engine.left import read_file
+from harness.model import Artifact, Cell, KernelResources, Status
+from harness.protocol.wire import Product
+
+_MOST = 1 << 30
+
+
+def read_product(cell: Cell, product: Product, folder: Path, log: str) -> Artifact:
+    """What came out; where that is one program a kernel, all of them, one after another.
+
+    Raises
+    ------
+    OSError, Unreadable, ValueError
+        When a file is not there, or not what it is called.
+    """
+    parts = [_read_part(cell, part, folder, log) for part in product.parts or [product]]
+    targets = dict.fromkeys(target for _, target, _, _ in parts)
+    data = b"".join(data for data, _, _, _ in parts)
+    formats = {kind for _, _, _, kind in parts}
+    return Artifact(
+        format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
+        target=", ".join(targets),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        kernels=tuple(kernel for _, _, kernels, _ in parts for kernel in kernels),
+    )
+
+
+def remarks_on(product: Product, folder: Path) -> list[str]:
+    """Remarks on kernels that only trap, as what is not meant for an architecture is often written."""
+    names = []
+    for part in product.parts or [product]:
+        data = read_file(Path(part.path), folder, _MOST)
+        names += only_traps_in_ptx(data.decode(errors="replace")) if part.format == "ptx" else only_traps(data)
+    return [f"remark: {name} does nothing but trap: it may be compiled out here" for name in names]
+
+
+def check_product(cell: Cell, product: Product, artifact: Artifact, entries: Iterable[str]) -> tuple[Status, str, str]:
+    """Hold what came out against what was asked for.
+
+    Returns
+    -------
+    tuple
+        Status; the reason where that is not ``built``; a note where there is one to make.
+    """
+    wanted, note = str(cell.target), ""
+    if product.by_driver and artifact.target == f"{cell.target}a":
+        note, wanted = f"the driver's own linker made {artifact.target} of it", artifact.target
+    if artifact.target != wanted:
+        return Status.UNAVAILABLE, f"asked for {wanted}, what came out is for {artifact.target}", note
+    missing = [
+        name for name in entries if not any(product.names.get(name, name) in kernel.name for kernel in artifact.kernels)
+    ]
+    if missing:
+        there = ", ".join(kernel.name for kernel in artifact.kernels) or "none"
+        reason = f"kernel {', '.join(missing)} is not in what was built (kernels there: {there})"
+        return Status.HARNESS_ERROR, reason, note
+    return Status.BUILT, "", note
+
+
+def _read_part(
+    cell: Cell, product: Product, folder: Path, log: str
+) -> tuple[bytes, str, tuple[KernelResources, ...], str]:
+    data = read_file(Path(product.path), folder, _MOST)
+    kind = product.format
+    if kind == "ptx":
+        target, kernels = read_ptx(data.decode(errors="replace"))
+    elif kind in ("cubin", "object"):
+        target, kernels = read_cubin(data, log)
+        kind = "object" if is_relocatable(data) else "cubin"
+        if not target.suffix and target.cc == cell.target.cc and not _has_suffix_note(data):
+            target = cell.target.real  # this format does not say, and the number is right
+    else:
+        raise ValueError(f"unknown format {kind!r}")
+    return data, str(target), kernels, kind
+
+
+def _has_suffix_note(data: bytes) -> bool:
+    """Whether the cubin quotes its assembler's command line; ABI 7 of before has a flag for the suffix instead."""
+    return b".note.nv.tkinfo" in data or data[8] < 8

@@ -1,0 +1,67 @@
+"""What goes into an executor and what comes out: a cell with all that its compilation needs, and a cell with what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.engine.key import Key
+from harness.engine.toolchain import PreparedToolchain
+from harness.model import Cell, Outcome
+from harness.protocol.wire import CellJob, Limits
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell and what became of it.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    outcome : Outcome
+        What happened.
+    cached : bool
+        Whether an earlier run found it.
+    key : str
+        Content key, which follows from what was asked and from every file that was read; empty where there is none.
+    """
+
+    cell: Cell
+    outcome: Outcome
+    cached: bool = False
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class PreparedCell:
+    """A cell that a compiler has to answer, with everything that this takes; it can be pickled.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    toolchain : PreparedToolchain
+        Where it runs.
+    job : CellJob
+        What its child is asked.
+    limits : Limits
+        What it may use.
+    question : str
+        Hash over all that is asked: with the key of what the worker has read, it makes the first key of the answer.
+    memory : int
+        What its compiler may need, in bytes.
+    asked : frozenset of str
+        Keys of workers under which no answer of an earlier run was found.
+    """
+
+    cell: Cell
+    toolchain: PreparedToolchain
+    job: CellJob
+    limits: Limits
+    question: str
+    memory: int
+    asked: frozenset[str] = frozenset()
+
+    def first_key(self, worker: str) -> str:
+        """First key of the answer, of a worker that has read what the key `worker` stands for; empty without one."""
+        return Key("cell").add("worker", worker).add("question", self.question).hex() if worker else ""

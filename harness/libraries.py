@@ -1,0 +1,152 @@
+"""The libraries under test and what stands beside them, in one table.
+
+What an environment is asked for, which versions conditions can compare, what ``--require`` watches, which CUDA release fits
+when none is named, and the environments in ``tox.ini`` (`.ci/tox_environments.py`) follow from it. Workers import this
+module: it needs the standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_TOOLKIT: Final = "12.9"
+"""Knows every architecture from 5.0 to 12.1, and is the first release whose wheels can link relocatable code."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A release or series that has a tox environment.
+
+    Parameters
+    ----------
+    tox : str
+        Factor in the names of environments: ``cupy13``.
+    version : str
+        What follows ``==`` in a requirement: ``13.*``.
+    numpy : str
+        Bound of the NumPy of its time: ``<2``; empty where the library's own requirements are enough.
+    beside : tuple of str
+        Further requirements that it is installed with.
+    cuda : tuple of int
+        Major CUDA releases that it has a distribution for, the default first; empty where one distribution is for all.
+    toolkit : str
+        CUDA release of its tox environment where no other is named; empty for `DEFAULT_TOOLKIT`.
+    """
+
+    tox: str
+    version: str
+    numpy: str = ""
+    beside: tuple[str, ...] = ()
+    cuda: tuple[int, ...] = ()
+    toolkit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A library under test, or one that belongs to the toolchain of another.
+
+    Parameters
+    ----------
+    distributions : Mapping[str, str]
+        Distributions that it comes in, by normalized name, the first one installed counting; for each the CUDA release that
+        it is tried with when none is named, whose major release is the only one that it loads. Empty: it loads any.
+    modules : tuple of str
+        What is imported from it and from what it brings along; the first is the library itself.
+    beside : tuple of str
+        Further distributions whose versions belong to its toolchain.
+    in_conditions : bool
+        Whether conditions can compare its version, by its name in `LIBRARIES` with ``_`` for ``-``.
+    follows_runtime : bool
+        Whether it uses the CUDA release of NVIDIA's runtime wheel where that is installed, and is tried with that one.
+    releases : tuple of Release
+        Those that have a tox environment, in the order of ``tox list``.
+    """
+
+    distributions: Mapping[str, str]
+    modules: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    in_conditions: bool = True
+    follows_runtime: bool = False
+    releases: tuple[Release, ...] = ()
+
+    def for_cuda(self, major: int) -> str | None:
+        """The distribution that loads this major CUDA release and no other, or None."""
+        return next((name for name, fits in self.distributions.items() if fits.split(".")[0] == str(major)), None)
+
+
+# fmt: off
+LIBRARIES: Final[Mapping[str, Library]] = {
+    "cupy": Library(
+        distributions={"cupy-cuda12x": "12.9", "cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8", "cupy": ""},
+        modules=("cupy",),
+        beside=("numpy",),
+        follows_runtime=True,
+        releases=(
+            Release(tox="cupy11", version="11.*", numpy="<1.27", cuda=(12, 11)),
+            Release(tox="cupy12", version="12.*", numpy="<1.27", cuda=(12, 11)),
+            Release(tox="cupy130", version="13.0.*", numpy="<2", cuda=(12, 11)),
+            Release(tox="cupy131", version="13.1.*", numpy="<2", cuda=(12, 11)),
+            Release(tox="cupy13", version="13.*", numpy="<2", cuda=(12, 11, 13)),
+            Release(tox="cupy14", version="14.*", cuda=(12, 13)),
+        ),
+    ),
+    "numba": Library(
+        distributions={"numba": ""},
+        modules=("numba", "llvmlite"),
+        beside=("numpy", "llvmlite"),
+        releases=(
+            Release(tox="numba057", version="0.57.*", numpy="<1.25"),
+            Release(tox="numba058", version="0.58.*", numpy="<1.27"),
+            Release(tox="numba0590", version="0.59.0", numpy="<1.27"),
+            Release(tox="numba0591", version="0.59.1", numpy="<1.27"),
+            Release(tox="numba059", version="0.59.*", numpy="<1.27"),
+            Release(tox="numba060", version="0.60.*", numpy="<2.1"),
+            Release(tox="numba061", version="0.61.*", numpy="<2.3"),
+            Release(tox="numba068", version="0.68.*", numpy="<2.5"),
+        ),
+    ),
+    "numba-cuda": Library(
+        distributions={"numba-cuda": ""},
+        modules=("numba_cuda", "cuda.bindings", "cuda.core"),
+        beside=("numba", "numpy", "llvmlite", "cuda-bindings", "cuda-core"),
+        releases=(  # it does not cap Numba: both are named
+            Release(tox="numbacuda004", version="0.4.0", numpy="<2.2", beside=("numba==0.61.0",)),
+            Release(tox="numbacuda010", version="0.10.*", numpy="<2.3", beside=("numba==0.61.2",)),
+            Release(tox="numbacuda015", version="0.15.0", numpy="<2.3", beside=("numba==0.61.2",)),
+            Release(tox="numbacuda020", version="0.20.0", numpy="<2.4", beside=("numba==0.62.1", "cuda-bindings")),
+            Release(tox="numbacuda024", version="0.24.*", numpy="<2.4", beside=("numba==0.63.*", "cuda-bindings", "cuda-core")),
+            Release(tox="numbacuda030", version="0.30.*", numpy="<2.5", beside=("numba==0.68.*", "cuda-bindings", "cuda-core")),
+        ),
+    ),
+    "torch": Library(
+        distributions={"torch": ""},
+        modules=("torch",),
+        beside=("numpy",),
+        follows_runtime=True,
+        releases=(  # a build wants nvcc of the CUDA that it was built with
+            Release(tox="torch26", version="2.6.*", beside=("ninja", "numpy", "setuptools"), toolkit="12.4"),
+            Release(tox="torch211", version="2.11.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.0"),
+            Release(tox="torch213", version="2.13.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.0"),
+            Release(tox="torch215", version="2.15.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.2"),
+        ),
+    ),
+    "numpy": Library(distributions={"numpy": ""}, modules=("numpy",)),
+    "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and what tells which CUDA a PyTorch is for
+        distributions={"nvidia-cuda-runtime": "", "nvidia-cuda-runtime-cu12": "", "nvidia-cuda-runtime-cu11": ""},
+        in_conditions=False,
+    ),
+}
+"""By name; each line of ``releases`` is all that a new release of a library needs."""
+# fmt: on
+
+
+def names_in_conditions() -> list[str]:
+    """What conditions call the libraries."""
+    return [name.replace("-", "_") for name, library in LIBRARIES.items() if library.in_conditions]
+
+
+def runtime_wheel(major: int) -> str:
+    """The wheel with the headers and the runtime of a major CUDA release."""
+    return "nvidia-cuda-runtime" if major >= 13 else f"nvidia-cuda-runtime-cu{major}"

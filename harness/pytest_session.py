@@ -1,0 +1,222 @@
+"""What the pytest plugin does once a case is collected: files of cases, cells as items, and one run for all of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cases import load_case
+from harness.engine.context import RunContext
+from harness.engine.run import Run
+from harness.engine.session import Request, axes_of, cells_of, context_for, record_of
+from harness.engine.unanswered import asked_of, unanswered, without_answer
+from harness.errors import CumatrixError, NothingToRun
+from harness.model import Case, Cell, Status, Verdict
+from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
+
+_FORK_SERVERS = 4
+_KEY = pytest.StashKey["Session"]()
+
+
+def session_of(config: pytest.Config) -> Session:
+    """The session of this pytest process; made by whoever asks first."""
+    if _KEY not in config.stash:
+        config.stash[_KEY] = Session(config)
+    return config.stash[_KEY]
+
+
+def existing(config: pytest.Config) -> Session | None:
+    """The session, or None where no case was collected."""
+    return config.stash.get(_KEY, None)
+
+
+class Session:
+    """What all items of one pytest process share; made when the first case is collected."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        # The workers of one run are one run: xdist gives them all the same name of it.
+        self.worker = getattr(config, "workerinput", None)
+        self.run = (self.worker["testrunuid"] if self.worker else uuid.uuid4().hex)[:12]
+        self._context: RunContext | None = None
+        self._run: Run | None = None
+        self._writer: RecordWriter | None = None
+        self.problem: CumatrixError | None = None
+        self.told: list[dict[str, Any]] = []
+
+    def sentences(self) -> list[str]:
+        """What was asked for by name and no compiler answered."""
+        if not self.told:
+            return []
+        silence = without_answer(self.told)
+        if silence:
+            return [silence]
+        return unanswered(asked_of(self.request, self.context.environment, self.context.devices), self.told)
+
+    @property
+    def request(self) -> Request:
+        from os import environ
+
+        def value(name: str) -> Any:
+            return self.config.getoption(f"--cumatrix-{name}") or environ.get(f"CUMATRIX_{name.upper()}")
+
+        return Request(
+            backends=value("backend"),
+            toolkits=value("toolkit"),
+            targets=value("target"),
+            python=value("python"),
+            device=value("device") or "auto",
+            environment=environ.get("CUMATRIX_ENVIRONMENT"),
+            require=tuple(environ.get("CUMATRIX_REQUIRE", "").split()),
+            cache=not self.config.getoption("--cumatrix-no-cache"),
+        )
+
+    @property
+    def context(self) -> RunContext:
+        if self._context is None:
+            self._context = context_for(self.request)
+        return self._context
+
+    @property
+    def out(self) -> Path:
+        named = self.config.getoption("--cumatrix-out")
+        return Path(named) if named else self.config.rootpath / "reports" / f"{self.context.environment.name}.jsonl"
+
+    def cells(self, case: Case) -> list[Cell]:
+        """Cells of a case; none, and a `problem`, where nothing can be run as it was asked for."""
+        try:
+            axes_of(self.request, self.context.environment, self.context.devices)
+        except CumatrixError as error:
+            if self.worker:
+                raise
+            self.problem = error
+            return []
+        return cells_of(self.request, self.context.environment, [case], self.context.devices)
+
+    def begin(self, cells: list[Cell]) -> None:
+        """Open the file of records, which the workers of one run share."""
+        if not cells or self.config.getoption("--collect-only"):
+            return
+        plan = make_plan(cells, run=self.run, environment=self.context.environment.name, commit=this_commit())
+        self._writer = RecordWriter(self.out, plan, fresh=self.config.getoption("--cumatrix-fresh")).__enter__()
+
+    def perform(self, cell: Cell) -> Record:
+        """Run one cell and write its record."""
+        if self.problem:
+            raise self.problem
+        if self._run is None:
+            self._run = Run(self.context, keep=_FORK_SERVERS)
+        record = record_of(self._run.result(cell), self.run)
+        if self._writer:
+            self._writer.append(record)
+        return record
+
+    def finish(self, session: pytest.Session) -> None:
+        """End what was started; a session in which cells were chosen and no compiler answered ends as one without tests."""
+        self.close()  # not later: pytest-xdist ends its workers once they have said that they are done
+        if session.exitstatus == pytest.ExitCode.OK and without_answer(self.told):
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+    def collected(self, session: pytest.Session) -> None:
+        """Begin, unless something is wrong with what was asked for."""
+        try:
+            if self.problem:
+                raise self.problem
+            self.begin([item.cell for item in session.items if isinstance(item, CellItem)])
+        except CumatrixError as error:
+            if not self.worker:
+                raise pytest.UsageError(str(error)) from None
+            self.problem = error  # nobody listens to how a worker ends: its cells say it
+
+    def close(self) -> None:
+        if self._run:
+            self._run.close()
+            self._run = None
+        if self._writer:
+            self._writer.__exit__(None, None, None)
+            self._writer = None
+
+
+class CaseFile(pytest.File):
+    """A ``case.toml``."""
+
+    def collect(self) -> Iterator[CellItem]:
+        ours = session_of(self.config)
+        try:
+            case = load_case(self.path, self.path.parent.parent.parent)
+            cells = ours.cells(case)
+        except NothingToRun:
+            return
+        except CumatrixError as error:
+            raise self.CollectError(str(error)) from None
+        for cell in cells:
+            yield CellItem.from_parent(self, name=cell.id.removeprefix(case.name).strip(), cell=cell)
+
+
+class CellItem(pytest.Item):
+    """One cell."""
+
+    def __init__(self, *, cell: Cell, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.cell = cell
+        self.add_marker("cumatrix")
+        self.extra_keyword_matches.add(cell.id)  # so that -k takes a case's name with its topic
+        # Cells of one toolchain share a worker process: pytest -n auto --dist loadgroup keeps them together.
+        if self.config.pluginmanager.hasplugin("xdist"):
+            self.add_marker(pytest.mark.xdist_group(cell.toolchain.name))
+
+    def runtest(self) -> None:
+        record = session_of(self.config).perform(self.cell)
+        for key in (
+            "cell",
+            "backend",
+            "library",
+            "toolkit",
+            "target",
+            "status",
+            "stage",
+            "verdict",
+            "fingerprint",
+            "reason",
+        ):
+            self.user_properties.append((key, str(record[key] or "")))
+        said = record["reason"] or next((item["message"] for item in record["diagnostics"]), "")
+        match Verdict(record["verdict"]):
+            case Verdict.UNSUPPORTED:
+                pytest.skip(said)
+            case Verdict.XFAIL:
+                pytest.xfail(record["expected"]["reason"] or said)
+            case Verdict.PASS:
+                return
+        raise CellFailed(record)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, CellFailed | CumatrixError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.cell.id
+
+
+class CellFailed(Exception):
+    """A cell that is not as expected."""
+
+    def __init__(self, record: Record) -> None:
+        wanted = record["expected"]
+        lines = [at_stage(record["status"], record["stage"])]
+        lines.append(f"expected: {at_stage(wanted['status'], wanted['stage'])}")
+        if wanted["diagnostic"]:
+            lines.append(f"expected diagnostic: /{wanted['diagnostic']}/")
+        if record["verdict"] == Verdict.XPASS:
+            lines.append(f"[XPASS(strict)] {wanted['reason']} {wanted['link']}")
+        if record["reason"]:
+            lines.append(record["reason"])
+        lines += [f"{item['severity']}: {item['message']}" for item in record["diagnostics"][:5]]
+        if record["status"] != Status.BUILT:
+            lines += ["", record["log"][-3000:], "", *record["command"]]
+        super().__init__("\n".join(lines))

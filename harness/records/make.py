@@ -1,0 +1,106 @@
+"""From a cell and its outcome to the JSON object that is kept of it."""
+
+from __future__ import annotations
+
+import json
+
+from harness import __version__
+from harness.model import Cell, Expectation, Outcome, Verdict
+from harness.records.record import SCHEMA, Expected, Record
+
+
+def make_record(
+    cell: Cell,
+    outcome: Outcome,
+    expected: Expectation,
+    verdict: Verdict,
+    *,
+    run: str,
+    cached: bool,
+    fingerprint: str,
+) -> Record:
+    """Put everything that is known of one cell into one JSON object.
+
+    Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes`` and ``cached``, so
+    there is no clock in it: when a run started stands in its plan.
+
+    Parameters
+    ----------
+    cell : Cell
+        What was asked for.
+    outcome : Outcome
+        What happened.
+    expected : Expectation
+        What the case says should have happened.
+    verdict : Verdict
+        What that means; stored for readers that do not judge again.
+    run : str
+        Name of the run, as its plan has it.
+    cached : bool
+        Whether the outcome was taken from the cache.
+    fingerprint : str
+        Content key of the cell.
+    """
+    case, toolchain = cell.case, cell.toolchain
+    facts = outcome.to_json()
+    record = {
+        "schema": SCHEMA,
+        "cell": cell.id,
+        "case": case.name,
+        **({"program": case.program} if case.program else {}),
+        "title": case.title,
+        "topic": case.topic,
+        "features": list(case.features),
+        "links": list(case.links),
+        "variant": cell.variant.name,
+        "backend": toolchain.backend,
+        "library": toolchain.library,
+        "target": str(cell.target),
+        "toolkit": str(toolchain.toolkit),
+        "environment": toolchain.environment,
+        "toolchain": {
+            "requested": {
+                "packages": dict(toolchain.packages),
+                "library": toolchain.library,
+                "toolkit": toolchain.toolkit.release,
+                "headers": toolchain.toolkit.headers,
+                **({"cuda_home": toolchain.toolkit.home} if toolchain.toolkit.local else {}),
+                **({"libraries": dict(cell.variant.libraries)} if cell.variant.libraries else {}),
+            },
+            "observed": facts["observed"],
+        },
+        "status": outcome.status,
+        "stage": outcome.stage,
+        "stages": facts["stages"],
+        "verdict": verdict,
+        "expected": expected_json(expected),
+        "reason": outcome.reason,
+        "diagnostics": facts["diagnostics"],
+        "artifact": facts["artifact"],
+        "device": facts["device"],
+        "signal": outcome.signal,
+        "seconds": outcome.seconds,
+        "peak_bytes": outcome.peak_bytes,
+        "cached": cached,
+        "command": facts["command"],
+        "log": outcome.log,
+        "notes": facts["notes"],
+        "fingerprint": fingerprint,
+        "run": run,
+        "cumatrix": __version__,
+    }
+    # Through JSON and back: no tuple, enum or number that a reader of the file would see differently.
+    plain: Record = json.loads(json.dumps(record, allow_nan=False))
+    return plain
+
+
+def expected_json(expected: Expectation) -> Expected:
+    """What a record says of the expectation that applied."""
+    return {
+        "status": expected.status,
+        "stage": expected.stage,
+        "diagnostic": expected.diagnostic,
+        "xfail": expected.xfail,
+        "reason": expected.reason,
+        "link": expected.link,
+    }

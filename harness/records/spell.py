@@ -1,0 +1,15 @@
+"""How status and stage read together, in one place."""
+
+from __future__ import annotations
+
+from harness.records.record import Other, Record
+
+
+def at_stage(status: str, stage: str | None) -> str:
+    """``rejected at assemble``, or the status alone where there is no stage."""
+    return f"{status} at {stage}" if stage else str(status)
+
+
+def failed_at(told: Record | Other) -> str:
+    """Status, and the stage that failed: ``timed_out at compile``; how far something got that was built is left out."""
+    return at_stage(told["status"], told["stage"] if told["status"] != "built" else None)

@@ -1,0 +1,108 @@
+"""Messages: what goes out comes in again, and nothing else does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.protocol import wire
+from harness.protocol.message import Message, WireError
+
+JOB = wire.CellJob(
+    cell="a/b nvrtc cuda12.4 sm_80",
+    source=Path("/somewhere/kernel.cu"),
+    entries={"k": "void(float32[:])"},
+    definitions={"N": 4, "NAME": "x", "FLAG": True, "SCALE": 0.5},
+    target="sm_80",
+    options={"arch": "given", "flags": ["-G"], "rdc": True},
+    include=["/include"],
+    launches=[
+        wire.LaunchSpec(
+            "k", [1, 1, 1], [32, 1, 1], 0, False, True,
+            [wire.ArgumentSpec("out", "float32", [32], "zeros", 0, None), wire.ArgumentSpec("n", "int32", None, 0.5, 0, 32)],
+            wire.CheckSpec("/reference.py", 1e-3, 0.0),
+        )
+    ],
+)  # fmt: skip
+SETUP = wire.Setup(Path("/cuda"), "12.4", "12.4", ["/cuda/include"], Path("/tools"))
+ORDER = wire.Order(
+    JOB, Path("/scratch"), wire.Limits(rlimits={"stack": 1 << 20}), device={"name": "x", "more": [1, None]}
+)
+MESSAGES: list[Message] = [
+    JOB,
+    SETUP,
+    ORDER,
+    wire.Rehearsal(SETUP, ORDER),
+    wire.Ready(observed={"nvrtc": "12.4", "headers": {"cudart": "12.4"}}, architectures=[50], reads=["R 1 /a\udcff"]),
+    wire.Exit(None, 11, False, 1.5, 2, "printed \ud800", 9, None),
+    wire.Reply(
+        "built", stages=["compile"], artifact=wire.Product("/a", "ptx", [wire.Product("/b", "ptx")], names={"k": "f"})
+    ),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_what_goes_out_comes_in_again(message: Message) -> None:
+    line = message.to_line()
+    assert line.count(b"\n") == 1 and line.endswith(b"\n")
+    again = type(message).from_line(line)
+    assert again == message
+    assert {field.name: type(getattr(again, field.name)) for field in dataclasses.fields(again)} == {  # type: ignore[arg-type]
+        field.name: type(getattr(message, field.name))
+        for field in dataclasses.fields(message)  # type: ignore[arg-type]
+    }
+    assert pickle.loads(pickle.dumps(message)) == message
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (wire.Reply, [], "Reply: not a table but []"),
+        (wire.Reply, {}, "Reply: status is missing"),
+        (wire.Reply, {"status": "built", "odd": 1}, "Reply: unknown field 'odd'"),
+        (wire.Reply, {"status": "built", "signal": "x"}, "Reply.signal: not int but 'x'"),
+        (wire.Reply, {"status": "built", "signal": True}, "Reply.signal: not int but True"),
+        (wire.Reply, {"status": "built", "seconds": float("inf")}, "Reply.seconds: not a number but inf"),
+        (wire.Reply, {"status": "built", "notes": ["a", 2]}, "Reply.notes[1]: not str but 2"),
+        (wire.Reply, {"status": "built", "artifact": {"path": 1}}, "Reply.artifact.path: not str but 1"),
+        (wire.CellJob, {**JOB.to_json(), "options": {"odd": 1}}, "CellJob.options: unknown field 'odd'"),
+        (wire.CellJob, {**JOB.to_json(), "options": {"rdc": "yes"}}, "CellJob.options.rdc: not bool but 'yes'"),
+        (wire.CellJob, {**JOB.to_json(), "definitions": {"N": None}}, "CellJob.definitions.N: not "),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(kind: type[Message], value: Any, words: str) -> None:
+    with pytest.raises(WireError) as error:
+        kind.from_json(value)
+    assert str(error.value).startswith(words)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from(MESSAGES), st.data())
+def test_a_message_with_any_value_in_any_place_is_read_or_refused(message: Message, data: st.DataObject) -> None:
+    value = message.to_json()
+    name = data.draw(st.sampled_from(sorted(value)))
+    value[name] = data.draw(json_values)
+    try:
+        again = type(message).from_line(json.dumps(value))
+    except WireError:
+        return
+    assert type(message).from_json(again.to_json()) == again
+
+
+@given(st.binary(max_size=60))
+def test_bytes_that_are_no_message_are_refused(line: bytes) -> None:
+    with pytest.raises(WireError):
+        wire.Reply.from_line(line)
