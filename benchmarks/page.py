@@ -19,8 +19,8 @@ from typing import Any
 from made_up import made_up, made_up_plan
 
 from harness.records import this_machine
+from harness.records.parquet import results_parquet
 from harness.report.build import build_report
-from harness.report.parquet import results_parquet
 
 AIMS = {"build_s": 15.0, "first_load_bytes": 3_000_000, "usable_ms": 2000.0, "filter_ms": 100.0}
 """What 100,000 cells may cost."""

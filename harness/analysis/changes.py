@@ -13,28 +13,28 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED, KEY, ordered
+from harness.analysis.frame import ANSWERED, ordered
+from harness.matrix.axes import PLACE
 
 KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
 """What a change of a cell is called: the first that applies."""
 
 MEANINGS: Mapping[str, str] = {
-    "regression": "is not as expected, and was before or was less grave",
-    "fix": "was not as expected or a known fault, and is in order or built now",
-    "changed": "something else happened, as expected both times or neither",
-    "lost": "nothing is known of it any more: unavailable, a harness error, or it never arrived",
-    "found": "something is known of it that was not before",
-    "diagnostics": "the same happened, with other diagnostics",
+    "regression": "is not as expected now; before, it was as expected or failed less severely",
+    "fix": "was not as expected or a known failure before, and passes or is built now",
+    "changed": "has another outcome, as expected both times or neither time",
+    "lost": "has no result any more: unavailable, a harness error, or missing",
+    "found": "has a result, and had none before",
+    "diagnostics": "has the same outcome, with other diagnostics",
     "resources": "built both times, with other registers, shared memory or spills",
-    "appeared": "only the new set has it",
-    "vanished": "only the old set has it",
+    "appeared": "is only in the new set",
+    "vanished": "is only in the old set",
 }
 
 RESOURCES = {"registers": "num_regs", "shared memory": "shared_bytes", "spills": "spill_bytes", "local memory": "local_bytes",
              "stack": "stack_bytes"}  # fmt: skip
 
 _GRAVITY = ("built", "compiled", "rejected", "timed_out", "crashed")
-_ACROSS = ("library", "toolkit", "backend")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +130,8 @@ class Changes:
 def is_regression(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     """A cell regressed when it is not as expected now (``fail``), and was as expected before or was less grave.
 
-    Grave are, in this order: built, compiled only, rejected, timed out, crashed. So a failure that was there before is none, unless it
-    turned into a crash or a hang; nor is a refusal that the case expects by now, nor a cell of which nothing is known.
+    Grave are, in this order: built, compiled only, rejected, timed out, crashed. An old failure is not
+    a regression unless it turned into a crash or a hang; neither is a refusal that the case expects by now, nor a cell without a result.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def changes(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = (
         Axes to look across, of ``library``, ``toolkit`` and ``backend``: with ``library``, a cell of CuPy 13 is compared with that of CuPy 14.
         Of several cells that then are the same, the last one in the order of the matrix counts.
     """
-    key = [name for name in KEY if name not in across]
+    key = [name for name in PLACE if name not in across]
     left, right = (ordered(table).drop_duplicates(key, keep="last") for table in (old, new))
     both = left.merge(right, on=key, how="outer", suffixes=("_old", "_new"), indicator=True)
     met = both["_merge"] == "both"
@@ -180,7 +180,7 @@ def _side(row: Mapping[str, Any], key: Sequence[str], names: Sequence[str], side
 
 def _change(old: dict[str, Any], new: dict[str, Any], met: str) -> Change | None:
     shown = old if met == "left_only" else new
-    fields = {name: shown[name] for name in ("cell", "topic", *KEY, "environment")}
+    fields = {name: shown[name] for name in ("cell", "topic", *PLACE, "environment")}
     if met != "both":
         kind = "vanished" if met == "left_only" else "appeared"
         return Change(

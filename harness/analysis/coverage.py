@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED, target_key
+from harness.analysis.frame import ANSWERED
 from harness.backends import BACKENDS
+from harness.matrix.order import target_key, version_key
 from harness.model import KNOWN_TARGETS
-from harness.report.matrix import version_key
 from harness.toolkits import RELEASES
 
 AXES = ("backend", "toolkit", "target", "library", "feature")

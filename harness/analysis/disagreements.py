@@ -11,10 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED, target_key
+from harness.analysis.frame import ANSWERED
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line
-from harness.report.matrix import ToolchainColumn, fold_targets, toolchain_key, version_key
+from harness.matrix.axes import COLUMNS, ROWS
+from harness.matrix.order import ToolchainColumn, fold_targets, target_key, toolchain_key, version_key
 
 KINDS = ("backend", "library", "headers", "language")
 """What differs: the backend; only the library's version; only the headers' release; also the language of the program."""
@@ -92,8 +93,8 @@ def disagreements(table: pd.DataFrame) -> list[Disagreement]:
         `harness.analysis.frame.cells_frame`. Cells that no compiler answered disagree with nothing.
     """
     answered = table[table["outcome"].str.partition(" ")[0].isin(ANSWERED)]
-    by_toolchain = _split(answered, ["topic", "case", "variant", "toolkit", "target"])
-    by_headers = _split(answered, ["topic", "case", "variant", "backend", "library", "release", "target"])
+    by_toolchain = _split(answered, [*ROWS, "toolkit", "target"])
+    by_headers = _split(answered, [*ROWS, "backend", "library", "release", "target"])
     found = [*_group(by_toolchain, _by_toolchain), *_group(by_headers, _by_headers)]
     return sorted(found, key=lambda item: item.rank)
 
@@ -120,8 +121,7 @@ def _group(table: pd.DataFrame, spell: Any) -> Iterable[Disagreement]:
 
 
 def _parts(table: pd.DataFrame) -> Iterable[tuple[int, list[dict[str, Any]]]]:
-    names = ["place", "topic", "case", "variant", "backend", "library", "toolkit", "release", "headers", "target", "outcome",
-             "message", "reason", "cell"]  # fmt: skip
+    names = ["place", *ROWS, *COLUMNS, "release", "headers", "outcome", "message", "reason", "cell"]
     parts: dict[int, list[dict[str, Any]]] = {}
     for row in zip(*(table[name] for name in names), strict=True):
         parts.setdefault(row[0], []).append(dict(zip(names, row, strict=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.report.matrix import version_key
+from harness.matrix.order import version_key
 
 Row = dict[str, str]
 Grid = dict[str, dict[str, Row]]

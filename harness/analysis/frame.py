@@ -9,18 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from harness.model import Target
+from harness.diagnostics import one_line
+from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN
+from harness.matrix.kinds import kind_of, stopped_at_ptx
+from harness.matrix.order import ToolchainColumn, natural_key, target_key, toolchain_key
 from harness.records import Merged, Record, at_stage, spell_other, weight
-from harness.report.marks import mark_of
-from harness.report.matrix import ToolchainColumn, toolchain_key
-from harness.report.text import natural_key, one_line
-
-KEY = ["case", "variant", "backend", "library", "toolkit", "target"]
-"""What a cell id is made of."""
 
 COLUMNS = [
-    *("cell", "topic", "case", "variant", "title", "features"),
-    *("environment", "backend", "library", "toolkit", "release", "headers", "target"),
+    *("cell", *ROWS, "title", "features", "environment", *TOOLCHAIN, "release", "headers", "target"),
     *("mark", "outcome", "status", "stage", "verdict", "reason", "message", "diagnostics", "signal"),
     *("seconds", "cached", "registers", "shared", "spills", "kernels", "fingerprint", "run"),
 ]
@@ -50,7 +46,7 @@ def cells_frame(merged: Merged) -> pd.DataFrame:
 
 
 def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
-    """One row a record and a missing cell; `KEY` is unique: of several records that of a compiler's answer counts, then the last.
+    """One row a record and a missing cell; a place (`PLACE`) is there once: of several records that of a compiler's answer counts, then the last.
 
     Columns beside those of records: ``outcome`` (`outcome_of`), ``release`` and ``headers`` of the toolkit, ``features`` as words,
     ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
@@ -71,16 +67,16 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     table = table.astype(NUMBERS)
     # A cell on a device and the same without one share a row: that the device was not there does not hide what was compiled.
     heavy = pd.Series([*map(weight, records), *(-1 for _ in missing)], dtype="int64").sort_values(kind="stable").index
-    table = table.loc[heavy].drop_duplicates(KEY, keep="last")
+    table = table.loc[heavy].drop_duplicates([*PLACE], keep="last")
     return ordered(table)
 
 
 def ordered(table: pd.DataFrame) -> pd.DataFrame:
     """Sort as the matrix does: numbers as numbers, backends as listed, versions by PEP 440, targets as CUDA orders them."""
     ranks = pd.DataFrame(index=table.index)
-    for name in ("topic", "case", "variant"):
+    for name in ROWS:
         ranks[name] = rank(table[name], natural_key)
-    chain = pd.Series(list(zip(table["backend"], table["library"], table["toolkit"], strict=True)), table.index, object)
+    chain = pd.Series(list(zip(*(table[name] for name in TOOLCHAIN), strict=True)), table.index, object)
     ranks["toolchain"] = rank(chain, lambda key: toolchain_key(ToolchainColumn(*key)))
     ranks["target"] = rank(table["target"], target_key)
     return table.loc[ranks.sort_values(list(ranks.columns), kind="stable").index].reset_index(drop=True)
@@ -92,11 +88,6 @@ def rank(values: pd.Series, key: Any) -> pd.Series:
     return values.map(places).astype("int64")
 
 
-def target_key(target: str) -> tuple[bool, int, str]:
-    """Real before virtual, then by compute capability, then by suffix."""
-    return Target.parse(target).sort_key
-
-
 def outcome_of(record: Mapping[str, Any]) -> str:
     """What happened, in one phrase that cells can be compared by.
 
@@ -105,8 +96,7 @@ def outcome_of(record: Mapping[str, Any]) -> str:
     """
     status, stage = record["status"], record["stage"]
     if status == "built":
-        mark = mark_of({**record, "verdict": "pass"}).key
-        return "compiled" if mark == "partial" else "built"
+        return "compiled" if stopped_at_ptx(record) else "built"
     if status in ANSWERED:
         return at_stage(status, stage)
     return str(status)
@@ -114,7 +104,7 @@ def outcome_of(record: Mapping[str, Any]) -> str:
 
 def kernels_frame(table: pd.DataFrame) -> pd.DataFrame:
     """One row a kernel of a built cell: cell, its axes, ``name`` and each resource."""
-    part = table.loc[table["kernels"].str.len() > 2, [*KEY, "cell", "topic", "run", "kernels"]]
+    part = table.loc[table["kernels"].str.len() > 2, [*PLACE, "cell", "topic", "run", "kernels"]]
     lists = part["kernels"].map(json.loads)
     long = part.drop(columns="kernels").assign(kernel=lists).explode("kernel", ignore_index=True)
     return pd.concat([long.drop(columns="kernel"), pd.DataFrame(list(long["kernel"]), index=long.index)], axis=1)
@@ -127,7 +117,7 @@ def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
     ]
     diagnostics = [record["diagnostics"] for record in records]
     made: dict[str, list[Any]] = {
-        "mark": [mark_of(record).key for record in records],
+        "mark": [kind_of(record).key for record in records],
         "features": [" ".join(record["features"]) for record in records],
         "message": [_line(items[0]["message"]) if items else "" for items in diagnostics],
         "diagnostics": [

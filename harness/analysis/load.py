@@ -14,7 +14,7 @@ from harness.analysis.history import FILE, read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
 from harness.records import read_records
 from harness.records.devices import tell_devices
-from harness.report.parquet import read_parquet
+from harness.records.parquet import read_parquet
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ from itertools import groupby, pairwise
 
 from harness.analysis.statement import Clause, Part, Point, Statement
 from harness.diagnostics import one_line
+from harness.matrix.order import fold_targets, target_key, version_key
 from harness.model import KNOWN_TARGETS, Target
 from harness.records import at_stage
-from harness.report.matrix import fold_targets, version_key
 from harness.toolkits import RELEASES
 
 _VERBS = {"rejected": "rejected", "crashed": "crashes", "timed_out": "does not come to an end"}
@@ -27,7 +27,7 @@ def headline_of(statement: Statement) -> str:
     subject = statement.subject
     name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
     if not statement.clauses:
-        return f"{name}: {'means nothing with anything tried' if statement.meaningless else 'nothing is known'}"
+        return f"{name}: {'not applicable wherever it was tried' if statement.not_applicable else 'no results'}"
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     said = []
@@ -46,10 +46,10 @@ def headline_of(statement: Statement) -> str:
 
 
 def notes_of(statement: Statement) -> tuple[str, ...]:
-    """What was tested, what means nothing, what was not tested."""
+    """What was tested, what is not applicable, what was not tested."""
     notes = []
     tried: dict[str, set[str]] = {}
-    for point in (*statement.meaningless, *statement.gaps):
+    for point in (*statement.not_applicable, *statement.gaps):
         tried.setdefault(point.toolkit, set()).add(point.library)
     for clause in statement.clauses:
         for toolkit in clause.toolkits:
@@ -61,8 +61,8 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
         tested = [f"{statement.subject.backend} {_span(libraries)}"] if libraries else []
         tested += [f"CUDA {_span(toolkits)}", fold_targets(targets, targets)]
         notes.append(f"Tested: {', '.join(tested)}.")
-    if statement.meaningless:
-        notes.append(f"Unsupported: {_points(statement.meaningless, tried)}.")
+    if statement.not_applicable:
+        notes.append(f"Unsupported: {_points(statement.not_applicable, tried)}.")
     if statement.apart:
         notes.append(f"Never tried together: {_pairs(statement.apart)}.")
     gaps = [point for point in statement.gaps if (point.library, point.toolkit) not in statement.apart]
@@ -76,7 +76,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
         notes.append(f"Untested in between: {'; '.join(between)}.")
     if statement.unknown:
         count = len(statement.unknown)
-        notes.append(f"Nothing is known of {count} cell{'s' if count > 1 else ''} that should have been tried.")
+        notes.append(f"No result for {count} cell{'s' if count > 1 else ''} that should have been tried.")
     return tuple(notes)
 
 
@@ -149,7 +149,7 @@ def _points(points: Iterable[Point], tried: Mapping[str, set[str]]) -> str:
         by_toolkit.setdefault((toolkit, named), []).append(target)
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (toolkit, named), targets in sorted(by_toolkit.items(), key=lambda item: version_key(item[0][0])):
-        groups.setdefault((tuple(sorted(targets, key=_order)), named), []).append(toolkit)
+        groups.setdefault((tuple(sorted(targets, key=target_key)), named), []).append(toolkit)
     texts = [
         f"{fold_targets(targets, targets)} with {f'{_span(named)} and ' if any(named) else ''}CUDA {_span(toolkits)}"
         for (targets, named), toolkits in groups.items()
@@ -175,12 +175,8 @@ def _runs(chosen: Iterable[str], axis: Sequence[str]) -> str:
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
 
 
-def _order(target: str) -> tuple[bool, int, str]:
-    return Target.parse(target).sort_key
-
-
 def _targets(parts: Iterable[Part]) -> list[str]:
-    return sorted({target for part in parts for target in part.targets}, key=_order)
+    return sorted({target for part in parts for target in part.targets}, key=target_key)
 
 
 def _axis(values: Iterable[Sequence[str]]) -> list[str]:

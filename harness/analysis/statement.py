@@ -52,7 +52,7 @@ class Part:
 class Clause:
     """A block of versions in which every target has one outcome.
 
-    Every point of libraries x toolkits x targets is covered, but those among the statement's `gaps` and `meaningless` ones.
+    Every point of libraries x toolkits x targets is covered, but those among the statement's `gaps` and `not_applicable` ones.
     """
 
     libraries: tuple[str, ...]
@@ -81,7 +81,7 @@ class Statement:
         In the order of versions; their blocks do not overlap.
     cells : tuple of str
         Ids of the cells it covers.
-    meaningless : frozenset of Point
+    not_applicable : frozenset of Point
         Covered cells that are ``unsupported``: a toolkit that knows no such architecture, for instance.
     gaps : frozenset of Point
         Points inside a clause's block that were not tested; the sentence does not speak of them.
@@ -95,13 +95,13 @@ class Statement:
         What works and what fails, in English: ``cupy-jitify: up to 13.0.0 rejected at compile ("incomplete type"); from 13.1.0 needs sm_80``.
         Messages in it come out of compilers: escape it where it is shown.
     notes : tuple of str
-        What was tested, what means nothing, and what was not tested; short sentences.
+        What was tested, what is not applicable, and what was not tested; short sentences.
     """
 
     subject: Subject
     clauses: tuple[Clause, ...]
     cells: tuple[str, ...]
-    meaningless: frozenset[Point] = frozenset()
+    not_applicable: frozenset[Point] = frozenset()
     gaps: frozenset[Point] = frozenset()
     apart: frozenset[tuple[str, str]] = frozenset()
     unknown: tuple[str, ...] = ()
@@ -116,18 +116,18 @@ class Statement:
 
     @property
     def uniform(self) -> bool:
-        """Whether the same happened to every cell that means something."""
+        """Whether the same happened to every cell that is applicable."""
         return len({part.outcome for clause in self.clauses for part in clause.parts}) <= 1
 
     @property
     def works_everywhere(self) -> bool:
-        """Whether every cell that means something was built."""
+        """Whether every cell that is applicable was built."""
         return bool(self.clauses) and {part.outcome for clause in self.clauses for part in clause.parts} == {"built"}
 
     def outcome_of(self, library: str, toolkit: str, target: str) -> str | None:
         """What the statement says of a cell; None where it says nothing."""
         point = Point(library, toolkit, target)
-        if point in self.meaningless:
+        if point in self.not_applicable:
             return "unsupported"
         return None if point in self.gaps else self._outcomes.get(point)
 

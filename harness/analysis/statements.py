@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from itertools import product
 from typing import Any
 
 import pandas as pd
 
 from harness.analysis.fold import Block, Grid, fold
-from harness.analysis.frame import ANSWERED, target_key
+from harness.analysis.frame import ANSWERED
 from harness.analysis.phrases import PLAIN_TARGETS, headline_of, notes_of
 from harness.analysis.statement import Clause, Holes, Part, Point, Statement, Subject
-from harness.report.matrix import version_key
+from harness.matrix.axes import ROWS
+from harness.matrix.order import target_key, version_key
 from harness.toolkits import RELEASES
 
-_PLACE = ["topic", "case", "variant", "backend", "headers"]
+_PLACE = (*ROWS, "backend", "headers")
 
 
 def statements(table: pd.DataFrame) -> list[Statement]:
@@ -48,7 +48,7 @@ def statements(table: pd.DataFrame) -> list[Statement]:
 def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterable[str]) -> Statement:
     outcomes: dict[Point, str] = {}
     said: dict[Point, tuple[str, str]] = {}
-    cells, unknown, meaningless = [], [], []
+    cells, unknown, not_applicable = [], [], []
     for cell, library, toolkit, target, outcome, message, reason, diagnostics in rows:
         point = Point(library, toolkit, target)
         if outcome.partition(" ")[0] in ANSWERED:
@@ -56,14 +56,14 @@ def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterabl
             if outcome != "built":
                 said[point] = (diagnostics.partition("\n")[0] or reason, message or reason)
         elif outcome == "unsupported":
-            meaningless.append(point)
+            not_applicable.append(point)
         else:
             unknown.append(cell)
             continue
         cells.append(cell)
     blocks = _blocks(outcomes)
     clauses = tuple(_clause(block, said) for block in blocks)
-    apart = frozenset(meaningless)
+    apart = frozenset(not_applicable)
     gaps = frozenset(
         point
         for clause in clauses
@@ -73,16 +73,16 @@ def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterabl
         for target in part.targets
         if (point := Point(library, toolkit, target)) not in outcomes and point not in apart
     )
-    tried = [*outcomes, *meaningless]
+    tried = [*outcomes, *not_applicable]
     holes = Holes(
         libraries=_between({point.library for point in tried}, libraries, version_key),
         toolkits=_between({point.toolkit for point in tried}, RELEASES, version_key),
-        targets=_between({point.target for point in tried}, PLAIN_TARGETS, target_order, _kind),
+        targets=_between({point.target for point in tried}, PLAIN_TARGETS, target_key, _kind),
     )
     pairs = {(point.library, point.toolkit) for point in tried}
     both = product({point.library for point in outcomes}, {point.toolkit for point in outcomes})
     statement = Statement(
-        subject=subject, clauses=clauses, cells=tuple(cells), meaningless=apart, gaps=gaps, unknown=tuple(unknown),
+        subject=subject, clauses=clauses, cells=tuple(cells), not_applicable=apart, gaps=gaps, unknown=tuple(unknown),
         holes=holes,
         apart=frozenset(set(both) - pairs),
     )  # fmt: skip
@@ -105,7 +105,7 @@ def _blocks(outcomes: dict[Point, str]) -> list[Block]:
 
 def _clause(block: Block, said: dict[Point, tuple[str, str]]) -> Clause:
     by_outcome: dict[str, list[str]] = {}
-    for target in sorted(block.row, key=target_order):
+    for target in sorted(block.row, key=target_key):
         by_outcome.setdefault(block.row[target], []).append(target)
     parts = []
     for outcome, targets in by_outcome.items():
@@ -116,12 +116,6 @@ def _clause(block: Block, said: dict[Point, tuple[str, str]]) -> Clause:
         first = next((message for kind, message in messages if kind == most), "")
         parts.append(Part(outcome=outcome, targets=tuple(targets), message=first, messages=len(kinds)))
     return Clause(libraries=tuple(block.outer), toolkits=tuple(block.inner), parts=tuple(parts))
-
-
-@cache
-def target_order(target: str) -> tuple[bool, int, str]:
-    """`harness.analysis.frame.target_key`, remembered."""
-    return target_key(target)
 
 
 def _kind(target: str) -> str:

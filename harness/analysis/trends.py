@@ -9,9 +9,9 @@ import pandas as pd
 
 from harness.analysis.frame import ANSWERED
 from harness.analysis.history import History
-from harness.report.marks import MARKS
+from harness.matrix.kinds import KINDS
 
-_GOOD = frozenset(key for key, mark in MARKS.items() if mark.good)
+_GOOD = frozenset(key for key, kind in KINDS.items() if kind.as_expected)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Break:
     runs : int
         Runs since then that tell of it.
     mark : str
-        What it is now.
+        Key of its kind now.
     """
 
     cell: str

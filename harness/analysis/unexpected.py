@@ -9,9 +9,10 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.changes import is_regression
-from harness.analysis.frame import KEY, ordered
-from harness.report.links import cell_link
-from harness.report.marks import MARKS
+from harness.analysis.frame import ordered
+from harness.matrix.axes import PLACE
+from harness.matrix.kinds import KINDS
+from harness.matrix.links import cell_link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class Unexpected:
     cell, environment, outcome, verdict, message : str
         Of the cell.
     mark : str
-        What the matrix shows (`harness.report.marks.MARKS`).
+        Key of its kind (`harness.matrix.kinds.KINDS`).
     page : str
         Its address within a report.
     before : str or None
@@ -58,9 +59,9 @@ def unexpected(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] 
     across : collection of str
         As for `harness.analysis.changes.changes`.
     """
-    key = [name for name in KEY if name not in across]
+    key = [name for name in PLACE if name not in across]
     known = {tuple(row[name] for name in key): row for row in ordered(old).to_dict("records")}
-    rows = [row for row in ordered(new).to_dict("records") if not MARKS[row["mark"]].good]
+    rows = [row for row in ordered(new).to_dict("records") if not KINDS[row["mark"]].as_expected]
     return tuple(_unexpected(row, known.get(tuple(row[name] for name in key))) for row in rows)
 
 
@@ -76,4 +77,4 @@ def _unexpected(row: Mapping[str, Any], before: Mapping[str, Any] | None) -> Une
 
 def _news(before: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     failed = row["verdict"] == "fail" and before["verdict"] != "fail"
-    return MARKS[before["mark"]].good or failed or is_regression(before, row)
+    return KINDS[before["mark"]].as_expected or failed or is_regression(before, row)

@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from harness.analysis.frame import KEY
 from harness.analysis.history import History
 from harness.analysis.load import CellSet
+from harness.matrix.axes import PLACE
 from harness.model.selection import none_left
 from harness.records.where import chooser
 
-COLUMNS = (*KEY, "cell", "topic", "environment", "status", "stage", "verdict", "message", "reason")
+COLUMNS = (*PLACE, "cell", "topic", "environment", "status", "stage", "verdict", "message", "reason")
 """Columns of a history that conditions ask."""
 
 
@@ -35,7 +35,7 @@ def choose_in_sets(sets: Sequence[CellSet], where: str, across: Collection[str] 
     NothingToRun
         When it holds for no cell.
     """
-    key = [name for name in KEY if name not in across]
+    key = [name for name in PLACE if name not in across]
     cells = [each.known or each.table.to_dict("records") for each in sets]
     holds = chooser(where, chain.from_iterable(cells))
     kept = {tuple(cell[name] for name in key) for cell in chain.from_iterable(cells) if holds(cell)}

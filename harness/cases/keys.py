@@ -144,7 +144,7 @@ KINDS: Mapping[str, Kind] = {
 
 _WHEN = Key(kind="condition", help="where it applies; everywhere when left out")
 _REASON = Key(kind="text", help="why, for whoever reads the matrix")
-_LINK_KEY = Key(kind="link", help="the public page that tells of it")
+_LINK_KEY = Key(kind="link", help="a public page about it")
 
 CASE: Mapping[str, Key] = {
     "title": Key(kind="line", required=True, help="one line that says what the program shows"),
@@ -161,7 +161,7 @@ CASE: Mapping[str, Key] = {
     "options": Key(kind="tables", help="compiler and library options; later tables win"),
     "launch": Key(kind="tables", help="how kernels are launched on a device; for each kernel the first that applies"),
     "verify": Key(kind="tables", help="how results are checked on a device; the first that applies counts"),
-    "unsupported": Key(kind="tables", help="cells that mean nothing; the first that applies counts"),
+    "unsupported": Key(kind="tables", help="cells that are not applicable; the first rule that applies counts"),
     "expect": Key(kind="tables", help="what will happen; the first that applies counts, and built where none does"),
 }
 
@@ -239,7 +239,7 @@ LIBRARY: Mapping[str, Key] = {
 
 UNSUPPORTED: Mapping[str, Key] = {
     "when": _WHEN,
-    "reason": Key(kind="text", required=True, help="why the combination means nothing"),
+    "reason": Key(kind="text", required=True, help="why the combination is not applicable"),
     "link": _LINK_KEY,
 }
 

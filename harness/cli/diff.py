@@ -17,6 +17,7 @@ from harness.cli.terminal import console_for
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
+from harness.matrix.axes import TOOLCHAIN
 
 if TYPE_CHECKING:
     from harness.analysis.changes import Change, Changes
@@ -40,7 +41,7 @@ _SIGNS = {"regression": "!", "fix": "+", "changed": "~", "lost": "?", "found": "
 @click.option(
     "--across",
     multiple=True,
-    type=click.Choice(["library", "toolkit", "backend"]),
+    type=click.Choice(TOOLCHAIN),
     help="Compare cells that differ in this: with library, those of CuPy 13 with those of CuPy 14.",
 )
 @click.option(

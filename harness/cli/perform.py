@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from harness.cli.marks import mark
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for
 from harness.diagnostics import clean, one_line
@@ -25,6 +24,7 @@ from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
 from harness.errors import UsageError
+from harness.matrix.kinds import as_expected, kind_of
 from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.remarks import Neighbours, remarks, with_remark
@@ -63,7 +63,8 @@ def perform(
             if writer:
                 writer.append(record)
             _print(neighbours.add(record) if as_json else [])
-            progress.update(task, advance=1, description=clean(f"{mark(record).letter} {result.cell.id}")[:90])
+            letter = kind_of(record).letter_in(console.encoding)
+            progress.update(task, advance=1, description=clean(f"{letter} {result.cell.id}")[:90])
             if not console.is_terminal and len(records) % 100 == 0:
                 console.print(f"{len(records)}/{len(cells)} cells", markup=False)
 
@@ -96,7 +97,7 @@ def perform(
     statuses = {record["status"] for record in records}
     if "unavailable" in statuses:
         return 4
-    if not all(mark(record).as_expected for record in records):
+    if not all(map(as_expected, records)):
         return 1
     return 3 if silence else 0
 

@@ -1,4 +1,4 @@
-"""What is to be said of cells beside their letters: why one means nothing, and what a verdict leaves out."""
+"""What is to be said of cells beside their letters: why one is not applicable, and what a verdict leaves out."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.cli.marks import MARKS
 from harness.diagnostics import one_line
 from harness.engine.unanswered import without_answer
-from harness.model import Target
+from harness.matrix.kinds import KINDS
+from harness.matrix.order import target_key
 
 _MOST_LINES = 12
 
 
 def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """Print reasons of cells that mean nothing, and notes of all others, each text once."""
+    """Print why cells are not applicable, and the notes of all others, each text once."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     if len({record["reason"] for record in records}) == 1 and without_answer(records):
         return  # that sentence says it
@@ -25,7 +25,7 @@ def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None
         for kind, text in _remarks(record):
             found.setdefault((kind, one_line(text, 400)), []).append(record)
     for (kind, text), cells in list(found.items())[:_MOST_LINES]:
-        line = Text.assemble((kind, MARKS["unsupported"].style), f": {text}")
+        line = Text.assemble((kind, KINDS["unsupported"].style), f": {text}")
         if len(cells) < len(records):
             line.append(f" ({_where(cells)})", "dim")
         console.print(line, soft_wrap=True)
@@ -35,7 +35,7 @@ def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None
 
 def _remarks(record: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     if record["status"] == "unsupported" and record["reason"]:
-        yield MARKS["unsupported"].word, record["reason"]
+        yield KINDS["unsupported"].word, record["reason"]
     for note in record.get("notes", ()):
         yield "note", note
 
@@ -46,6 +46,6 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
         return f"{cells[0]['backend']} {cells[0]['library']} cuda {cells[0]['toolkit']} {cells[0]['target']}".replace(
             "  ", " "
         )
-    targets = sorted({str(cell["target"]) for cell in cells}, key=lambda name: Target.parse(name).sort_key)
+    targets = sorted({str(cell["target"]) for cell in cells}, key=target_key)
     shown = ", ".join(targets[:4]) + (", …" if len(targets) > 4 else "")
     return f"{len(cells)} cells: {shown}"

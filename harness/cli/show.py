@@ -9,10 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.cli.grid import show_matrix
-from harness.cli.marks import MARKS, mark
+from harness.cli.grid import named, show_matrix
 from harness.cli.remarks import show_remarks
 from harness.diagnostics import one_line
+from harness.matrix.axes import TOOLCHAIN
+from harness.matrix.kinds import KINDS, as_expected, kind_of
 from harness.records import at_stage
 from harness.records.remarks import REMARK
 
@@ -28,21 +29,18 @@ def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, plan
         show_matrix(console, records)
     if table:
         show_remarks(console, records)
-    strange = [record for record in records if not mark(record).as_expected]
+    strange = [record for record in records if not as_expected(record)]
     for record in strange[:_MAX_LISTED]:
-        said = mark(record)
-        console.print(
-            Text.assemble((f"{said.letter} {said.word}: ", said.style), one_line(record["cell"])), soft_wrap=True
-        )
+        console.print(Text.assemble(named(console, kind_of(record)), ": ", one_line(record["cell"])), soft_wrap=True)
         console.print(Text(f"    {_why(record)}"), soft_wrap=True)
     if len(strange) > _MAX_LISTED:
         console.print(f"… and {len(strange) - _MAX_LISTED} more", markup=False)
     _show_notes(console, records)
-    counts = Counter(mark(record) for record in records)
+    counts = Counter(kind_of(record) for record in records)
     line = Text(f"{len(records)} of {planned} cells: ")
-    for said in MARKS.values():
-        if counts[said]:
-            line.append(f"{counts[said]} {said.word}  ", said.style)
+    for kind in KINDS.values():
+        if counts[kind]:
+            line.append(f"{counts[kind]} {kind.word}  ", kind.style)
     cached = sum(record["cached"] for record in records)
     line.append(f"({cached} from earlier runs)" if cached else "", "dim")
     console.print(line, soft_wrap=True)
@@ -63,8 +61,8 @@ def _show_notes(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
         console.print(f"… and {len(rows) - _MAX_LISTED} more such notes", markup=False)
 
 
-def _toolchain(record: Mapping[str, Any]) -> tuple[str, str, str]:
-    return (record["backend"], record["library"], record["toolkit"])
+def _toolchain(record: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(record[key] for key in TOOLCHAIN)
 
 
 def _why(record: Mapping[str, Any]) -> str:

@@ -94,7 +94,7 @@ def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, 
 
 
 def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:
-    """Cells of every file, all of them and those that are chosen; a file that no backend takes is told of where others have any."""
+    """Cells of every file, all of them and those that are chosen; a file that no backend takes is reported where others have any."""
     whole: list[Cell] = []
     cells: list[Cell] = []
     nothing: NothingToRun | None = None

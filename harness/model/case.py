@@ -83,7 +83,7 @@ class Expectation:
 
 @dataclass(frozen=True, kw_only=True)
 class UnsupportedRule:
-    """Cells of a case that mean nothing, and why."""
+    """Cells of a case that are not applicable, and why."""
 
     when: Condition
     reason: str

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.libraries import names_in_conditions
 from harness.model.case import Case, Variant
-from harness.model.condition import Version, read_version
+from harness.model.condition import Version
+from harness.model.facts import condition_facts
 from harness.model.target import Target
 
 
@@ -101,22 +101,14 @@ class Cell:
     def facts(self) -> dict[str, Any]:
         """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""
         toolchain = self.toolchain
-        return {
-            "backend": toolchain.backend,
-            "target": str(self.target),
-            "virtual": self.target.virtual,
-            "device": bool(toolchain.device),
-            "wheels": toolchain.library.endswith("+wheels"),
-            "suffix": self.target.suffix,
-            "cc": read_version(self.target.capability),
-            "toolkit": read_version(toolchain.toolkit.release),
-            "headers": read_version(toolchain.toolkit.headers),
-            "library": read_version(toolchain.library) if toolchain.library else None,
-            **{
-                name.replace("-", "_"): read_version(version)
-                for name, version in toolchain.packages.items()
-                if name.replace("-", "_") in (*names_in_conditions(), "python")
-            },
-            **self.variant.labels,
-            **{name: read_version(version) for name, version in self.variant.libraries.items()},
-        }
+        return condition_facts(
+            backend=toolchain.backend,
+            library=toolchain.library,
+            release=toolchain.toolkit.release,
+            headers=toolchain.toolkit.headers,
+            target=self.target,
+            device=bool(toolchain.device),
+            packages=toolchain.packages,
+            libraries=self.variant.libraries,
+            labels=self.variant.labels,
+        )

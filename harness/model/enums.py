@@ -46,8 +46,3 @@ class Verdict(StrEnum):
     XPASS = "xpass"
     UNSUPPORTED = "unsupported"
     UNRESOLVED = "unresolved"
-
-    @property
-    def as_expected(self) -> bool:
-        """Whether a run that holds only such verdicts exits with 0."""
-        return self in (Verdict.PASS, Verdict.XFAIL, Verdict.UNSUPPORTED)

@@ -16,7 +16,7 @@ def identity(record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def weight(record: Mapping[str, Any]) -> int:
-    """2 where a compiler had its say, 1 where the combination means nothing, 0 where a part was missing or cumatrix failed."""
+    """2 where a compiler had its say, 1 where the combination is not applicable, 0 where a part was missing or cumatrix failed."""
     status = Status(record["status"])
     if status.answered:
         return 2

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.matrix.axes import PLACE
 from harness.model import Stage, Status
 from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, told_of
 from harness.records.record import Other, Record
 from harness.records.spell import failed_at
 
-_KEY = ("case", "variant", "backend", "library", "toolkit", "target")
 _ANSWERS = {status.value for status in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT)}
 
 
@@ -132,7 +132,7 @@ def tell_devices(merged: Merged) -> Merged:
 
 def _place(record: Record) -> tuple[str, ...]:
     row: Mapping[str, Any] = record
-    return tuple(str(row[name]) for name in _KEY)
+    return tuple(str(row[name]) for name in PLACE)
 
 
 def _facts(record: Record) -> tuple[Any, ...]:
@@ -162,4 +162,4 @@ def _comparable(virtual: Record, real: Record) -> bool:
 
 def _key(record: Record) -> tuple[str, ...]:
     row: Mapping[str, Any] = record
-    return tuple(str(row[name]).replace("@local", "") if name == "toolkit" else str(row[name]) for name in _KEY)
+    return tuple(str(row[name]).replace("@local", "") if name == "toolkit" else str(row[name]) for name in PLACE)

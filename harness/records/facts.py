@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
-
-from packaging.version import InvalidVersion
 
 from harness.backends import WHEELS
 from harness.model import Target
-from harness.model.condition import NAMES, Version, read_version
+from harness.model.facts import condition_facts
 from harness.model.predicate import Spelled
 
 _LIBRARY = {"cupy-nvrtc": "cupy", "cupy-jitify": "cupy", "numba": "numba", "numba-cuda": "numba_cuda", "torch-nvcc": "torch"}  # fmt: skip
@@ -35,27 +32,24 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     packages = requested.get("packages") or ({own: library.removesuffix(WHEELS)} if own else {})
     diagnostics = cell.get("diagnostics")
     message = diagnostics[0]["message"] if diagnostics and not isinstance(diagnostics, str) else cell.get("message")
-    versions = {
-        "toolkit": release.removesuffix("@local"),
-        "headers": (headers or release).removesuffix("@local"),
-        "library": library,
-        **{name.replace("-", "_"): text for name, text in packages.items()},
-    }
-    found = {
+    release = release.removesuffix("@local")
+    return {
         **parameters_of(cell),
+        **condition_facts(
+            backend=cell["backend"],
+            library=library,
+            release=release,
+            headers=headers or release,
+            target=target,
+            device=_on_device(cell),
+            packages=packages,
+            libraries={},  # they stand among the parameters
+            lenient=True,
+        ),
         **{name: cell[name] for name in _TEXTS if name in cell},
         **{name: cell[name] for name in _OUTCOME if cell.get(name)},
         "message": message or cell.get("reason") or "",
-        "virtual": target.virtual,
-        "suffix": target.suffix,
-        "device": _on_device(cell),
-        "wheels": library.endswith(WHEELS),
-        "cc": read_version(target.capability),
     }
-    for name, text in versions.items():
-        if NAMES.get(name) is Version and (version := _version(str(text))):
-            found[name] = version
-    return found
 
 
 def parameters_of(cell: Mapping[str, Any]) -> dict[str, Spelled]:
@@ -71,11 +65,3 @@ def _on_device(cell: Mapping[str, Any]) -> bool:
     if isinstance(device, Mapping):
         return device.get("virtual") is False
     return f" {cell['target']} on " in cell.get("cell", "")
-
-
-@lru_cache(maxsize=1 << 12)
-def _version(text: str) -> Version | None:
-    try:
-        return read_version(text)
-    except InvalidVersion:
-        return None

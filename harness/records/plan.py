@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness.matrix.axes import PLACE
 from harness.model import Cell
 from harness.records.errors import RecordError
 
@@ -19,9 +20,7 @@ PLAN_SCHEMA = 1
 
 Plan = dict[str, Any]
 
-CELL_KEYS = (
-    "cell", "case", "variant", "backend", "library", "toolkit", "target", "environment", "title", "topic"
-)  # fmt: skip
+CELL_KEYS = ("cell", *PLACE, "environment", "title", "topic")
 
 
 def plan_path(path: Path) -> Path:

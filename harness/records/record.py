@@ -1,6 +1,6 @@
 """What a record holds: each key once, with its type and what it means.
 
-Checks, JSON Schema (`harness.records.schema`), columns of ``results.parquet`` (`harness.report.parquet`), the tables of
+Checks, JSON Schema (`harness.records.schema`), columns of ``results.parquet`` (`harness.records.parquet`), the tables of
 docs/records.md (`harness.records.tables`) and what mypy knows of records follow from these classes. Texts in ``Annotated`` are descriptions, in
 Markdown; everything else in it restricts the values (`harness.records.values`). `NotRequired` keys are not in all records: they came with a later
 version of cumatrix, or say something of few cells.

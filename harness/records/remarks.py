@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from harness.matrix.axes import PROGRAM, TOOLCHAIN
 from harness.model import Cell, Target
 from harness.records.answers import identity
 from harness.records.record import Kernel, Record
@@ -47,7 +48,7 @@ def remarks(records: Iterable[Record]) -> Remarks:
 
 
 def _group(record: Record) -> tuple[Any, ...]:
-    names = ("case", "variant", "backend", "library", "toolkit", "environment", "program")
+    names = (*PROGRAM, *TOOLCHAIN, "environment", "program")
     return (*(record.get(name, "") for name in names), record["target"].startswith("compute_"))
 
 

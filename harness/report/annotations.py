@@ -1,4 +1,4 @@
-"""What is told of a cell beside its record: known causes of what went wrong, and what became of it from run to run."""
+"""What the page adds to a record: known causes of what went wrong, and the cell's history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ More = Callable[[Record], Mapping[str, Any]]
 
 
 def annotator(history: History | None) -> More:
-    """A function that gives ``remedy`` and ``history`` of a record, where there is something to tell.
+    """A function that gives ``remedy`` and ``history`` of a record, where there are any.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def annotator(history: History | None) -> More:
     def annotate(record: Record) -> Mapping[str, Any]:
         more: dict[str, Any] = {}
         if record["diagnostics"] or record["status"] != "built":
-            # All that causes are told by: cells to which the same happened share the answer.
+            # All that causes depend on: cells with the same of all of it share the answer.
             said = tuple(item["message"] for item in record["diagnostics"])
             where = (record["backend"], record["library"], record["toolkit"], record["target"])
             packages = tuple(record["toolchain"]["requested"].get("packages", {}).items())

@@ -7,8 +7,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pandas as pd
 
-from harness.report.marks import MARKS
-from harness.report.text import natural_key, one_line
+from harness.matrix.kinds import unexpected_among
+from harness.matrix.order import natural_key
+from harness.report.text import one_line
 from harness.report.xml import xml_text
 
 # White on each of these has a contrast of 4.5 and more.
@@ -24,7 +25,7 @@ def badges(table: pd.DataFrame) -> dict[str, bytes]:
     Parameters
     ----------
     table : DataFrame
-        With ``environment`` and ``mark`` (`harness.analysis.cells_frame` or `harness.analysis.cells_frame`).
+        With ``environment`` and ``mark`` (`harness.analysis.cells_frame`).
     """
     counts = {
         str(name): part["mark"].value_counts().to_dict() for name, part in table.groupby("environment", sort=False)
@@ -53,16 +54,16 @@ def badge(label: str, message: str, colour: str) -> str:
 
 
 def _say(counts: dict[str, int]) -> tuple[str, str]:
-    """What a badge says of cells by mark, and in which colour."""
-    bad = sum(count for key, count in counts.items() if not MARKS[key].good)
+    """What a badge says of cells by kind, and in which colour."""
+    bad = unexpected_among(counts)
     known = counts.get("xfail", 0)
     meant = sum(counts.values()) - counts.get("unsupported", 0)
     if not meant:
-        return "nothing to tell", _NONE
+        return "no results", _NONE
     if bad:
         return f"{bad:,} of {meant:,} not as expected", _BAD
     if known:
-        return f"{meant:,} as expected, {known:,} known faults", _KNOWN
+        return f"{meant:,} as expected, {known:,} known failure{'s' if known > 1 else ''}", _KNOWN
     return f"{meant:,} as expected", _GOOD
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
+from harness.matrix.kinds import KINDS, unexpected_among
 from harness.records.devices import tell_devices
+from harness.records.parquet import results_parquet
 from harness.records.where import choose
 from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
@@ -23,11 +25,9 @@ from harness.report.feed import atom_feed, entries_of
 from harness.report.inputs import read_results
 from harness.report.junit import junit_xml
 from harness.report.markdown import matrix_markdown
-from harness.report.marks import MARKS
-from harness.report.matrix import totals
 from harness.report.parallel import in_parallel
-from harness.report.parquet import results_parquet
 from harness.report.site import Site, case_files_of, front_files
+from harness.report.table import totals
 
 DEFAULT_OUT = Path("reports/html")
 
@@ -61,7 +61,7 @@ class ReportSummary:
     cells : int
         Cells in the matrix, those that never arrived included.
     totals : dict
-        Cells by mark (`harness.report.marks.MARKS`).
+        Cells by key of their kind (`harness.matrix.kinds.KINDS`).
     not_as_expected, missing, conflicts, unanswered : int
         Cells that need somebody's attention, and why; the first includes the second. The last are those that keep an earlier
         run's answer because a later one had none.
@@ -79,7 +79,7 @@ class ReportSummary:
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{count} {MARKS[key].word}" for key, count in self.totals.items())
+        parts = ", ".join(f"{count} {KINDS[key].word}" for key, count in self.totals.items())
         conflicts = f"; {self.conflicts} came out differently in different runs" if self.conflicts else ""
         return f"{self.cells} cells: {parts}{conflicts}"
 
@@ -142,7 +142,7 @@ def build_report(
         out=Path(out),
         cells=len(table),
         totals=counts,
-        not_as_expected=sum(count for key, count in counts.items() if not MARKS[key].good),
+        not_as_expected=unexpected_among(counts),
         missing=len(merged.missing),
         conflicts=len(merged.conflicts),
         unanswered=len(merged.unanswered),

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
+from harness.matrix.axes import AXES, COLUMNS, PLACE
+from harness.matrix.kinds import KINDS, Kind
+from harness.matrix.order import ToolchainColumn as Column
+from harness.matrix.order import column_key, natural_key, toolchain_key
 from harness.model import Stage, Status, Verdict
-from harness.report.marks import MARKS
-from harness.report.matrix import COLUMNS, ROWS, column_key, toolchain_key
-from harness.report.matrix import ToolchainColumn as Column
-from harness.report.text import clean, natural_key
+from harness.report.text import clean
 
 NUMBERS = ("seconds", "registers", "shared", "spills")
 
 _OUTCOME = ("mark", "status", "stage", "verdict", "environment", "run")
 _WORDS: Mapping[str, Sequence[str]] = {
-    "mark": tuple(MARKS),
+    "mark": tuple(KINDS),
     "status": ("", *Status),
     "stage": ("", *Stage),
     "verdict": ("", *Verdict),
@@ -42,12 +44,6 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def axes() -> list[dict[str, str]]:
-    """The axes of the matrix, rows before columns, with what a heading calls them."""
-    titles = {"library": "version", "toolkit": "CUDA"}
-    return [{"key": key, "title": titles.get(key, key)} for key in (*ROWS, *COLUMNS)]
-
-
 def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
     """Axes, and of every cell what a first look and most filters need.
 
@@ -60,7 +56,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     files : Mapping[str, str]
         Page of each case.
     """
-    columns = sorted(set(table[COLUMNS].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
+    columns = sorted(set(table[[*COLUMNS]].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
     names: dict[str, list[str]] = {
         "topic": list(table["topic"].unique()),
         "case": list(table["case"].unique()),
@@ -78,7 +74,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     rows: list[tuple[str, str]] = []
     patterns: list[list[int]] = []
     cells = []
-    for case, variant, *rest in table[["case", "variant", *COLUMNS, *_OUTCOME]].itertuples(index=False, name=None):
+    for case, variant, *rest in table[[*PLACE, *_OUTCOME]].itertuples(index=False, name=None):
         if not rows or rows[-1] != (case, variant):
             rows.append((case, variant))
             patterns.append([])
@@ -90,8 +86,8 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     first = table.drop_duplicates("case").set_index("case")
     return {
         "schema": 1,
-        "axes": axes(),
-        "marks": [vars(mark) for mark in MARKS.values()],
+        "axes": [asdict(axis) for axis in AXES],
+        "marks": [_shown(kind) for kind in KINDS.values()],
         "names": {key: [clean(name) for name in values] for key, values in names.items()},
         "cases": [
             {
@@ -117,6 +113,11 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
         },
         "cells": cells,
     }  # fmt: skip
+
+
+def _shown(kind: Kind) -> dict[str, Any]:
+    """What the page needs to know of a kind of cell."""
+    return {**{name: getattr(kind, name) for name in ("key", "letter", "word", "meaning")}, "good": kind.as_expected}
 
 
 def more_data(table: pd.DataFrame) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.matrix.axes import AXES
 from harness.records import Record
 from harness.report.annotations import More
 from harness.report.text import clean
@@ -19,9 +20,7 @@ CELLS = 250
 """Cells a file."""
 
 # What stands in the matrix already, or in the list of cases.
-_KNOWN = frozenset(
-    ("schema", "case", "title", "topic", "features", "links", "variant", "backend", "library", "target", "toolkit")
-)
+_KNOWN = frozenset(("schema", *(axis.key for axis in AXES), "title", "features", "links"))
 
 
 def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> Iterator[str]:
@@ -34,7 +33,7 @@ def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> I
     records : Mapping
         Records by id of their cell.
     more : callable
-        Gives what else is to be told of a record.
+        Gives what the page adds to a record.
     """
     for start in range(0, len(cells), CELLS):
         chunk = _Chunk()

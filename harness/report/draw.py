@@ -60,7 +60,7 @@ class Kind:
 
 
 @mpl.rc_context(_STYLE)
-def bars(counts: pd.DataFrame, kinds: Mapping[str, Kind], up: str, title: str, told: str) -> str:
+def bars(counts: pd.DataFrame, kinds: Mapping[str, Kind], up: str, title: str, description: str) -> str:
     """One bar a row, in parts that make 100 % together; columns are the keys of `kinds`."""
     share = counts.div(counts.sum(axis=1), axis=0) * 100
     figure, axes = _figure(max(4.6, 1.8 + 0.55 * len(counts)), 3.2)
@@ -79,7 +79,7 @@ def bars(counts: pd.DataFrame, kinds: Mapping[str, Kind], up: str, title: str, t
     axes.set_ylabel(up)
     axes.set_ylim(0, 100)
     _legend(figure, 3)
-    return _svg(figure, axes, title, told)
+    return _svg(figure, axes, title, description)
 
 
 @mpl.rc_context(_STYLE)
@@ -104,14 +104,14 @@ def lines(values: pd.DataFrame, ticks: Sequence[str], across: str, up: str, titl
     else:
         axes.set_ylim(bottom=0)
     _legend(figure, 2)
-    told = [
+    description = [
         f"{plain(str(name))}: "
         + ", ".join(f"{tick} {value:.4g}" for tick, value in zip(ticks, row, strict=True) if pd.notna(value))
         for name, row in shown.iterrows()
     ]
     if len(values) > MANY:
-        told.append(f"and {len(values) - MANY} more that are not drawn")
-    return _svg(figure, axes, title, "; ".join(told))
+        description.append(f"and {len(values) - MANY} more that are not drawn")
+    return _svg(figure, axes, title, "; ".join(description))
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Any]:
@@ -134,12 +134,14 @@ def _legend(figure: Figure, columns: int) -> None:
     figure.set_figwidth(wide)
 
 
-def _svg(figure: Figure, axes: Any, title: str, told: str) -> str:
+def _svg(figure: Figure, axes: Any, title: str, description: str) -> str:
     axes.set_axisbelow(True)
     axes.set_title(plain(title, 90), loc="left", fontsize=11)
     stream = io.StringIO()
     FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return for_pages(stream.getvalue(), title=plain(title, 200), told=xml_text(one_line(told, 4000)), ink=_INK)
+    return for_pages(
+        stream.getvalue(), title=plain(title, 200), description=xml_text(one_line(description, 4000)), ink=_INK
+    )
 
 
 def plain(text: str, limit: int = 60) -> str:

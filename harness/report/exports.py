@@ -8,25 +8,27 @@ from typing import Any
 
 import pandas as pd
 
+from harness.matrix.axes import COLUMNS, ROWS
+from harness.matrix.kinds import KINDS
+from harness.matrix.order import ToolchainColumn, column_key, toolchain_key
 from harness.records import Conflict, Merged
 from harness.report.groups import anchor_of
-from harness.report.marks import MARKS
-from harness.report.matrix import COLUMNS, ToolchainColumn, column_key, toolchain_key, totals
 from harness.report.provenance import runs_of
+from harness.report.table import totals
 from harness.report.text import clean
 
 SCHEMA = 1
 """Version of ``matrix.json``."""
 
 _CSV = [
-    *("cell", "topic", "case", "variant", "backend", "library", "toolkit", "target", "environment"),
+    *("cell", *ROWS, *COLUMNS, "environment"),
     *("mark", "status", "stage", "verdict", "signal", "reason", "message", "seconds", "cached", "run", "others"),
 ]
 
 
 def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], warnings: Iterable[str]) -> bytes:
     """``matrix.json``: axes, totals, legend, provenance and every cell."""
-    columns = sorted(set(table[COLUMNS].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
+    columns = sorted(set(table[[*COLUMNS]].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
     toolchains = sorted({ToolchainColumn(*column[:3]) for column in columns}, key=toolchain_key)
     value = {
         "schema": SCHEMA,
@@ -40,8 +42,8 @@ def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], w
         },
         "totals": totals(table),
         "marks": {
-            key: {"letter": m.letter, "word": m.word, "meaning": m.meaning, "as_expected": m.good}
-            for key, m in MARKS.items()
+            key: {"letter": kind.letter, "word": kind.word, "meaning": kind.meaning, "as_expected": kind.as_expected}
+            for key, kind in KINDS.items()
         },
         "runs": [run.to_json() for run in runs_of(merged)],
         "missing": [cell["cell"] for cell in merged.missing],

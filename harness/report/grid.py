@@ -10,9 +10,10 @@ from itertools import groupby
 import pandas as pd
 from markupsafe import Markup
 
+from harness.matrix.axes import COLUMNS
+from harness.matrix.kinds import KINDS
+from harness.matrix.order import ToolchainColumn, column_key
 from harness.report.groups import anchor_of
-from harness.report.marks import MARKS
-from harness.report.matrix import COLUMNS, ToolchainColumn, column_key
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
     table : DataFrame
         The case's rows of `harness.analysis.cells_frame`.
     groups : Mapping[str, str]
-        By id of a cell, the anchor of the group that tells of it; what is not there leads to all of them.
+        By id of a cell, the anchor of its group; a cell without one leads to all groups.
     """
     cells = list(table[["variant", *COLUMNS, "mark", "cell"]].itertuples(index=False, name=None))
     columns = sorted({cell[1:5] for cell in cells}, key=lambda column: column_key(*column))
@@ -71,10 +72,10 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
 
 
 @cache
-def _link(mark: str, anchor: str) -> str:
-    """What leads from a cell to what is told of it. Made here and not by the template, which takes ten times as long for 100,000."""
-    kind = MARKS[mark]
-    return f'<a class="m {kind.key.replace("_", "-")}" href="#{anchor}">{kind.letter}<span class="v"> {kind.word}</span></a>'
+def _link(key: str, anchor: str) -> str:
+    """The link from a cell to its group. Made here and not by the template, which takes ten times as long for 100,000."""
+    kind = KINDS[key]
+    return f'<a class="m {kind.css}" href="#{anchor}">{kind.letter}<span class="v"> {kind.word}</span></a>'
 
 
 def _spans(labels: list[tuple[str, str]]) -> tuple[tuple[str, int], ...]:

@@ -1,4 +1,4 @@
-"""Cells of a case to which the same happened, told once."""
+"""Cells of a case to which the same happened, shown once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from functools import cache, cached_property
 from hashlib import blake2s
 from typing import Any
 
-from harness.model import Stage, Target
+from harness.matrix.kinds import KINDS, Kind, kind_of
+from harness.matrix.order import ToolchainColumn, fold_targets, ranks, row_key, target_key
+from harness.model import Stage
 from harness.records import Merged
-from harness.report.marks import MARKS, Mark, mark_of
-from harness.report.matrix import ToolchainColumn, fold_targets, ranks, row_key
 from harness.report.text import one_line
 
 Place = tuple[str, str, ToolchainColumn]
@@ -46,15 +46,15 @@ class Group:
 
     Parameters
     ----------
-    mark : Mark
-        The mark of all of them.
+    kind : Kind
+        That of all of them.
     cells : tuple of dict
         Records, or planned cells; in the order of the matrix, at least one.
     where : tuple of Where
         The same, folded.
     """
 
-    mark: Mark
+    kind: Kind
     cells: tuple[Mapping[str, Any], ...]
     where: tuple[Where, ...]
 
@@ -71,7 +71,7 @@ class Group:
     @property
     def message(self) -> str:
         """What was said of it, on one line."""
-        if self.mark.key == "missing":
+        if self.kind.key == "missing":
             return ""
         said = self.first["diagnostics"][0]["message"] if self.first["diagnostics"] else self.first["reason"]
         return one_line(said, 200)
@@ -129,24 +129,26 @@ def group_cells(merged: Merged) -> dict[str, list[Group]]:
         axes.setdefault(_place(cell), set()).add(cell["target"])
         key: tuple[Any, ...] = ("missing",)
         if "status" in cell:
-            key = (mark_of(cell).key, *_facts(cell, said))
+            key = (kind_of(cell).key, *_facts(cell, said))
         found.setdefault(cell["case"], {}).setdefault(key, []).append(cell)
-    ordered = {place: sorted(targets, key=_target_key) for place, targets in axes.items()}
-    order = list(_GRAVITY)
+    ordered = {place: sorted(targets, key=target_key) for place, targets in axes.items()}
     return {
         case: sorted(
-            (_group(MARKS[key[0]], cells, ordered) for key, cells in groups.items()),
-            key=lambda group: order.index(group.mark.key),
+            (_group(KINDS[key[0]], cells, ordered) for key, cells in groups.items()),
+            key=lambda group: _GRAVITY.index(group.kind.key),
         )
         for case, groups in sorted(found.items(), key=lambda item: row_key("", item[0], ""))
     }
 
 
 # What is not as expected, then what is to be known, then what is all right.
-_GRAVITY = sorted(MARKS, key=lambda key: (MARKS[key].good, list(MARKS).index(key) * (-1 if MARKS[key].good else 1)))
+_GRAVITY = [
+    *(key for key, kind in KINDS.items() if not kind.as_expected),
+    *(key for key, kind in reversed([*KINDS.items()]) if kind.as_expected),
+]
 
 
-def _group(mark: Mark, cells: list[Mapping[str, Any]], axes: Mapping[Place, list[str]]) -> Group:
+def _group(kind: Kind, cells: list[Mapping[str, Any]], axes: Mapping[Place, list[str]]) -> Group:
     places: dict[Place, list[Mapping[str, Any]]] = {}
     for cell in cells:
         places.setdefault(_place(cell), []).append(cell)
@@ -154,7 +156,7 @@ def _group(mark: Mark, cells: list[Mapping[str, Any]], axes: Mapping[Place, list
         Where(place[1], place[2], fold_targets((cell["target"] for cell in members), axes[place]), members[0]["cell"])
         for place, members in places.items()
     )
-    return Group(mark, tuple(cells), where)
+    return Group(kind, tuple(cells), where)
 
 
 def _place(cell: Mapping[str, Any]) -> Place:
@@ -175,11 +177,6 @@ def _facts(record: Mapping[str, Any], said: Any) -> tuple[Any, ...]:
 
 def _without_target(text: str, number: str) -> str:
     return re.sub(rf"(sm|compute)_{number}(?![0-9a-z])", r"\1_XX", text) if number in text else text
-
-
-@cache
-def _target_key(target: str) -> tuple[bool, int, str]:
-    return Target.parse(target).sort_key
 
 
 def _range(values: set[int]) -> str:

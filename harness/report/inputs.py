@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness.analysis.history import FILE as HISTORY
 from harness.records import RecordError, Results, read_records
+from harness.records.parquet import read_parquet
 from harness.records.remarks import remarks, with_remark
-from harness.report.parquet import read_parquet
 
 
 def read_results(paths: Iterable[Path]) -> Results:

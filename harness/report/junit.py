@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from harness.matrix.kinds import Kind, kind_of
+from harness.matrix.order import ToolchainColumn, column_key, row_key
 from harness.records import Merged, Record, at_stage, spell_other
-from harness.report.marks import Mark, mark_of
-from harness.report.matrix import ToolchainColumn, column_key, row_key
 from harness.report.text import one_line
 from harness.report.xml import xml_text
 
@@ -17,7 +17,7 @@ _LOG = 8_000
 
 
 def junit_xml(merged: Merged) -> bytes:
-    """``junit.xml``: what is not as expected fails, what is unsupported or a known fault is skipped, what never arrived is an error.
+    """``junit.xml``: what is not as expected fails, what is unsupported or a known failure is skipped, what never arrived is an error.
 
     Parameters
     ----------
@@ -90,25 +90,25 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
         return test
     test.set("time", f"{cell['seconds']:.3f}")
     if cell.get("others"):
-        told = ET.SubElement(ET.SubElement(test, "properties"), "property", name="other runs")
-        told.set("value", xml_text(one_line("; ".join(map(spell_other, cell["others"])), 2000)))
-    mark = mark_of(cell)
-    if mark.key in ("unsupported", "xfail"):
-        why = cell["reason"] if mark.key == "unsupported" else cell["expected"]["reason"] or _said(cell)
-        ET.SubElement(test, "skipped", type=mark.key, message=xml_text(one_line(why)))
-    elif not mark.good:
-        _fail(test, cell, mark)
+        other = ET.SubElement(ET.SubElement(test, "properties"), "property", name="other runs")
+        other.set("value", xml_text(one_line("; ".join(map(spell_other, cell["others"])), 2000)))
+    kind = kind_of(cell)
+    if kind.key in ("unsupported", "xfail"):
+        why = cell["reason"] if kind.key == "unsupported" else cell["expected"]["reason"] or _said(cell)
+        ET.SubElement(test, "skipped", type=kind.key, message=xml_text(one_line(why)))
+    elif not kind.as_expected:
+        _fail(test, cell, kind)
     return test
 
 
-def _fail(test: ET.Element, record: Record | Mapping[str, Any], mark: Mark) -> None:
-    kind = "error" if mark.key in ("unavailable", "harness_error") else "failure"
+def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Kind) -> None:
+    tag = "error" if kind.key in ("unavailable", "harness_error") else "failure"
     expected = at_stage(record["expected"]["status"], record["expected"]["stage"])
     got = at_stage(record["status"], record["stage"])
-    told = [record["cell"], f"expected: {expected}", f"got: {got}"]
-    told += [f"{item['severity']}: {one_line(item['message'])}" for item in record["diagnostics"][:5]]
-    element = ET.SubElement(test, kind, type=mark.key, message=xml_text(f"{mark.meaning}: {_said(record)}"))
-    element.text = xml_text("\n".join(told))
+    lines = [record["cell"], f"expected: {expected}", f"got: {got}"]
+    lines += [f"{item['severity']}: {one_line(item['message'])}" for item in record["diagnostics"][:5]]
+    element = ET.SubElement(test, tag, type=kind.key, message=xml_text(f"{kind.meaning}: {_said(record)}"))
+    element.text = xml_text("\n".join(lines))
     log = record["log"]
     if log:
         cut = log if len(log) <= _LOG else f"{log[: _LOG // 2]}\n…\n{log[-_LOG // 2 :]}"

@@ -7,9 +7,11 @@ from functools import cache
 
 import pandas as pd
 
-from harness.report.marks import MARKS
-from harness.report.matrix import COLUMNS, ToolchainColumn, fold_targets, toolchain_key, totals
-from harness.report.matrix import parts as split
+from harness.matrix.axes import PLACE, PROGRAM, TOOLCHAIN
+from harness.matrix.kinds import KINDS, unexpected_among
+from harness.matrix.order import ToolchainColumn, fold_targets, toolchain_key
+from harness.report.table import parts as split
+from harness.report.table import totals
 
 # GitHub takes 1 MiB a step and shows nothing of a longer one.
 MAX_BYTES = 900_000
@@ -27,11 +29,11 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
         Tables that would make the text longer are left out, and named.
     """
     counts = totals(table)
-    bad = sum(count for key, count in counts.items() if not MARKS[key].good)
+    bad = unexpected_among(counts)
     parts = [
         "# CUDA compatibility matrix\n",
         f"{len(table):,} cells, {f'**{bad:,} not as expected**' if bad else 'all as expected'}: "
-        + ", ".join(f"{MARKS[key].letter} {count:,} {MARKS[key].word}" for key, count in counts.items())
+        + ", ".join(f"{KINDS[key].letter} {count:,} {KINDS[key].word}" for key, count in counts.items())
         + ".\n",
         *_unexpected(table),
         *_differing(table),
@@ -58,15 +60,15 @@ def escape(text: str) -> str:
 
 
 def _unexpected(table: pd.DataFrame) -> list[str]:
-    bad = table[~table["mark"].map(lambda key: MARKS[key].good)]
+    bad = table[~table["mark"].map(lambda key: KINDS[key].as_expected)]
     if bad.empty:
         return []
     # Numba's kernels have names of 200 characters, another one for each signature: without them the same is said once.
     bad = bad.assign(message=bad["message"].str.replace(r"\w{40,}", "…", regex=True))
-    place = ("case", "variant", "backend", "library", "toolkit")
-    order = list(MARKS)
+    place = (*PROGRAM, *TOOLCHAIN)
+    order = list(KINDS)
     # Stable: the gravest kind first, and within a kind the order of the matrix.
-    groups = sorted(split(bad, "mark", "case", "variant", "message"), key=lambda item: order.index(item[0][0]))
+    groups = sorted(split(bad, "mark", *PROGRAM, "message"), key=lambda item: order.index(item[0][0]))
     lines = []
     listed = table[table["case"].isin({key[1] for key, _ in groups[:LISTED]})]
     axes = {key: list(part["target"]) for key, part in split(listed, *place)}
@@ -78,19 +80,19 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
         # In <code> GitHub makes no mention or reference of what a compiler happened to print.
         said = f" <code>{escape(message[:160])}</code>" if message else ""
         name = escape(f"{case}[{variant}]" if variant else case)
-        lines.append(f"- {MARKS[mark].letter} {MARKS[mark].word}: **{name}**{said} ({where})")
+        lines.append(f"- {KINDS[mark].letter} {KINDS[mark].word}: **{name}**{said} ({where})")
     if len(groups) > LISTED:
         lines.append(f"- and {len(groups) - LISTED:,} more: see matrix.csv")
     return ["## Not as expected\n", "\n".join(lines) + "\n"]
 
 
 def _differing(table: pd.DataFrame) -> list[str]:
-    """Cells of which other runs told something else."""
+    """Cells with another outcome in other runs."""
     found = table[table["others"] != ""] if "others" in table else table[:0]
     if found.empty:
         return []
     lines = [
-        f"- **{escape(cell)}**: {MARKS[mark].word}; <code>{escape(others[:300])}</code>"
+        f"- **{escape(cell)}**: {KINDS[mark].word}; <code>{escape(others[:300])}</code>"
         for cell, mark, others in found[["cell", "mark", "others"]].head(LISTED).itertuples(index=False, name=None)
     ]
     if len(found) > LISTED:
@@ -99,11 +101,11 @@ def _differing(table: pd.DataFrame) -> list[str]:
 
 
 def _topic(topic: str, table: pd.DataFrame) -> str:
-    """One table: a row a variant, a column a toolchain, in each field the targets by mark."""
+    """One table: a row a variant, a column a toolchain, in each field the targets by kind."""
     found: dict[tuple[str, str], dict[ToolchainColumn, list[tuple[str, str]]]] = {}
-    for case, variant, backend, library, toolkit, target, mark in table[
-        ["case", "variant", *COLUMNS, "mark"]
-    ].itertuples(index=False, name=None):
+    for case, variant, backend, library, toolkit, target, mark in table[[*PLACE, "mark"]].itertuples(
+        index=False, name=None
+    ):
         row = found.setdefault((case, variant), {})
         row.setdefault(ToolchainColumn(backend, library, toolkit), []).append((target, mark))
     toolchains = sorted({item for row in found.values() for item in row}, key=toolchain_key)
@@ -122,7 +124,7 @@ def _topic(topic: str, table: pd.DataFrame) -> str:
 def _cell(cells: tuple[tuple[str, str], ...]) -> str:
     axis = [target for target, _ in cells]
     return "<br>".join(
-        f"{mark.letter} {fold_targets((target for target, key in cells if key == mark.key), axis)}"
-        for mark in MARKS.values()
-        if any(key == mark.key for _, key in cells)
+        f"{kind.letter} {fold_targets((target for target, key in cells if key == kind.key), axis)}"
+        for kind in KINDS.values()
+        if any(key == kind.key for _, key in cells)
     )

@@ -7,18 +7,20 @@ from functools import cached_property
 
 import pandas as pd
 
-from harness.report.marks import MARKS, Mark
-from harness.report.matrix import ToolchainColumn, parts, toolchain_key, totals
+from harness.matrix.axes import TOOLCHAIN
+from harness.matrix.kinds import KINDS, Kind, unexpected_among
+from harness.matrix.order import ToolchainColumn, toolchain_key
+from harness.report.table import parts, totals
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Cells by mark.
+    """Cells by kind.
 
     Parameters
     ----------
     counts : dict
-        Number of cells by key of a mark, in the order of the legend.
+        Number of cells by key of a kind, in the order of the legend.
     """
 
     counts: dict[str, int]
@@ -31,7 +33,7 @@ class Sum:
     @property
     def bad(self) -> int:
         """Cells that are not as expected."""
-        return sum(count for key, count in self.counts.items() if not MARKS[key].good)
+        return unexpected_among(self.counts)
 
     @property
     def supported(self) -> int:
@@ -39,12 +41,12 @@ class Sum:
         return self.cells - self.counts.get("unsupported", 0)
 
     @cached_property
-    def bar(self) -> tuple[tuple[Mark, int, float, float], ...]:
-        """Mark, count, start and width of each part of a bar of 1000 units."""
+    def bar(self) -> tuple[tuple[Kind, int, float, float], ...]:
+        """Kind, count, start and width of each part of a bar of 1000 units."""
         scale = 1000 / max(1, self.cells)
         bar, start = [], 0.0
         for key, count in self.counts.items():
-            bar.append((MARKS[key], count, round(start, 2), round(count * scale, 2)))
+            bar.append((KINDS[key], count, round(start, 2), round(count * scale, 2)))
             start += count * scale
         return tuple(bar)
 
@@ -61,10 +63,7 @@ class Overview:
 
 def make_overview(table: pd.DataFrame) -> Overview:
     """Sum the cells up."""
-    sums = {
-        (key[0], ToolchainColumn(*key[1:])): Sum(totals(part))
-        for key, part in parts(table, "topic", "backend", "library", "toolkit")
-    }
+    sums = {(key[0], ToolchainColumn(*key[1:])): Sum(totals(part)) for key, part in parts(table, "topic", *TOOLCHAIN)}
     toolchains = sorted({toolchain for _, toolchain in sums}, key=toolchain_key)
     cases: dict[str, list[tuple[str, str, Sum]]] = {}
     for (topic, case), part in parts(table, "topic", "case"):

@@ -13,23 +13,23 @@ import jinja2
 import pandas as pd
 
 from harness import __version__
+from harness.matrix.kinds import KINDS
 from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
 from harness.report.annotations import remedies
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
-from harness.report.marks import MARKS
-from harness.report.matrix import totals
 from harness.report.overview import Sum, make_overview
 from harness.report.provenance import runs_of, spell
 from harness.report.sources import excerpt
+from harness.report.table import totals
 from harness.report.text import clean, one_line, safe_link
 
 LISTED = 100
 """Entries that the lists of the index name; the rest is in the matrix and in the exports."""
 
-TOLD = 60
-"""Kinds of outcome that the page of a case tells in full, the gravest first."""
+SHOWN = 60
+"""Kinds of outcome that the page of a case shows in full, the gravest first."""
 
 SCRIPTS = (
     *("dom", "text", "timers", "data", "matrix"),
@@ -96,9 +96,9 @@ def index_page(
     sections : sequence of (str, str)
         Name and title of the other pages.
     """
-    order = list(MARKS)
-    bad = [(case, group) for case, own in groups.items() for group in own if not group.mark.good]
-    bad.sort(key=lambda item: order.index(item[1].mark.key))
+    order = list(KINDS)
+    bad = [(case, group) for case, own in groups.items() for group in own if not group.kind.as_expected]
+    bad.sort(key=lambda item: order.index(item[1].kind.key))
     return _template("index.html").render(
         root="",
         here="index",
@@ -141,8 +141,8 @@ def case_page(
     sections : sequence of (str, str)
         Name and title of the other pages.
     """
-    told = groups[:TOLD]
-    of_cell = {cell["cell"]: group.anchor for group in told for cell in group.cells}
+    shown = groups[:SHOWN]
+    of_cell = {cell["cell"]: group.anchor for group in shown for cell in group.cells}
     about = next((group.first for group in groups if "features" in group.first), None)
     return _template("case.html").render(
         root="../",
@@ -154,9 +154,9 @@ def case_page(
         links=about["links"] if about else [],
         sum=Sum(totals(table)),
         grid=make_grid(table, of_cell),
-        groups=told,
+        groups=shown,
         remedies=remedies,
-        more=len(groups) - len(told),
+        more=len(groups) - len(shown),
         sources=sources,
     )
 
@@ -203,7 +203,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(version=__version__, marks=MARKS, policy=_POLICY, scripts=SCRIPTS, excerpt=excerpt)
+    environment.globals.update(version=__version__, kinds=KINDS, policy=_POLICY, scripts=SCRIPTS, excerpt=excerpt)
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)
     return environment
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED, target_key
+from harness.analysis.frame import ANSWERED
+from harness.matrix.order import target_key, version_key
 from harness.report.draw import MANY, Kind, bars, lines, plain
-from harness.report.matrix import version_key
 
 _KINDS = {
     "built": Kind("built", "#009e73", ""),
@@ -44,11 +44,11 @@ def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, title: st
     kinds = part["outcome"].map(_kind)
     counts = pd.crosstab(part[axis], kinds).reindex(columns=list(_KINDS), fill_value=0)
     counts = counts.loc[sorted(counts.index, key=version_key)]
-    told = "; ".join(
+    description = "; ".join(
         f"{plain(str(name))}: " + ", ".join(f"{int(row[key])} {kind.word}" for key, kind in _KINDS.items() if row[key])
         for name, row in counts.iterrows()
     )
-    return bars(counts, _KINDS, "% of cells", title, told)
+    return bars(counts, _KINDS, "% of cells", title, description)
 
 
 def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, title: str = "") -> str:

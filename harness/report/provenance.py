@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from harness.matrix.order import natural_key
 from harness.records import Merged
-from harness.report.text import natural_key
 
 
 @dataclass(frozen=True, kw_only=True)

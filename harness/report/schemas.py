@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.matrix.axes import ROWS, TOOLCHAIN
+from harness.matrix.kinds import KINDS
 from harness.model import Stage, Status, Verdict
 from harness.model.target import TARGET_PATTERN
 from harness.records.schema import record_schema
 from harness.records.tables import with_tables
 from harness.report.exports import SCHEMA
-from harness.report.marks import MARKS
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -37,9 +38,9 @@ def write_docs(docs: Path) -> None:
 
 def matrix_schema() -> dict[str, Any]:
     """JSON Schema of ``matrix.json``; readers should pass over keys that it does not name."""
-    mark = {"enum": list(MARKS)}
+    mark = {"enum": list(KINDS)}
     cell = {
-        **dict.fromkeys(("cell", "topic", "case", "variant", "backend", "library", "toolkit", "environment"), _TEXT),
+        **dict.fromkeys(("cell", *ROWS, *TOOLCHAIN, "environment"), _TEXT),
         "target": _TARGET,
         "mark": mark,
         # A cell that never arrived has none of these.
@@ -62,11 +63,11 @@ def matrix_schema() -> dict[str, Any]:
         "arrived": _COUNT,
         "observed": _map(_list(_TEXT)),
     }
-    told = {"run": _TEXT, "status": {"enum": [*Status]}}
+    answer = {"run": _TEXT, "status": {"enum": [*Status]}}
     axes = {
         "topics": _list(_TEXT),
         "cases": _map(_TEXT),
-        "toolchains": _list(_object({"backend": _TEXT, "library": _TEXT, "toolkit": _TEXT})),
+        "toolchains": _list(_object(dict.fromkeys(TOOLCHAIN, _TEXT))),
         "targets": _list(_TARGET),
     }
     return {
@@ -84,8 +85,12 @@ def matrix_schema() -> dict[str, Any]:
                 "runs": _list(_object(run)),
                 "cells": _list(_object(cell)),
                 "missing": _list(_TEXT),
-                "conflicts": _list(_object({"cell": _TEXT, "kept": _object(told), "dropped": _list(_object(told))})),
-                "unanswered": _list(_object({"cell": _TEXT, "kept": _object(told), "dropped": _list(_object(told))})),
+                "conflicts": _list(
+                    _object({"cell": _TEXT, "kept": _object(answer), "dropped": _list(_object(answer))})
+                ),
+                "unanswered": _list(
+                    _object({"cell": _TEXT, "kept": _object(answer), "dropped": _list(_object(answer))})
+                ),
                 "warnings": _list(_TEXT),
             }
         ),

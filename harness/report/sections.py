@@ -14,8 +14,8 @@ from harness.analysis.changes import MEANINGS
 from harness.analysis.history import History
 from harness.analysis.statement import Statement
 from harness.analysis.trends import breaks, trend, unsteady
-from harness.report.links import cell_link, matrix_link
-from harness.report.matrix import COLUMNS
+from harness.matrix.axes import PLACE
+from harness.matrix.links import cell_link, matrix_link
 from harness.report.page import Section
 from harness.report.pictures import outcomes_over_time, pictures, resources_by_target
 
@@ -73,14 +73,14 @@ def section_names(history: History | None) -> list[tuple[str, str]]:
 
 def _links(table: pd.DataFrame) -> dict[str, str]:
     """Addresses by id of a cell, of those that the matrix has."""
-    names = ["cell", "case", "variant", *COLUMNS]
+    names = ["cell", *PLACE]
     return {
         row[0]: cell_link(dict(zip(names, row, strict=True))) for row in table[names].itertuples(index=False, name=None)
     }
 
 
 def _support(table: pd.DataFrame) -> dict[str, Any]:
-    """Statements by case; variants of which the same is said are told once."""
+    """Statements by case; variants of which the same is said are shown once."""
     cases: dict[tuple[str, str], dict[tuple[str, str, str], list[Statement]]] = {}
     found = statements(table)
     for item in found:
@@ -90,13 +90,13 @@ def _support(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "count": len(found),
         "cases": [
-            (case, [_told(items, table) for items in groups.values()])
+            (case, [_statement(items, table) for items in groups.values()])
             for (_, case), groups in cases.items()
         ],
     }  # fmt: skip
 
 
-def _told(items: Sequence[Statement], table: pd.DataFrame) -> dict[str, Any]:
+def _statement(items: Sequence[Statement], table: pd.DataFrame) -> dict[str, Any]:
     first = items[0]
     outcomes = {part.outcome for clause in first.clauses for part in clause.parts}
     kind = "built" if first.works_everywhere else "rejected" if outcomes and "built" not in outcomes else "mixed"

@@ -15,10 +15,10 @@ from harness.report.annotations import annotator
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
 from harness.report.groups import Group, group_cells
-from harness.report.matrix import parts
 from harness.report.page import Section, assets, case_page, index_page, page_names, section_page
 from harness.report.sections import make_sections, section_names
 from harness.report.sources import case_files
+from harness.report.table import parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
 
 
 def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each case's page, and of everything that is told of its cells."""
+    """Name and content of each case's page, and of the details of its cells."""
     for (case,), part in parts(site.table, "case"):
         sources = site.sources.get(case, {})
         if sources:

@@ -10,14 +10,14 @@ _STYLE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"(?:(?P<weight>bold|\d00) )?(?P<size>[\d.]+)px (?P<family>.+)")
 
 
-def for_pages(svg: str, *, title: str, told: str, ink: str) -> str:
+def for_pages(svg: str, *, title: str, description: str, ink: str) -> str:
     """Rewrite an SVG.
 
     Parameters
     ----------
     svg : str
         What ``FigureCanvasSVG`` wrote.
-    title, told : str
+    title, description : str
         What screen readers get: a name, and the numbers.
     ink : str
         The colour that becomes the page's own (``currentColor``).
@@ -31,7 +31,7 @@ def for_pages(svg: str, *, title: str, told: str, ink: str) -> str:
     name = escape(title, {'"': "&quot;"})
     # What the style sheet said of everything, which these attributes hand down.
     head += f' stroke-linejoin="round" stroke-linecap="butt" role="img" aria-label="{name}"'
-    return f"{head}>\n <title>{escape(title)}</title>\n <desc>{escape(told)}</desc>{rest}"
+    return f"{head}>\n <title>{escape(title)}</title>\n <desc>{escape(description)}</desc>{rest}"
 
 
 def _attributes(style: str) -> str:

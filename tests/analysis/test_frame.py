@@ -7,7 +7,8 @@ import json
 import pytest
 from record_builders import BUILT, built, cell, plan, record, rejected
 
-from harness.analysis.frame import COLUMNS, KEY, cells_frame, kernels_frame, make_frame, ordered, outcome_of
+from harness.analysis.frame import COLUMNS, cells_frame, kernels_frame, make_frame, ordered, outcome_of
+from harness.matrix.axes import PLACE
 from harness.model import Artifact, KernelResources, Outcome, Stage, Status
 from harness.records import merge
 
@@ -64,7 +65,7 @@ def test_of_several_records_of_a_cell_a_compilers_answer_counts_and_then_the_las
     for records, run in (([first, second], "2"), ([second, first], "1"), ([second, nothing], "2"), ([nothing], "3")):
         table = make_frame(records)
         assert list(table["run"]) == [run]
-        assert not table.duplicated(KEY).any()
+        assert not table.duplicated(PLACE).any()
 
 
 def test_what_other_runs_say_stands_beside_it():

@@ -119,12 +119,12 @@ def test_cells_that_never_arrived_are_not_covered():
     (statement,) = statements(cells_frame(merge([record(cells[0])], [plan(*cells)])))
     assert statement.cells == (cells[0].id,)
     assert statement.unknown == (cells[1].id,)
-    assert "Nothing is known of 1 cell that should have been tried." in statement.notes
+    assert "No result for 1 cell that should have been tried." in statement.notes
 
 
 def test_nothing_but_unsupported():
     statement = headline({("1.0", "13.0", "sm_75"): "unsupported"})
-    assert statement.headline == "cupy-nvrtc: means nothing with anything tried"
+    assert statement.headline == "cupy-nvrtc: not applicable wherever it was tried"
     assert not statement.clauses
     assert not statement.works_everywhere
 

@@ -119,8 +119,8 @@ def test_a_kernel_may_be_asked_for_by_the_programs_name_for_it(compiled: RunCell
     [
         ({"scalee": "void(float32[:])"}, "axpy.py has no CUDA kernel scalee: it has scale, declared"),
         ({"np": "void(float32[:])"}, "axpy.py has no CUDA kernel np: it has scale, declared"),
-        ({"scale": "void(flot32[:])"}, "the signature 'void(flot32[:])' of scale is none that Numba knows"),
-        ({"scale": "void(float32["}, "the signature 'void(float32[' of scale is none that Numba knows"),
+        ({"scale": "void(flot32[:])"}, "the signature 'void(flot32[:])' of scale is not one that Numba knows"),
+        ({"scale": "void(float32["}, "the signature 'void(float32[' of scale is not one that Numba knows"),
         ({"scale": "float32(float32[:])"}, "of scale has a result: a kernel returns nothing"),
         ({"scale": "void(float32[:], int32)"}, "the signature of scale has 2 arguments, and scale takes 1"),
         ({"declared": "void(float32[:])"}, "declared declares its signature itself"),
@@ -150,7 +150,7 @@ def test_without_a_kernel_there_is_nothing_to_compile(compiled: RunCell) -> None
     [
         ("np.testing.assert_allclose(np.ones(1), 2)\n", "AssertionError: Not equal to tolerance"),
         ("raise SystemExit(1)\n", "SystemExit: axpy.py ended itself with exit code 1"),
-        ("input()\n", "EOFError: EOF when reading a line (it asks for input, and here is none)"),
+        ("input()\n", "EOFError: EOF when reading a line (it asks for input, and there is none here)"),
     ],
 )
 def test_a_program_that_stumbles_was_compiled(compiled: RunCell, launch: str, end: str, words: str) -> None:

@@ -130,7 +130,7 @@ def test_nothing_is_written_beside_the_program(job: Job) -> None:
         ("import sys\nsys.exit('no\\nmore')\n", "SystemExit: axpy.py ended itself with exit code 1: no at axpy.py:2: "),
         ("import argparse\np = argparse.ArgumentParser()\np.add_argument('n')\np.parse_args()\n",
          "SystemExit: axpy.py ended itself with exit code 2: the following arguments are required: n at axpy.py:4: "),
-        ("n = input('how many? ')\n", "EOFError: EOF when reading a line (it asks for input, and here is none) at "),
+        ("n = input('how many? ')\n", "EOFError: EOF when reading a line (it asks for input, and there is none here) at "),
         ("raise KeyboardInterrupt\n", "KeyboardInterrupt: axpy.py:1: raise KeyboardInterrupt"),
         ("class Odd(BaseException): pass\nraise Odd('x')\n", "Odd: x at axpy.py:2: raise Odd('x')"),
         ("class Mute(Exception):\n def __str__(self): raise KeyError\nraise Mute\n",

@@ -32,7 +32,7 @@ def made(
 ):
     """What the catalogue looks at in a record."""
     return {
-        "status": status, "stage": stage, "reason": reason, "log": log, "backend": backend, "library": "", "target": target, "toolkit": toolkit,
+        "cell": "", "status": status, "stage": stage, "reason": reason, "log": log, "backend": backend, "library": "", "target": target, "toolkit": toolkit,
         "toolchain": {"requested": {"packages": packages}, "observed": {}},
         "diagnostics": [{"severity": "error", "message": message}] if message else [],
     }  # fmt: skip

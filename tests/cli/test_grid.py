@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from harness.cli.grid import show_matrix
-from harness.cli.marks import MARKS, mark
 from harness.cli.show import show_summary
+from harness.matrix.kinds import kind_of
 
 TARGETS = ["sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "sm_120", "compute_90"]
 STATES = [("built", "pass"), ("rejected", "pass"), ("rejected", "fail"), ("rejected", "xfail"), ("unsupported", "unsupported"),
@@ -23,7 +23,7 @@ def made(
 ) -> dict[str, Any]:
     return {
         "cell": f"{case} nvrtc cuda{toolkit} {target}", "case": case, "variant": "", "backend": "nvrtc", "library": "", "toolkit": toolkit,
-        "target": target, "status": status, "verdict": verdict, "stage": "compile", "diagnostics": [], "reason": "", "cached": False,
+        "target": target, "status": status, "verdict": verdict, "stage": "compile", "stages": [], "artifact": None, "diagnostics": [], "reason": "", "cached": False,
         "expected": {"status": "built", "stage": None, "diagnostic": None}, **more,
     }  # fmt: skip
 
@@ -67,7 +67,7 @@ def test_every_cell_stands_under_its_target(width: int) -> None:
                 found[re.search(r"12\.\d*|…", line)[0], target] = letter
     if width >= 44:  # narrower, the toolkit is cut off
         expected = {
-            (record["toolkit"], record["target"].replace("sm_", "").replace("compute_", "c")): mark(record).letter
+            (record["toolkit"], record["target"].replace("sm_", "").replace("compute_", "c")): kind_of(record).letter
             for record in RECORDS
         }
         assert found == expected
@@ -80,15 +80,14 @@ def test_versions_are_in_order() -> None:
 
 def test_colours_only_in_a_terminal() -> None:
     assert "\x1b[" not in shown(RECORDS, 80)
-    assert "\x1b[1;31mR!" in shown(RECORDS, 80, terminal=True)
+    assert "\x1b[1;31mF" in shown(RECORDS, 80, terminal=True)
 
 
 def test_letters_tell_as_much_as_colours() -> None:
-    assert len({said.letter for said in MARKS.values()}) == len(MARKS)
     text = shown(RECORDS, 80)
     for status, verdict in STATES:
-        said = mark(made("sm_80", status, verdict))
-        assert f"{said.letter} {said.word}" in " ".join(text.split())
+        kind = kind_of(made("sm_80", status, verdict))
+        assert f"{kind.letter} {kind.word}" in " ".join(text.split())
 
 
 def test_hostile_names_and_messages() -> None:
@@ -101,3 +100,13 @@ def test_hostile_names_and_messages() -> None:
         assert "\u202e" not in text
         assert "[bold red]" in text
     assert "no [link=x]y[/link]" in shown([record], 80, show=show_summary, planned=1, table=True)
+
+
+def test_a_stream_without_the_letters_gets_plain_ones() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", errors="strict")
+    show_matrix(Console(file=stream, width=80, highlight=False), RECORDS)
+    stream.flush()
+    text = raw.getvalue().decode("ascii")
+    assert "B built" in text
+    assert "- not applicable" in text

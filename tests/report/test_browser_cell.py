@@ -66,7 +66,7 @@ def test_missing_cell_says_so(visit):
 
 def test_clicking_opens_and_the_link_is_in_the_address(visit):
     page = visit("index.html#q=case:atomics")
-    page.locator("tbody td[aria-label=unavailable]").first.click()
+    page.locator("tbody td[aria-label='not available']").first.click()
     assert "CuPy 13.6.0 is not installed" in panel(page)
     assert page.url.endswith("#q=case:atomics&cell=atomics/add;;cupy-nvrtc;13.6.0;12.4;sm_75")
     assert page.locator("td[aria-selected=true]").count() == 1

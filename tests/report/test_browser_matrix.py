@@ -227,15 +227,23 @@ def test_pivots_gather_cells_and_lose_none(visit):
             assert sum(told) == ALL, (down, across)
 
 
-def test_marks_tell_not_run_no_meaning_missing_and_unexpected_apart(visit):
+def test_kinds_tell_not_run_not_applicable_missing_and_unexpected_apart(visit):
     page = visit()
-    for name in ("not run", "unsupported", "missing", "unexpectedly built", "crashed", "unavailable", "known failure"):
+    for name in (
+        "not run",
+        "not applicable",
+        "missing",
+        "unexpectedly built",
+        "crashed",
+        "not available",
+        "known failure",
+    ):
         assert page.locator(f"tbody td[aria-label='{name}']").count(), name
     shapes = {
         name: page.locator(f"tbody td[aria-label='{name}'] .m").first.evaluate(
             "m => [getComputedStyle(m).clipPath, getComputedStyle(m).outlineStyle, getComputedStyle(m).backgroundColor].join()"
         )
-        for name in ("built", "unsupported", "missing", "crashed")
+        for name in ("built", "not applicable", "missing", "crashed")
     }
     assert len(set(shapes.values())) == 4
     assert "polygon" in shapes["crashed"]

@@ -9,8 +9,8 @@ import pytest
 from browsing import settled
 from site_builders import cells
 
+from harness.records.parquet import results_parquet
 from harness.report.build import build_report
-from harness.report.parquet import results_parquet
 
 PAGES = (
     "index.html",

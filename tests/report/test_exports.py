@@ -16,11 +16,11 @@ from record_builders import built, cell, plan, record, rejected
 from harness.analysis import cells_frame as frame
 from harness.model import Outcome, Status
 from harness.records import merge
+from harness.records.parquet import read_parquet, results_parquet
 from harness.report.exports import matrix_csv, matrix_json
 from harness.report.junit import junit_xml
 from harness.report.markdown import escape, matrix_markdown
 from harness.report.page import page_names
-from harness.report.parquet import read_parquet, results_parquet
 
 
 def parquet_and_back(merged):

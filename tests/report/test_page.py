@@ -11,14 +11,15 @@ import pytest
 from record_builders import BUILT, built, cell, plan, record, rejected
 
 from harness.analysis import cells_frame as frame
+from harness.matrix.order import natural_key
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
 from harness.records import merge
 from harness.report.groups import anchor_of
-from harness.report.page import TOLD, assets, page_names
+from harness.report.page import SHOWN, assets, page_names
 from harness.report.site import Site, case_files_of, front_files
 from harness.report.sources import excerpt
-from harness.report.text import clean, natural_key, one_line, safe_link
+from harness.report.text import clean, one_line, safe_link
 
 HOSTILE = (
     "\x1b[31m<script>alert(1)</script>\x1b]0;title\x07 <img src=x onerror=alert(2)> \"'&\u202e\x00\x08 {{ 7 * 7 }}"
@@ -161,7 +162,7 @@ def test_only_so_many_kinds_of_outcome_are_told_and_the_gravest_are():
     fine = [record(cell(variant={"n": n}), built(notes=(f"note {n}",), reason=f"{n}")) for n in range(80)]
     bad = record(cell(variant={"n": 99}), rejected("at the end"))
     page = Page(pages(*fine, bad)["cases/wmma-fragments.html"])
-    assert page.text.count("Versions") == TOLD
+    assert page.text.count("Versions") == SHOWN
     assert "And 21 more outcomes of other kinds" in page.text
     assert page.text.index("at the end") < page.text.index("note")
 

@@ -12,8 +12,8 @@ from record_builders import built, cell, plan, record, rejected
 
 from harness.model import Outcome, Status
 from harness.records import RecordError, RecordWriter, merge
+from harness.records.parquet import read_parquet, results_parquet
 from harness.report.inputs import read_results
-from harness.report.parquet import read_parquet, results_parquet
 
 
 def everything():

@@ -80,7 +80,7 @@ def _described(error: BaseException, job: Job) -> str:
     if isinstance(error, SystemExit):
         text = f"{name}: {job.source.name} ended itself with {_code(error)}"
     elif isinstance(error, EOFError) and _innermost(error, "input"):
-        text = f"{name}: {_text(error)} (it asks for input, and here is none)"
+        text = f"{name}: {_text(error)} (it asks for input, and there is none here)"
     else:
         text = f"{name}: {_text(error)}"
     if by_library(error) and not isinstance(error, ImportError):

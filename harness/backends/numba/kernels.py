@@ -153,7 +153,7 @@ def arguments_of(name: str, signature: str) -> tuple[Any, ...]:
     try:
         arguments, result = sigutils.normalize_signature(signature)
     except Exception as error:
-        words = f"the signature {signature!r} of {name} is none that Numba knows: {first_line(error)}"
+        words = f"the signature {signature!r} of {name} is not one that Numba knows: {first_line(error)}"
         raise Unavailable(words) from None
     if result not in (None, types.void):
         raise Unavailable(f"the signature {signature!r} of {name} has a result: a kernel returns nothing")

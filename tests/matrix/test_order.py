@@ -1,56 +1,15 @@
-"""Order, marks and folding of the matrix."""
+"""Order and folding of the matrix."""
 
 from __future__ import annotations
 
 import pytest
-from record_builders import BUILT, built, cell, plan, record, rejected
+from record_builders import cell, plan, record
 
 from harness.analysis import cells_frame as frame
-from harness.model import Artifact, Expectation, Outcome, Stage, Status
-from harness.model.condition import Condition
+from harness.matrix.axes import COLUMNS, ROWS
+from harness.matrix.order import column_key, fold_targets
 from harness.records import merge
-from harness.report.marks import MARKS, mark_of
-from harness.report.matrix import COLUMNS, ROWS, column_key, fold_targets, totals
-
-XFAIL = Expectation(when=Condition.always(), status=Status.REJECTED, xfail=True)
-REJECTED = Expectation(when=Condition.always(), status=Status.REJECTED)
-CRASHED = Expectation(when=Condition.always(), status=Status.CRASHED)
-PTX = Artifact(format="ptx", target="compute_80", bytes=10, sha256="")
-
-
-@pytest.mark.parametrize(
-    ("outcome", "expected", "key"),
-    [
-        (built(), BUILT, "built"),
-        (built(artifact=PTX, stage=Stage.COMPILE, stages=(Stage.COMPILE,)), BUILT, "partial"),
-        (built(artifact=PTX), BUILT, "built"),
-        (rejected(), REJECTED, "rejected"),
-        (rejected(), XFAIL, "xfail"),
-        (built(), XFAIL, "xpass"),
-        (built(), REJECTED, "fail"),
-        (rejected(), BUILT, "fail"),
-        (Outcome(status=Status.CRASHED), REJECTED, "crashed"),
-        (Outcome(status=Status.CRASHED), CRASHED, "died"),
-        (Outcome(status=Status.TIMED_OUT), XFAIL, "timed_out"),
-        (Outcome(status=Status.UNSUPPORTED), XFAIL, "unsupported"),
-        (Outcome(status=Status.UNAVAILABLE), BUILT, "unavailable"),
-        (Outcome(status=Status.HARNESS_ERROR), BUILT, "harness_error"),
-    ],
-)
-def test_mark_of_status_and_verdict(outcome, expected, key):
-    made = record(outcome=outcome, expected=expected)
-    assert mark_of(made).key == key
-    good = made["verdict"] in ("pass", "xfail", "unsupported")
-    assert mark_of(made).good is good
-
-
-def test_ptx_for_a_virtual_target_is_all_there_is():
-    made = record(cell(target="compute_80"), built(artifact=PTX, stages=(Stage.COMPILE,)))
-    assert mark_of(made).key == "built"
-
-
-def test_no_two_marks_share_a_letter_or_a_word():
-    assert len({mark.letter for mark in MARKS.values()}) == len({mark.word for mark in MARKS.values()}) == len(MARKS)
+from harness.report.table import totals
 
 
 def test_columns_are_in_the_order_of_backends_versions_and_targets():
@@ -70,7 +29,7 @@ def test_columns_are_in_the_order_of_backends_versions_and_targets():
         cell(backend="nvrtc", library="", target="sm_80"),
     ]
     table = frame(merge(map(record, cells), []))
-    columns = set(table[COLUMNS].itertuples(index=False, name=None))
+    columns = set(table[[*COLUMNS]].itertuples(index=False, name=None))
     assert sorted(columns, key=lambda column: column_key(*column)) == [
         ("nvrtc", "", "12.4", "sm_80"),
         ("cupy-nvrtc", "13.9.0rc1", "12.4", "sm_80"),
@@ -91,7 +50,7 @@ def test_columns_are_in_the_order_of_backends_versions_and_targets():
 def test_rows_are_in_natural_order():
     cells = [cell("b/x"), cell("a/y", {"n": 10}), cell("a/y", {"n": 9}), cell("a/x")]
     table = frame(merge(map(record, cells), []))
-    assert list(table[ROWS].itertuples(index=False, name=None)) == [
+    assert list(table[[*ROWS]].itertuples(index=False, name=None)) == [
         ("a", "a/x", ""),
         ("a", "a/y", "n=9"),
         ("a", "a/y", "n=10"),

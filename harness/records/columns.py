@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.matrix.kinds import kind_of
 from harness.records import Record
 from harness.records.schema import FIELDS, Field
-from harness.report.marks import mark_of
 
 RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")
 """Resources of which a row has the largest of the record's kernels."""
@@ -68,7 +68,7 @@ def made_columns(records: Sequence[Record]) -> dict[str, list[Any]]:
     first: list[Mapping[str, Any]] = [record["diagnostics"][0] if record["diagnostics"] else {} for record in records]
     more = [{key: value for key, value in record.items() if key not in COLUMNS} for record in records]
     return {
-        "mark": [mark_of(record).key for record in records],
+        "mark": [kind_of(record).key for record in records],
         "message": [item.get("message") for item in first],
         "diagnostic_code": [item.get("code") for item in first],
         "diagnostic_fingerprint": [item.get("fingerprint") for item in first],

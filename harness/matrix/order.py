@@ -1,23 +1,20 @@
-"""The matrix: variants of cases down, toolchains and targets across."""
+"""The order of the matrix: rows by name, columns by backend, version and target; and targets as ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from typing import Any
 
-import pandas as pd
 from packaging.version import InvalidVersion, Version
 
 from harness.backends import BACKENDS
+from harness.matrix.axes import COLUMNS, ROWS
 from harness.model import Target
-from harness.report.marks import MARKS
-from harness.report.text import natural_key
 
-ROWS = ["topic", "case", "variant"]
-COLUMNS = ["backend", "library", "toolkit", "target"]
 _BACKENDS = tuple(BACKENDS)
 
 
@@ -55,21 +52,23 @@ def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], t
     columns = sorted({column for _, column in pairs}, key=lambda column: column_key(*column))
     order = {key: place for place, key in enumerate(columns)}
     return lambda cell: (
-        rows[cell["topic"], cell["case"], cell["variant"]],
-        order[cell["backend"], cell["library"], cell["toolkit"], cell["target"]],
+        rows[tuple(cell[key] for key in ROWS)],
+        order[tuple(cell[key] for key in COLUMNS)],
     )
 
 
-def parts(table: pd.DataFrame, *by: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-    """Split the table by the values of some columns, in the order in which they occur."""
-    for key, part in table.groupby(list(by), sort=False):
-        yield tuple(map(str, key)), part
+def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Order of names: the numbers in a text are taken for numbers."""
+    return tuple(
+        (0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part)
+        for part in re.findall(r"[0-9]{1,18}|[^0-9]+|[0-9]+", text)
+    )
 
 
-def totals(table: pd.DataFrame) -> dict[str, int]:
-    """Number of cells by mark, in the order of the legend, without those that do not occur."""
-    counts = table["mark"].value_counts()
-    return {key: int(counts[key]) for key in MARKS if key in counts}
+@cache
+def target_key(target: str) -> tuple[bool, int, str]:
+    """Order of targets: real before virtual, then by compute capability, then by suffix."""
+    return Target.parse(target).sort_key
 
 
 def row_key(topic: str, case: str, variant: str) -> tuple[Any, ...]:
@@ -79,7 +78,7 @@ def row_key(topic: str, case: str, variant: str) -> tuple[Any, ...]:
 
 def column_key(backend: str, library: str, toolkit: str, target: str) -> tuple[Any, ...]:
     """Order of columns: known backends first, then versions by PEP 440, then targets as CUDA orders them."""
-    return (*toolchain_key(ToolchainColumn(backend, library, toolkit)), Target.parse(target).sort_key)
+    return (*toolchain_key(ToolchainColumn(backend, library, toolkit)), target_key(target))
 
 
 def toolchain_key(toolchain: ToolchainColumn) -> tuple[Any, ...]:

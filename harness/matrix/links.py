@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from harness.report.matrix import COLUMNS
+from harness.matrix.axes import PLACE
 
 
 def matrix_link(**terms: str) -> str:
@@ -17,5 +17,5 @@ def matrix_link(**terms: str) -> str:
 
 def cell_link(cell: Mapping[str, Any]) -> str:
     """Address of a cell in the matrix, as `assets/matrix.js` spells it."""
-    parts = [str(cell[key]).replace("%", "%25").replace(";", "%3B") for key in ("case", "variant", *COLUMNS)]
+    parts = [str(cell[key]).replace("%", "%25").replace(";", "%3B") for key in PLACE]
     return f"index.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.records import SCHEMA, Record, RecordError
+from harness.records.columns import COLUMNS, LAYOUT, NESTED, made_columns
 from harness.records.plan import CELL_KEYS, Plan
 from harness.records.schema import check_record, check_value, upgrade
-from harness.report.columns import COLUMNS, LAYOUT, NESTED, made_columns
 
 _PLANS = b"cumatrix.plans"
 

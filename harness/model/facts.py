@@ -1,0 +1,80 @@
+"""Facts: the values of the names that conditions may use (`harness.model.condition.NAMES`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from packaging.version import InvalidVersion
+
+from harness.model.condition import NAMES, Version, read_version
+from harness.model.target import Target
+
+
+def condition_facts(
+    *,
+    backend: str,
+    library: str,
+    release: str,
+    headers: str,
+    target: Target,
+    device: bool,
+    packages: Mapping[str, str],
+    libraries: Mapping[str, str],
+    labels: Mapping[str, Any] | None = None,
+    lenient: bool = False,
+) -> dict[str, Any]:
+    """Facts of a cell, or of what was kept of one.
+
+    Parameters
+    ----------
+    backend, library : str
+        Name of the backend and version of the library behind it, empty without one.
+    release, headers : str
+        The CUDA release, and the one that the headers come from.
+    target : Target
+        What is compiled for.
+    device : bool
+        Whether a real device was asked for.
+    packages, libraries : Mapping[str, str]
+        Versions of distributions, of which conditions know some, and of header libraries.
+    labels : Mapping, optional
+        The case's own parameters.
+    lenient : bool
+        Take what is no version by PEP 440 for one that is not there: files may say anything.
+
+    Returns
+    -------
+    dict
+        By name; a version that is not there is None.
+
+    Raises
+    ------
+    InvalidVersion
+        On what is no version, unless `lenient`.
+    """
+
+    def version(text: str) -> Version | None:
+        try:
+            return read_version(text) if text else None
+        except InvalidVersion:
+            if lenient:
+                return None
+            raise
+
+    named = {name.replace("-", "_"): text for name, text in packages.items()}
+    return {
+        **{name: version(text) for name, text in named.items() if NAMES.get(name) is Version},
+        "backend": backend,
+        "target": str(target),
+        "virtual": target.virtual,
+        "device": device,
+        "wheels": library.endswith("+wheels"),
+        "suffix": target.suffix,
+        "cc": version(target.capability),
+        "toolkit": version(release),
+        "headers": version(headers),
+        "library": version(library),
+        **(labels or {}),
+        **{name: version(text) for name, text in libraries.items()},
+    }
