@@ -69,7 +69,8 @@ const sections = (() => {
     const stage = other.stage && other.status !== "built" ? ` at ${other.stage}` : "";
     const where = other.device === "virtual" ? " without a device" : other.device ? ` on ${other.device}` : "";
     const why = other.reason || other.diagnostic;
-    return h("p", {}, h("b", {}, text.words(other.status)), `${stage}${where} in run ${other.run}${why ? `: ${why}` : ""}`);
+    const more = `${stage}${where} in run ${other.run}${why ? `: ${why}` : ""}`;
+    return h("p", {}, h("b", {}, text.words(other.status)), more);
   };
 
   /**
