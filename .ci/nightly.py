@@ -55,16 +55,16 @@ def matrix(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run environments; cells that are not as expected are for `judge`, an environment without records is a failure."""
-    silent = []
+    """Run environments; cells that are not as expected are for `judge`, an environment that did not get to its end is a failure."""
+    failed = False
     for name in filter(None, args.environments.split(",")):
-        records = Path("reports") / f"{name}.jsonl"
+        before = nights.last_run(Path("reports"), name)
         subprocess.run(["tox", "run", "-e", name, "--", *args.options])
-        if not records.is_file() or not records.stat().st_size:
-            silent.append(name)
-    if silent:
-        print(f"nightly.py: no records from {', '.join(silent)}", file=sys.stderr)
-    return 1 if silent else 0
+        problem = nights.unfinished(Path("reports"), name, before)
+        if problem:
+            print(f"nightly.py: {problem}", file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
 
 
 def collect(args: argparse.Namespace) -> int:

@@ -53,6 +53,52 @@ def sent(source: Path, name: str) -> bool:
     return records.is_file() and b"\n" in records.read_bytes()
 
 
+def last_run(folder: Path, name: str) -> dict[str, Any]:
+    """Plan of the run that wrote to an environment's records last; empty where there is none that can be read."""
+    try:
+        found = json.loads((folder / f"{name}.plan.json").read_bytes())
+        plan: dict[str, Any] = found["plans"][-1] if "plans" in found else found
+        return plan if plan["run"] and isinstance(plan["cells"], list) else {}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+
+
+def unfinished(folder: Path, name: str, before: Mapping[str, Any]) -> str:
+    """What is wrong with an environment's run, by its plan and its records; empty where every planned cell came.
+
+    Parameters
+    ----------
+    folder : Path
+        Where its records are, perhaps with those of earlier runs.
+    name : str
+        The environment.
+    before : Mapping
+        What `last_run` said before it was run.
+    """
+    plan = last_run(folder, name)
+    if not plan or plan["run"] == before.get("run"):
+        return f"no records from {name}"
+    came = set()
+    try:
+        lines = (folder / f"{name}.jsonl").read_bytes().splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+            came |= {(record["cell"], record.get("program", ""))} if record["run"] == plan["run"] else set()
+        except (ValueError, LookupError, TypeError):
+            continue  # the end of a run that was killed as it wrote
+    wanted = {(cell["cell"], cell.get("program", "")): cell["cell"] for cell in plan["cells"]}
+    lost = [cell for key, cell in wanted.items() if key not in came]
+    if not came:
+        return f"no records from {name}"
+    if not lost:
+        return ""
+    more = f" and {len(lost) - LISTED} more" if len(lost) > LISTED else ""
+    return f"{name} ended early: {_count(len(lost))} of {len(wanted)} never arrived: {', '.join(lost[:LISTED])}{more}"
+
+
 def planned(jobs: str) -> list[Environment]:
     """Environments that were to come, by the plan of the night (``nightly.py matrix``)."""
     return [

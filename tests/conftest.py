@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import measured
 import pytest
 from cells import Place
 from environments import python_with
@@ -19,6 +20,18 @@ from harness.toolkits import RELEASES, Installed, ToolkitStore
 
 Install = Callable[[str], Installed]
 RunCell = Callable[..., Outcome]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Under coverage, workers are measured as well (`measured`)."""
+    if not hasattr(config, "workerinput"):
+        measured.begin(sys.executable)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """What has begun ends, once the processes of pytest-xdist have ended."""
+    if not hasattr(config, "workerinput"):
+        measured.end(sys.executable)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import measured
 import uv
 from filelock import FileLock
 
@@ -46,6 +47,7 @@ def python_with(*requirements: str) -> str:
         When the packages cannot be installed; the message is uv's.
     """
     wanted = sorted({item for each in requirements for item in (each, *_COMPANIONS.get(each, []))})
+    wanted += measured.requirements()
     named = hashlib.sha256("\n".join([sys.executable, sys.version, *wanted]).encode()).hexdigest()[:16]
     folder = data_folder() / "test-envs" / named
     python, complete = folder / "bin" / "python", folder / "complete"
@@ -58,6 +60,7 @@ def python_with(*requirements: str) -> str:
             if wanted:
                 _uv("pip", "install", "--only-binary=:all:", "--python", str(python), *wanted)
             complete.touch()
+        measured.begin(str(python))
     return str(python)
 
 

@@ -13,6 +13,7 @@ from harness.analysis.frame import cells_frame, make_frame
 from harness.analysis.history import FILE, read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
 from harness.records import read_records
+from harness.records.devices import tell_devices
 from harness.records.parquet import read_parquet
 
 
@@ -69,6 +70,6 @@ def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = 
         judged = tuple(map(rejudge, records) if rejudge else records)
         return CellSet(name=place, table=make_frame(judged), known=judged)
     results = read_records([path])
-    merged = merged_anew(results, rejudge)
+    merged = tell_devices(merged_anew(results, rejudge))
     known = (*merged.records, *merged.missing)
     return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings, known=known)

@@ -17,13 +17,24 @@ def macros(definitions: dict[str, Any]) -> list[str]:
     return [f"-D{name}={int(value) if isinstance(value, bool) else value}" for name, value in definitions.items()]
 
 
+def switches(job: Job) -> list[str]:
+    """What NVRTC is given for options that a case asks for by a name of their own; CuPy hands the same on."""
+    options = job.options
+    return [
+        *(["--relocatable-device-code=true"] if options.get("rdc") else []),
+        *(["-G"] if options.get("debug") else []),
+        *(["-lineinfo"] if options.get("lineinfo") else []),
+        *(["--use_fast_math"] if options.get("fastmath") else []),
+        *(f"--ptxas-options={option}" for option in options.get("ptxas", [])),
+    ]
+
+
 def options_of(setup: Setup, job: Job) -> list[str]:
     """NVRTC's options for a job, without the architecture; the toolkit's own headers are found last, as with nvcc."""
     options = job.options
     return [
         *([f"--std={options['std']}"] if "std" in options else []),
-        *(["--relocatable-device-code=true"] if options.get("rdc") else []),
-        *(["-G"] if options.get("debug") else []),
+        *switches(job),
         *options.get("flags", []),
         *macros(job.definitions),
         *(f"-I{folder}" for folder in (*job.include_beside(setup), *setup.include)),

@@ -197,7 +197,7 @@ OPTIONS: Mapping[str, Key] = {
         kind="folders", help="include directories: folders in the case's, or . for itself; tables add to each other"
     ),
     "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
-    "ptxas": Key(kind="options", help="further options for ptxas where it runs by itself; tables add to each other"),
+    "ptxas": Key(kind="options", help="further options for ptxas; tables add to each other"),
 }
 
 LAUNCH: Mapping[str, Key] = {

@@ -17,6 +17,7 @@ from rich.text import Text
 from harness.artifacts.usage import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
+from harness.cli.one import one_cell
 from harness.cli.terminal import console_for
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
@@ -123,22 +124,10 @@ def _find(what: str, results: Sequence[Path], where: str | None = None) -> Recor
     for warning in read.incomplete:
         click.echo(f"cumatrix: {warning}", err=True)
     merged = merge(read.records, read.plans)
-    records = (choose(replace(merged, missing=()), where) if where else merged).records
-    found = [item for item in records if item["cell"] == what] or [item for item in records if what in item["cell"]]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        words = what.split()
-        found = [item for item in records if all(word in item["cell"] for word in words)]
-        if len(found) == 1:
-            return found[0]
-    if not found:
-        raise UsageError(
-            f"{what} is no file, and no cell of {len(records)} has it in its id; ids look like {records[0]['cell'] if records else 'nothing'}"
-        )
-    names = "; ".join(item["cell"] for item in found[:4])
-    several = f"{len(found)} cells have {what!r} in their ids" if what else f"it holds for {len(found)} cells"
-    raise UsageError(f"{several}, say more: {names}{'; …' if len(found) > 4 else ''}")
+    if where:
+        merged = choose(replace(merged, missing=()), where)
+    records = {record["cell"]: record for record in merged.records}
+    return records[one_cell(what, list(records), who="no cell" if where else f"{what} is no file, and no cell")]
 
 
 def _cell(record: Record, as_json: bool) -> int:

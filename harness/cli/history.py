@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.command import Group
+from harness.cli.one import one_cell
 from harness.cli.terminal import console_for
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
-from harness.errors import NothingToRun, PartUnavailable, UsageError
+from harness.errors import NothingToRun, PartUnavailable
 from harness.records import read_records
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def cell(cell: str, folder: Path, where: str | None, as_json: bool) -> int:
     read = _read(folder, None, where)
     from harness.analysis.trends import cell_history
 
-    name = _one(cell, list(read.table["cell"].unique()))
+    name = one_cell(cell, list(read.table["cell"].unique()))
     events = cell_history(read, name)
     if as_json:
         sys.stdout.write(json.dumps({"cell": name, "events": [vars(event) for event in events]}) + "\n")
@@ -170,16 +171,6 @@ def _read(folder: Path, columns: list[str] | None, where: str | None) -> History
     if read.table.empty:
         raise NothingToRun(f"there are no runs in {folder}")
     return choose_in_history(read, where) if where else read
-
-
-def _one(wanted: str, cells: list[str]) -> str:
-    found = [name for name in cells if name == wanted] or [name for name in cells if wanted in name]
-    if len(found) != 1:
-        some = "; ".join(found[:3]) if found else "see cumatrix history broken, or the cell ids in the records"
-        raise UsageError(
-            f"{len(found) or 'no'} cell{'s have' if len(found) > 1 else ' has'} {wanted!r} in its id: {some}"
-        )
-    return found[0]
 
 
 def _needs_pandas() -> None:

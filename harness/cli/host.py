@@ -12,16 +12,15 @@ from harness.backends import BACKENDS
 from harness.cases.host_program import host_signs
 from harness.diagnostics import one_line
 from harness.engine.environment import Environment
+from harness.engine.nvcc_toolkit import toolkit_with_nvcc
 from harness.engine.plan import choose_backends
 from harness.engine.session import Request, default_toolkit
 from harness.model import Case, UnsupportedRule
 from harness.model.condition import Condition
-from harness.toolkits import RELEASES, ToolkitStore
-from harness.toolkits.local import find_local
+from harness.toolkits import ToolkitStore
 
 DEVICE_ONLY = tuple(info.name for info in BACKENDS.values() if "cuda" in info.languages and not info.nvcc)
 """Backends that take CUDA C++ and have no pass of the host."""
-_USUAL = "13.0"  # the first release whose wheels have an nvcc
 _ALL_FOR_THE_DEVICE = ("-default-device", "--device-as-default-execution-space")
 
 
@@ -34,8 +33,6 @@ def with_nvcc(
     taken unless one is named. A backend that is named is asked all the same.
     """
     named = None if request.backends in (None, "all") else choose_backends(request.backends, environment)
-    if named and request.toolkits is None and [info.name for info in named] == ["nvcc"]:
-        request = replace(request, toolkits=_toolkit_with_nvcc(environment, store))
     signs = _signs(case, request.include)
     if not signs:
         return request, case
@@ -45,7 +42,7 @@ def with_nvcc(
         if asked:
             _say(console, f"{case.name} is {told}: {asked} will refuse it, nvcc compiles it (leave -b out)")
         return request, case
-    toolkits = request.toolkits or _toolkit_with_nvcc(environment, store)
+    toolkits = request.toolkits or toolkit_with_nvcc(default_toolkit(environment), store)
     taken = "" if request.toolkits else f", of CUDA {toolkits}"
     _say(
         console, f"{case.name} is {told}: nvcc compiles it{taken}; NVRTC and CuPy, for device code alone, are left out"
@@ -76,19 +73,3 @@ def _signs(case: Case, include: Iterable[Path]) -> list[str]:
         str(sign) for sign in found
         if sign.kind != "header" or not any((folder / sign.what.strip("<>")).is_file() for folder in include)
     ]  # fmt: skip
-
-
-def _toolkit_with_nvcc(environment: Environment, store: ToolkitStore) -> str:
-    """The environment's own release, the usual one, the newest that is installed, one of this machine's: the first that has an nvcc."""
-    own = default_toolkit(environment)
-    there = [
-        name
-        for name in reversed(list(RELEASES))
-        if (found := store.find(name)) and (found.home / "bin" / "nvcc").is_file()
-    ]
-    if own in there or int(own.split(".")[0]) >= 13:
-        return own
-    if _USUAL in there or not there:
-        local = [] if there else [name for name, home in find_local().items() if (home / "bin" / "nvcc").is_file()]
-        return f"{local[0]}@local" if local else _USUAL
-    return there[0]

@@ -44,7 +44,7 @@ def collect_outcome(cell: Cell, order: Order, ended: Exit, home: Path, tools: Pa
     home, tools : Path
         The toolkit, and cumatrix's own stand-ins: the only places that CUDA libraries may have been loaded from.
     """
-    left = _Left.of(cell, order, ended, home)
+    left = _Left.of(cell, order, ended, home, tools)
     base = left.outcome()
     if left.no_room:
         where = tempfile.gettempdir()
@@ -79,9 +79,9 @@ class _Left:
     log: str
 
     @classmethod
-    def of(cls, cell: Cell, order: Order, ended: Exit, home: Path) -> _Left:
+    def of(cls, cell: Cell, order: Order, ended: Exit, home: Path, tools: Path) -> _Left:
         scratch = order.scratch
-        places = Places(scratch, _source_of(cell), home)
+        places = Places(scratch, _source_of(cell), home, tools.parent)
         reply, unreadable = _reply(scratch)
         names = dict.fromkeys(read_text(scratch / "stages", scratch).split())
         said = read_text(scratch / "log", scratch)

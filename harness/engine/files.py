@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Iterable
 
-from harness.engine.reads import DIRECTORY, Signature
+from harness.engine.reads import DIRECTORY, LINK, Signature
 
 # Above this, a file's signature stands for its content: libraries of PyTorch have gigabytes.
 _HASHED = 128 << 20
@@ -42,7 +42,7 @@ class Files:
         -------
         str
             ``f:`` and the hash of a file's content, ``d`` for a directory (with a hash of its names if `listed`),
-            ``-`` for nothing, ``o`` for anything else.
+            ``-`` for nothing, ``l`` with a hash of where a link leads for a path after `LINK`, ``o`` for anything else.
         """
         known = self._states.get((path, listed))
         now = time.monotonic()
@@ -54,6 +54,8 @@ class Files:
 
     def state_now(self, path: str, listed: bool = False) -> tuple[str, Signature | None]:
         """State and signature at this moment; None as the signature of nothing."""
+        if path.startswith(LINK):
+            return _leading(path.removeprefix(LINK))
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -99,11 +101,24 @@ def signature_of(found: os.stat_result) -> Signature:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
+def _leading(path: str) -> tuple[str, Signature | None]:
+    """State and signature of a symbolic link by where it leads."""
+    try:
+        to, found = os.fsencode(os.readlink(path)), os.lstat(path)
+    except OSError:  # nothing, or no link any more
+        return "-", None
+    return f"l:{hashlib.sha256(to).hexdigest()}", (found.st_dev, found.st_ino, 0, sum_of_names([to]), 0)
+
+
 def _listing(path: str, signature: Signature) -> tuple[str, Signature]:
     """State and signature by the names in a directory; Python's compiled modules come and go beside their sources."""
     try:
         names = sorted(os.fsencode(name) for name in os.listdir(path) if name != "__pycache__")
     except OSError as error:
         return f"e:{error.errno}", ()
-    total = sum(zlib.crc32(name) | zlib.adler32(name) << 32 for name in names) % (1 << 64) % (1 << 62)
-    return f"d:{hashlib.sha256(bytes(1).join(names)).hexdigest()}", (*signature[:2], 0, total, 0)
+    return f"d:{hashlib.sha256(bytes(1).join(names)).hexdigest()}", (*signature[:2], 0, sum_of_names(names), 0)
+
+
+def sum_of_names(names: Iterable[bytes]) -> int:
+    """What ``native/reads.c`` makes of names, too (`sum_of` there)."""
+    return sum(zlib.crc32(name) | zlib.adler32(name) << 32 for name in names) % (1 << 64) % (1 << 62)

@@ -12,6 +12,8 @@ LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters."""
 
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
+# Where Python's packages lie; what stands before it is one machine's.
+_SITE = re.compile(r"/(?:[^\s/'\":,;=]+/)*((?:site|dist)-packages/)")
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
 
@@ -26,23 +28,41 @@ class Places:
     source : Path
         The program, seen from whose folder names are written.
     home : Path
-        The toolkit, ``$CUDA_HOME`` in logs.
+        The toolkit, ``$CUDA_HOME`` in logs and commands.
+    kept : Path
+        What else cumatrix keeps, ``$CUMATRIX_HOME`` in commands.
     """
 
     scratch: Path
     source: Path
     home: Path
+    kept: Path
 
     def in_log(self, text: str) -> str:
         """A log without them."""
         text = clean(text).replace(f"{self.home}/", "$CUDA_HOME/")
         # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
-        return _TIMES.sub("", _HASHED.sub(self.source.name, self.in_command(text)))
+        return _TIMES.sub("", _HASHED.sub(self.source.name, self._near(text)))
 
     def in_command(self, text: str) -> str:
-        """A command, with the names of the program and of what lies below its folder as seen from there."""
+        """A command without them."""
+        text = _SITE.sub(r"…/\1", self._apart(text))
+        for folder, name in (
+            (self.home, "$CUDA_HOME"), (self.home.resolve(), "$CUDA_HOME"), (self.kept, "$CUMATRIX_HOME"),
+        ):  # fmt: skip
+            text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
+        return self._beside(text)
+
+    def _near(self, text: str) -> str:
+        return self._beside(self._apart(text))
+
+    def _apart(self, text: str) -> str:
+        """Without temporary folders."""
         text = text.replace(str(self.scratch.resolve()), ".").replace(str(self.scratch), ".")
-        text = re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
+        return re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
+
+    def _beside(self, text: str) -> str:
+        """With the names of the program, and of what lies below its folder, as seen from there."""
         folders = {str(self.source.absolute().parent), str(self.source.resolve().parent)} - {"/"}
         for folder in sorted(folders, key=len, reverse=True):
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)

@@ -15,6 +15,9 @@ A directory whose names were listed has a sum over these in the place of its tim
 DIRECTORY: Signature = (0,)
 """Stands for a directory whose names were not listed."""
 
+LINK = "link:"
+"""Stands before the path of a symbolic link of which it was asked where it leads, and not what lies there."""
+
 # The kernel's own files, and compiled modules: Python holds those against their source, which it looks at as well.
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
 # A disk in memory, where people keep files as on any other.
@@ -29,7 +32,7 @@ class Reads:
     Parameters
     ----------
     seen : Mapping[str, Signature or None]
-        Absolute paths with the signature of what was there: None where nothing was, empty where it could not be looked at.
+        Absolute paths, or links by `LINK`, with the signature of what was there: None where nothing was, empty where it could not be looked at.
     listed : frozenset of str
         Those of `seen` that are directories whose names were listed.
     unknown : str
@@ -63,11 +66,12 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
         if kind in "XYB":
             begun += {"X": -1, "Y": 1, "B": 1}[kind]
             continue
-        if f"{path}/".startswith(apart):
+        if f"{path}/".startswith(apart) and kind != "K":
             path = os.path.realpath(path)
         of_system = f"{path}/".startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK)
         if of_system or f"{path}/".startswith(apart) or _COMPILED in path or path in written:
             continue
+        path = LINK + path if kind == "K" else path
         if kind == "W":
             written.add(path)
             continue

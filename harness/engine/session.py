@@ -13,6 +13,7 @@ from harness.engine.context import RunContext
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
 from harness.engine.nothing import nothing
+from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
 from harness.errors import PartUnavailable, UsageError
@@ -134,8 +135,9 @@ def axes_of(
     UsageError
         On a name that nothing knows.
     """
-    toolkits = parse_toolkits(request.toolkits or default_toolkit(environment))
     backends = choose_backends(request.backends, environment)
+    named = backends if request.backends not in (None, "all") else []
+    toolkits = parse_toolkits(request.toolkits or toolkit_for(named, default_toolkit(environment)))
     try:
         targets = parse_targets(with_own(request.targets or DEFAULT_TARGETS, devices))
         # Which architectures a toolkit of the machine's own knows, only it can say.

@@ -10,12 +10,12 @@ from harness.matrix.axes import PLACE
 
 
 def matrix_link(**terms: str) -> str:
-    """Address of the matrix, filtered; what `assets/query.js` reads."""
+    """Address of the matrix, filtered; what `assets/address.js` reads."""
     query = " ".join(f'{field}:"{value.replace(chr(34), "")}"' for field, value in terms.items() if value)
     return f"index.html#q={quote(query, safe='/:,.')}"
 
 
 def cell_link(cell: Mapping[str, Any]) -> str:
-    """Address of a cell in the matrix, as `assets/data.js` spells it."""
+    """Address of a cell in the matrix, as `assets/matrix.js` spells it."""
     parts = [str(cell[key]).replace("%", "%25").replace(";", "%3B") for key in PLACE]
     return f"index.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"

@@ -6,6 +6,7 @@
  *   r  the same, but changed so shortly before that the signature cannot tell one content from the next
  *   D  a directory
  *   L  a directory whose names were listed; in the place of MTIME stands a sum over the names, and SIZE and CTIME are 0
+ *   K  a symbolic link that somebody asked where it leads; the same, with a sum over that in the place of MTIME
  *   M  looked for and missing
  *   E  there, or not: it could not be looked at
  *   W  opened for writing
@@ -13,12 +14,15 @@
  * A program that X names and that never says B is linked statically, or has dropped its environment.
  *
  * Symbols of glibc are wrapped by name, so calls from inside glibc are not seen: what opens files for others there
- * (fopen, opendir, execvp, posix_spawnp) is wrapped as well. */
+ * (fopen, opendir, glob, nftw, execvp, posix_spawnp) is wrapped as well. What the dynamic linker opens is told afterwards, from what it
+ * has loaded and where it was to look. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
 #include <limits.h>
 #include <link.h>
 #include <spawn.h>
@@ -163,6 +167,15 @@ static uint64_t sum_of(const char *name)
     return (uint64_t)~crc | (uint64_t)(high << 16 | low) << 32;
 }
 
+/* A sum in the place of the time of change, for what is known by a text. */
+static void put_sum(char kind, const Stat *found, uint64_t sum, int folder, const char *path)
+{
+    Stat told = {.st_dev = found->st_dev, .st_ino = found->st_ino};
+    told.st_mtim.tv_sec = (time_t)(sum % (1ULL << 62) / 1000000000);
+    told.st_mtim.tv_nsec = (long)(sum % (1ULL << 62) % 1000000000);
+    put(kind, &told, folder, path, 1);
+}
+
 /* The names in a directory, as its time of change would not do: Python adds its __pycache__ to what it imports from. */
 static void note_names(int folder, const char *path, int fd)
 {
@@ -188,10 +201,7 @@ static void note_names(int folder, const char *path, int fd)
                 if (strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "__pycache__"))
                     sum += sum_of(name);
             }
-        Stat told = {.st_dev = found.st_dev, .st_ino = found.st_ino};
-        told.st_mtim.tv_sec = (time_t)(sum % (1ULL << 62) / 1000000000);
-        told.st_mtim.tv_nsec = (long)(sum % (1ULL << 62) % 1000000000);
-        put('L', &told, folder, path, 1);
+        put_sum('L', &found, sum, folder, path);
     } else {
         put('E', NULL, folder, path, 1);
     }
@@ -429,6 +439,220 @@ EXPORT char *realpath(const char *restrict path, char *restrict out)
     return result;
 }
 
+/* Where a link leads, whatever lies there. What is no link is told as what it is. */
+static void note_link(int folder, const char *path)
+{
+    Stat found;
+    char to[PATH_MAX];
+    int before = errno;
+    long length = syscall(SYS_readlinkat, folder, path, to, sizeof to - 1);
+    if (length < 0 || !path[0]) {
+        if (path[0])
+            note_path(folder, path);
+    } else if (!look(folder, path, &found, AT_SYMLINK_NOFOLLOW)) {
+        to[length] = 0;
+        put_sum('K', &found, sum_of(to), folder, path);
+    }
+    errno = before;
+}
+
+EXPORT ssize_t readlinkat(int folder, const char *restrict path, char *restrict out, size_t size)
+{
+    ssize_t result = syscall(SYS_readlinkat, folder, path, out, size);
+    note_link(folder, path);
+    return result;
+}
+EXPORT ssize_t readlink(const char *restrict path, char *restrict out, size_t size) { return readlinkat(AT_FDCWD, path, out, size); }
+EXPORT ssize_t __readlink_chk(const char *restrict path, char *restrict out, size_t size, size_t room)
+{
+    if (size > room)
+        abort();
+    return readlink(path, out, size);
+}
+EXPORT ssize_t __readlinkat_chk(int folder, const char *restrict path, char *restrict out, size_t size, size_t room)
+{
+    if (size > room)
+        abort();
+    return readlinkat(folder, path, out, size);
+}
+
+/* A link that was made here is a product, as a file that was written. */
+EXPORT int symlinkat(const char *to, int folder, const char *path)
+{
+    int result = (int)syscall(SYS_symlinkat, to, folder, path);
+    if (!result)
+        note_write(folder, path);
+    return result;
+}
+EXPORT int symlink(const char *to, const char *path) { return symlinkat(to, AT_FDCWD, path); }
+
+/* glob takes functions of ours for its own. */
+EXPORT int glob(const char *restrict pattern, int flags, int (*problem)(const char *, int), glob_t *restrict into)
+{
+    REAL(int, "glob", const char *restrict, int, int (*)(const char *, int), glob_t *restrict);
+    if (flags & GLOB_ALTDIRFUNC)
+        return real(pattern, flags, problem, into);
+    into->gl_opendir = (void *(*)(const char *))opendir;
+    into->gl_readdir = (struct dirent * (*)(void *)) readdir;
+    into->gl_closedir = (void (*)(void *))(void *)closedir;
+    into->gl_stat = stat;
+    into->gl_lstat = lstat;
+    int result = real(pattern, flags | GLOB_ALTDIRFUNC, problem, into);
+    into->gl_flags &= ~GLOB_ALTDIRFUNC;
+    return result;
+}
+EXPORT int our_glob64(const char *pattern, int flags, int (*problem)(const char *, int), glob_t *into) __asm__("glob64");
+EXPORT int our_glob64(const char *pattern, int flags, int (*problem)(const char *, int), glob_t *into)
+{
+    return glob(pattern, flags, problem, into);
+}
+
+/* ftw and nftw hand all that they come by to a function: to ours first. */
+typedef int (*Walk)(const char *, const Stat *, int);
+typedef int (*Nwalk)(const char *, const Stat *, int, struct FTW *);
+static __thread Walk walk;
+static __thread Nwalk nwalk;
+static __thread int moves; /* the working directory goes along */
+
+static void note_visited(const char *path, int kind)
+{
+    DIR *folder = kind == FTW_D || kind == FTW_DP || kind == FTW_DNR ? opendir(path) : NULL; /* for the record of it */
+    if (folder)
+        closedir(folder);
+    else
+        note_path(AT_FDCWD, path);
+}
+
+static int walked(const char *path, const Stat *found, int kind)
+{
+    Walk theirs = walk;
+    note_visited(path, kind);
+    int result = theirs(path, found, kind);
+    walk = theirs; /* it may have walked elsewhere */
+    return result;
+}
+
+static int nwalked(const char *path, const Stat *found, int kind, struct FTW *place)
+{
+    Nwalk theirs = nwalk;
+    int here = moves;
+    note_visited(!here ? path : kind == FTW_DP ? "." : path + place->base, kind);
+    int result = theirs(path, found, kind, place);
+    nwalk = theirs, moves = here;
+    return result;
+}
+
+EXPORT int ftw(const char *path, Walk each, int most)
+{
+    REAL(int, "ftw", const char *, Walk, int);
+    walk = each;
+    note_path(AT_FDCWD, path);
+    return real(path, walked, most);
+}
+EXPORT int our_ftw64(const char *path, Walk each, int most) __asm__("ftw64");
+EXPORT int our_ftw64(const char *path, Walk each, int most) { return ftw(path, each, most); }
+
+EXPORT int nftw(const char *path, Nwalk each, int most, int flags)
+{
+    REAL(int, "nftw", const char *, Nwalk, int, int);
+    nwalk = each, moves = flags & FTW_CHDIR;
+    note_path(AT_FDCWD, path);
+    return real(path, nwalked, most, flags);
+}
+EXPORT int our_nftw64(const char *path, Nwalk each, int most, int flags) __asm__("nftw64");
+EXPORT int our_nftw64(const char *path, Nwalk each, int most, int flags) { return nftw(path, each, most, flags); }
+
+/* What the dynamic linker has loaded, by the names under which it found it, and where it had looked before that.
+ *
+ * Each object names what it needs, and dlinfo says where that is looked for: RPATH, LD_LIBRARY_PATH, RUNPATH, the system's own. What
+ * was opened by name later (dlopen) is taken to have been looked for from the program. */
+
+static const char *last_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The places that come before the one where a library was found. */
+static void note_before(const Dl_serinfo *places, const char *name, const char *found, int must)
+{
+    char path[PATH_MAX];
+    unsigned at = 0;
+    size_t folder = (size_t)(last_of(found) - found);
+    while (at < places->dls_cnt) {
+        snprintf(path, sizeof path, "%s/%s", places->dls_serpath[at].dls_name, name);
+        if ((size_t)(last_of(path) - path) == folder && !strncmp(path, found, folder))
+            break;
+        at++;
+    }
+    if (must && at == places->dls_cnt)
+        return;
+    for (unsigned i = 0; i < at; i++) {
+        snprintf(path, sizeof path, "%s/%s", places->dls_serpath[i].dls_name, name);
+        note_path(AT_FDCWD, path);
+    }
+}
+
+static Dl_serinfo *places_of(struct link_map *object, void *room, size_t size)
+{
+    Dl_serinfo need;
+    if (dlinfo(object, RTLD_DI_SERINFOSIZE, &need) || need.dls_size > size)
+        return NULL;
+    memcpy(room, &need, sizeof need);
+    return dlinfo(object, RTLD_DI_SERINFO, room) ? NULL : room;
+}
+
+/* What an object needs, or calls itself (DT_NEEDED, DT_SONAME), from entry `*at` on; NULL when there is no more. */
+static const char *name_in(const struct link_map *object, long tag, size_t *at)
+{
+    const char *texts = NULL;
+    for (const ElfW(Dyn) *one = object->l_ld; one && one->d_tag != DT_NULL; one++)
+        if (one->d_tag == DT_STRTAB) /* the linker makes an address of it, but for the kernel's own */
+            texts = (const char *)(one->d_un.d_ptr > object->l_addr ? one->d_un.d_ptr : one->d_un.d_ptr + object->l_addr);
+    for (; texts && object->l_ld[*at].d_tag != DT_NULL; ++*at)
+        if (object->l_ld[*at].d_tag == tag)
+            return texts + object->l_ld[(*at)++].d_un.d_val;
+    return NULL;
+}
+
+static int is_called(const struct link_map *object, const char *name)
+{
+    size_t at = 0;
+    const char *own = name_in(object, DT_SONAME, &at);
+    return !strcmp(last_of(object->l_name), name) || (own && !strcmp(own, name));
+}
+
+EXPORT void cumatrix_note_libraries(void)
+{
+    static union {
+        Dl_serinfo info;
+        char bytes[1 << 16];
+    } room;
+    int before = errno;
+    struct link_map *first = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
+    for (struct link_map *object = first; object; object = object->l_next)
+        if (object->l_name[0] == '/')
+            note_path(AT_FDCWD, object->l_name);
+    for (struct link_map *object = first; object; object = object->l_next) {
+        const char *name;
+        size_t at = 0;
+        Dl_serinfo *places = object == first || object->l_name[0] == '/' ? places_of(object, &room, sizeof room) : NULL;
+        while (places && (name = name_in(object, DT_NEEDED, &at)))
+            for (struct link_map *other = first; other && !strchr(name, '/'); other = other->l_next)
+                if (other->l_name[0] == '/' && is_called(other, name)) {
+                    note_before(places, name, other->l_name, 0);
+                    break;
+                }
+    }
+    Dl_serinfo *places = first ? places_of(first, &room, sizeof room) : NULL;
+    for (struct link_map *object = first; object && places; object = object->l_next)
+        if (object->l_name[0] == '/')
+            note_before(places, last_of(object->l_name), object->l_name, 1);
+    if (first)
+        dlclose(first);
+    errno = before;
+}
+
 /* Programs that are run. */
 
 static int library(struct dl_phdr_info *info, size_t size, void *unused)
@@ -650,7 +874,7 @@ __attribute__((constructor)) static void begin(void)
     exe[length > 0 ? length : 0] = 0;
     put('B', NULL, AT_FDCWD, exe, 0);
     note_path(AT_FDCWD, exe);
-    libraries();
+    cumatrix_note_libraries();
 }
 
 __attribute__((destructor)) static void end(void) { libraries(); }

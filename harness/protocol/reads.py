@@ -46,8 +46,12 @@ def paths_of(data: bytes) -> list[str]:
 
 
 def note_mapped() -> None:
-    """Let the library see every file that is mapped into this process: what the dynamic linker opens, it does not."""
+    """Let the library see every file that is mapped into this process: what the dynamic linker opens, it does not.
+
+    The linker's own list has the names by which it found them, links among them, and tells where it looked before.
+    """
     if followed():
+        ctypes.CDLL(None).cumatrix_note_libraries()
         for path in mapped():
             os.path.exists(path)
 

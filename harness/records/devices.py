@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.matrix.axes import PLACE
 from harness.model import Stage, Status
-from harness.records.record import Record
+from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, told_of
+from harness.records.record import Other, Record
 from harness.records.spell import failed_at
 
 _ANSWERS = {status.value for status in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT)}
@@ -95,7 +96,7 @@ def virtual_against_real(records: Iterable[Record]) -> Honesty:
     virtual: dict[tuple[str, ...], Record] = {}
     real: dict[tuple[str, ...], Record] = {}
     for record in records:
-        if record["device"].get("virtual") is False:
+        if _is_real(record):
             real[(*_key(record), str(record["device"].get("name")))] = record
         else:
             virtual[_key(record)] = record
@@ -105,6 +106,41 @@ def virtual_against_real(records: Iterable[Record]) -> Honesty:
         if key[:-1] in virtual and _comparable(virtual[key[:-1]], record)
     ]
     return Honesty(pairs=tuple(pairs))
+
+
+def tell_devices(merged: Merged) -> Merged:
+    """Records that say of each other what they tell of one place, without a device and on real ones, where that is something else.
+
+    It stands under `OTHERS`, with ``device``: in tables both are one cell, and what is not shown would be lost. Where both were built,
+    they tell the same, however far a device got with it.
+    """
+    if not any(map(_is_real, merged.records)):
+        return merged
+    places: dict[tuple[str, ...], list[Record]] = {}
+    for record in merged.records:
+        places.setdefault(_place(record), []).append(record)
+    records: list[Record] = []
+    for record in merged.records:
+        more: list[Other] = [
+            {**told_of(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
+            for other in places[_place(record)]
+            if other is not record and _facts(other) != _facts(record)
+        ]
+        records.append({**record, OTHERS: [*record.get(OTHERS, ()), *more]} if more else record)
+    return replace(merged, records=tuple(records))
+
+
+def _place(record: Record) -> tuple[str, ...]:
+    row: Mapping[str, Any] = record
+    return tuple(str(row[name]) for name in PLACE)
+
+
+def _facts(record: Record) -> tuple[Any, ...]:
+    return ("built",) if record["status"] == Status.BUILT else facts(record)
+
+
+def _is_real(record: Record) -> bool:
+    return record["device"].get("virtual") is False
 
 
 def until_link(record: Record) -> str:

@@ -22,6 +22,9 @@ Told = Record | Other
 OTHERS: Final = "others"
 """Key of a record: what other runs told of the cell, where that is something else."""
 
+VIRTUAL = "virtual"
+"""Device of what was told without one, beside a record of a real one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conflict:
@@ -101,7 +104,7 @@ def merge(records: Iterable[Record], plans: Iterable[Plan]) -> Merged:
         others = _others(found, best, order)
         differ = tuple(other for other in others if weight(other) or not weight(best))
         silent = tuple(other for other in others if other not in differ)
-        kept.append(_with_others(best, [_told(other) for other in others]))
+        kept.append(_with_others(best, [told_of(other) for other in others]))
         if differ:
             conflicts.append(Conflict(cell=cell, kept=kept[-1], dropped=differ))
         if silent:
@@ -132,27 +135,31 @@ def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> 
     others: dict[tuple[str, ...], tuple[tuple[int, int], Told]] = {}
     for number, record in enumerate(found):
         # First those of runs whose records are not here any more.
-        for item in (*record.get(OTHERS, ()), record):
+        # What is told of other devices is another cell's, and found anew wherever both are (`harness.records.devices`).
+        items: list[Told] = [told for told in record.get(OTHERS, ()) if "device" not in told]
+        for item in (*items, record):
             when = (order.get(item["run"], -1), number)
-            same = facts(record) == facts(best) if item is record else _facts(_told(item)) == _facts(_told(best))
+            same = facts(record) == facts(best) if item is record else _facts(told_of(item)) == _facts(told_of(best))
             # That an earlier run had no answer is of no interest once there is one.
             if not same and (weight(item) or not weight(best) or when > since):
-                others[item["run"], *map(str, _facts(_told(item)))] = (when, item)
+                others[item["run"], *map(str, _facts(told_of(item)))] = (when, item)
     return [item for _, item in sorted(others.values(), key=lambda pair: pair[0])]
 
 
 def spell_other(told: Told) -> str:
     """``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``, of what another run told."""
-    told = _told(told)
-    why = told["reason"] or told["diagnostic"]
-    return f"{failed_at(told)} in run {told['run']}" + (f": {why}" if why else "")
+    told = told_of(told)
+    why, device = told["reason"] or told["diagnostic"], told.get("device", "")
+    where = " without a device" if device == VIRTUAL else f" on {device}" if device else ""
+    return f"{failed_at(told)}{where} in run {told['run']}" + (f": {why}" if why else "")
 
 
 def _facts(told: Other) -> tuple[Any, ...]:
     return (told["status"], told["stage"], told["diagnostic"])
 
 
-def _told(item: Told) -> Other:
+def told_of(item: Told) -> Other:
+    """What is kept of a record that another took the place of."""
     if "diagnostics" not in item:
         return item
     return {

@@ -94,6 +94,12 @@ class Other(TypedDict):
     stage: Annotated[str | None, one_of(Stage), "and at which stage"]
     reason: Annotated[str, "as in its record"]
     diagnostic: Annotated[str, "the first message, or empty"]
+    device: NotRequired[
+        Annotated[
+            str,
+            "in a report: the name of the device that it was told of, or `virtual`, where this record is of another",
+        ]
+    ]
 
 
 @final
@@ -167,7 +173,7 @@ class Record(TypedDict):
     cached: Annotated[bool, "true when it was not compiled again"]
     command: Annotated[
         list[str],
-        "what was run, in order: library calls with their options, NVRTC's options as they arrived there, argv of tools",
+        "what was run, in order: library calls with their options, NVRTC's options as they arrived there, argv of tools. Folders have the names that they have on every machine: `$CUDA_HOME`, `$CUMATRIX_HOME` (what cumatrix keeps), `…/site-packages`",
     ]
     log: Annotated[str, "the tools' own output, at most 65,536 characters: the first and the last half of a longer one"]
     notes: Annotated[

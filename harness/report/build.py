@@ -15,6 +15,7 @@ from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
 from harness.matrix.kinds import KINDS, unexpected_among
+from harness.records.devices import tell_devices
 from harness.records.parquet import results_parquet
 from harness.records.where import choose
 from harness.report.badges import badges
@@ -170,7 +171,7 @@ def _read(
     paths: Sequence[Path], cases: Path | None, history: Path | None, rejudge: Rejudge | None, where: str | None
 ) -> Site:
     results = read_results(paths)
-    merged = merged_anew(results, rejudge)
+    merged = tell_devices(merged_anew(results, rejudge))
     if not merged.records and not merged.missing:
         why = f" ({'; '.join(results.incomplete)})" if results.incomplete else ""
         raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}{why}: run some cells first")

@@ -31,8 +31,14 @@ LISTED = 100
 SHOWN = 60
 """Kinds of outcome that the page of a case shows in full, the gravest first."""
 
-SCRIPTS = ("dom", "data", "query", "pivot", "grid", "cell", "filters", "app")
-"""The page's own scripts, in the order in which they are loaded."""
+SCRIPTS = (
+    *("dom", "text", "timers", "data", "matrix"),
+    *("fields", "parser", "values", "query", "completion", "counts", "pivot", "address"),
+    *("part", "squares", "headings", "rows", "cursor", "grid"),
+    *("commands", "facts", "sections", "panel"),
+    *("search", "filters", "views", "app"),
+)
+"""The page's own scripts, in the order in which they are loaded: what only computes, the table, the panel, the page."""
 
 _POLICY = "; ".join(  # noqa: FLY002 - one rule a line
     (

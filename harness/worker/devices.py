@@ -4,16 +4,19 @@ The driver is asked in this process, so that no other is left with it. Takes fol
 lie where the dynamic loader does not know it.
 """
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os
 import sys
+from typing import Any
 
 _CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
 _COOPERATIVE, _OPT_IN, _PROCESSORS = 95, 97, 16
 
 
-def load():
+def load() -> tuple[ctypes.CDLL, str]:
     """libcuda, and the folder that it had to be looked for in (empty where the loader knows it)."""
     for folder in ["", *sys.argv[1:]]:
         try:
@@ -24,9 +27,9 @@ def load():
     raise SystemExit
 
 
-def main():
+def main() -> None:
     cuda, folder = load()
-    answer = {"devices": [], "problem": "", "folder": folder}
+    answer: dict[str, Any] = {"devices": [], "problem": "", "folder": folder}
     code = cuda.cuInit(0)
     if code:
         name = ctypes.c_char_p()
@@ -45,7 +48,7 @@ def main():
         cuda.cuDeviceGetName(text, len(text), device)
         cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
 
-        def attribute(which, device=device):
+        def attribute(which: int, device: ctypes.c_int = device) -> int:
             value = ctypes.c_int()
             cuda.cuDeviceGetAttribute(ctypes.byref(value), which, device)
             return value.value
@@ -63,7 +66,7 @@ def main():
     print(json.dumps(answer))
 
 
-def driver_version(folder):
+def driver_version(folder: str) -> str:
     """``"580.159.04"``, which only NVML and the kernel's module know."""
     try:
         nvml = ctypes.CDLL(os.path.join(folder, "libnvidia-ml.so.1"))

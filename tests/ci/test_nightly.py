@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+from cells import write_case
+
+from harness.toolkits import Installed
 
 from .steps import ROOT, Run, program
 
@@ -19,17 +26,36 @@ JOBS = {
     ]
 }
 
-TOX = """
-import sys, pathlib
+# A fake of tox, whose environments leave what the real writer of records leaves: "silent" nothing, the others a cell a target.
+TOX = f"""
+import sys, pathlib, uuid
 if sys.argv[1] == "list":
     print("nvrtc-cuda130\\ncupy13\\ntorch211")
-else:
-    name = sys.argv[sys.argv.index("-e") + 1]
-    pathlib.Path("reports").mkdir(exist_ok=True)
-    pathlib.Path("reports", "argv").open("a").write(" ".join(sys.argv[1:]) + "\\n")
-    if name != "silent":
-        pathlib.Path("reports", name + ".jsonl").write_text("{}\\n")
-    sys.exit(name == "bad")
+    sys.exit()
+name = sys.argv[sys.argv.index("-e") + 1]
+pathlib.Path("reports").mkdir(exist_ok=True)
+pathlib.Path("reports", "argv").open("a").write(" ".join(sys.argv[1:]) + "\\n")
+if name != "silent":
+    sys.path.insert(0, {str(ROOT / "tests" / "records")!r})
+    from harness.records import RecordWriter
+    from record_builders import cell, plan, record
+    cells, run = [cell(target=target) for target in ("sm_80", "sm_90")], uuid.uuid4().hex
+    with RecordWriter(pathlib.Path("reports", name + ".jsonl"), plan(*cells, run=run)) as writer:
+        for each in cells:
+            writer.append(record(each, run=run))
+sys.exit(name == "bad")
+"""
+
+# Another one, which runs cumatrix itself and kills it as soon as the first cell came.
+KILLED = """
+import pathlib, subprocess, sys, time
+out = pathlib.Path("reports", "nvrtc.jsonl")
+argv = ["cumatrix", "run", "--cases", "cases", "-b", "nvrtc", "-t", "13.0", "-a", "sm_80", "-j", "1", "--out", str(out)]
+run = subprocess.Popen(argv)
+while run.poll() is None and not (out.is_file() and out.stat().st_size):
+    time.sleep(0.02)
+run.kill()
+sys.exit(run.wait())
 """
 
 
@@ -66,6 +92,33 @@ def test_an_environment_without_records_is(run: Run, tools: Path) -> None:
     program(tools, "tox", TOX)
     done = run("run", "silent,nvrtc", "--", "--device", "none")
     assert (done.returncode, done.stderr) == (1, "nightly.py: no records from silent\n")
+
+
+def test_records_of_an_earlier_run_are_none_of_this_one(run: Run, tools: Path) -> None:
+    program(tools, "tox", TOX)
+    assert run("run", "nvrtc").returncode == 0
+    program(tools, "tox", "")
+    done = run("run", "nvrtc")
+    assert (done.returncode, done.stderr) == (1, "nightly.py: no records from nvrtc\n")
+
+
+@pytest.mark.compilers
+def test_an_environment_that_died_half_way_is_told(
+    run: Run, tools: Path, work: Path, toolkit: Callable[[str], Installed]
+) -> None:
+    toolkit("13.0")
+    cases = work / "cases"
+    write_case(cases, "a/quick", "__global__ void quick(int *a) { *a = 1; }")
+    write_case(cases, "b/stuck", '#include "never.h"\n__global__ void stuck(int *a) { *a = 1; }')
+    write_case(cases, "c/after", "__global__ void after(int *a) { *a = 1; }")
+    os.mkfifo(cases / "b/stuck/never.h")  # whoever opens it waits
+    program(tools, "tox", KILLED)
+    done = run("run", "nvrtc")
+    assert done.returncode == 1
+    assert (
+        "nightly.py: nvrtc ended early: 2 cells of 3 never arrived: b/stuck nvrtc cuda13.0 sm_80, c/after nvrtc cuda13.0 sm_80\n"
+        in done.stderr
+    )
 
 
 def send(work: Path, tier: str, name: str) -> None:

@@ -114,7 +114,7 @@ def test_history(run: Any) -> None:
     assert "-> " in told.splitlines()[3]
     events = json.loads(run("history", "cell", "cuda12.9 sm_80", "--json").stdout)["events"]
     assert [event["outcome"] for event in events] == ["built", "built", "rejected at compile"]
-    sentence(run("history", "cell", "cuda12.9"), 2, "3 cells have 'cuda12.9' in its id")
+    sentence(run("history", "cell", "cuda12.9"), 2, "3 cells have 'cuda12.9' in their ids, say more, as with --where")
     sentence(run("diff", "--history", "history", "latest", "zzz"), 2, "no run of the history called 'zzz'")
 
 

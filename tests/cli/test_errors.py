@@ -75,7 +75,7 @@ def library(tmp_path: Path) -> Path:
         (["run", "--where", "N == 4"], 2, ["--where, character 6: N is never 4"]),
         (["run", "--where", 'cc < "5.0"', "-b", "nvrtc"], 3, ["no cell is left of", "--where cc < 5.0"]),
         (["run", "--where", 'cc < "9"', "--where", "virtual"], 2, ["--where is given 2 times"]),
-        (["try", "cases/plain/one/kernel.cu", "--where", "cc"], 2, ["--where, character 1: cc", "not true or false by itself"]),
+        (["try", "cases/plain/one/kernel.cu", "--where", "cc"], 2, ["--where, character 1: 'cc'", "not true or false by itself"]),
         (["run", "-b", "numba"], 3, ["nothing to run"]),
         (["run", "--cases", "nowhere"], 2, ["there is no folder of cases at nowhere: `cumatrix cases copy nowhere` puts"]),
         (["run", "-j", "0"], 2, ["0", "cumatrix run --help"]),

@@ -118,7 +118,7 @@ def test_nothing_known(cumatrix: Any, results: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing"], ["nothing is no file, and no cell of 4 has it in its id"]),
+        (["nothing"], ["nothing is no file, and no cell of 4 has 'nothing' in its id; ids look like"]),
         (["nvrtc"], ["4 cells have 'nvrtc' in their ids, say more"]),
         (["nothing", "--results", "nowhere"], ["nowhere"]),
         (["reports/big.jsonl"], ["holds records, not a log", "--results reports/big.jsonl"]),

@@ -11,6 +11,7 @@ import pytest
 from cells import write_case
 
 from harness.toolkits import Installed
+from harness.toolkits.store import data_folder
 
 pytestmark = pytest.mark.compilers
 KERNEL = 'extern "C" __global__ void k(int *a) {{ *a = {}; }}\n'
@@ -82,7 +83,10 @@ def test_a_record_has_no_path_of_this_machine(attempt: Callable[..., Any], tmp_p
     assert found == {("common.h", 1), ("d.h", 1), ("k.cu", 3)}
     for place in ("../common.h(1)", "det/d.h(1)", "k.cu(3)"):
         assert f"\n{place}" in "\n" + record["log"]
-    assert str(tmp_path) not in json.dumps([record["log"], record["diagnostics"], record["command"]])
+    told = json.dumps([record["log"], record["diagnostics"], record["command"]])
+    assert str(tmp_path) not in told
+    assert str(data_folder()) not in told and str(data_folder().resolve()) not in told
+    assert ("-I$CUDA_HOME/include" in told) is (record["backend"] == "nvrtc")  # nvcc finds its own without it
 
 
 def test_a_case_names_its_include_directories(
@@ -104,3 +108,6 @@ def test_a_case_names_its_include_directories(
         ("plain/alone", "cupy-nvrtc"): "rejected",
         ("plain/named", "cupy-nvrtc"): "built",
     }
+    commands = json.dumps([record["command"] for record in records], ensure_ascii=False)
+    assert "-I…/site-packages/cupy/_core/include" in commands
+    assert str(data_folder()) not in commands and "/bin/python" not in commands

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cells import write_case
 
 from harness.toolkits import Installed
 
@@ -83,6 +84,14 @@ def test_nvcc_alone_needs_no_toolkit_named(cumatrix: Any, program: Path) -> None
     program.write_text("__global__ void k(int *a) { *a = 1; }")
     done = cumatrix("try", program, "-b", "nvcc", "-a", "sm_80", "--json")
     assert (done.returncode, json.loads(done.stdout)["toolkit"]) == (0, "13.0")
+
+
+@pytest.mark.parametrize("backends", ["nvcc", "nvrtc,nvcc"])
+def test_a_run_of_nvcc_needs_no_toolkit_named_either(cumatrix: Any, program: Path, backends: str) -> None:
+    write_case(program.parent / "cases", "plain/one", "__global__ void one(int *a) { *a = 1; }")
+    records = cumatrix.records("run", "-b", backends, "-a", "sm_80")
+    assert {record["backend"] for record in records} == set(backends.split(","))
+    assert {(record["toolkit"], record["status"]) for record in records} == {("13.0", "built")}
 
 
 @pytest.mark.parametrize("option", ["-default-device", "--device-as-default-execution-space"])

@@ -65,7 +65,7 @@ def test_explain(cumatrix: Any, results: Path) -> None:
         done = cumatrix("explain", *what, *chosen, "--json")
         assert json.loads(done.stdout)["cell"] == CELLS["sm_75"].id
     sentence(
-        cumatrix("explain", "--results", "r.jsonl", "--where", 'topic == "demo"'), 2, "it holds for 3 cells", "say more"
+        cumatrix("explain", "--results", "r.jsonl", "--where", 'topic == "demo"'), 2, "there are 3 such cells, say more"
     )
     sentence(cumatrix("explain", "r.jsonl", "--where", 'topic == "demo"'), 2, "--where chooses a cell among records")
     sentence(cumatrix("explain"), 2, "name a cell or a log")

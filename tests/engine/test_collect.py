@@ -137,6 +137,20 @@ def test_temporary_names_do_not_get_into_a_record(settled: Callable[..., Outcome
     assert outcome.diagnostics[0].message == "in x.cu"
 
 
+def test_a_command_names_no_folder_of_the_machine(settled: Callable[..., Outcome], tmp_path: Path) -> None:
+    home, site = tmp_path / "home", "/home/somebody/.venv/lib/python3.11/site-packages"
+    command = [
+        f"nvrtcCompileProgram -I{home}/include -I{home}-other/include -I{site}/cupy/_core/include -DX=1",
+        f"cupy.RawModule(code=…, options=('-I{tmp_path}/libraries/cutlass-4.2.0/include', '-I{home}'))",
+        f"{home}/bin/ptxas -arch=sm_80",
+    ]
+    assert settled({**REJECTED, "command": command}).command == (
+        "nvrtcCompileProgram -I$CUDA_HOME/include -I$CUMATRIX_HOME/home-other/include -I…/site-packages/cupy/_core/include -DX=1",
+        "cupy.RawModule(code=…, options=('-I$CUMATRIX_HOME/libraries/cutlass-4.2.0/include', '-I$CUDA_HOME'))",
+        "$CUDA_HOME/bin/ptxas -arch=sm_80",
+    )
+
+
 def test_libraries_from_elsewhere_are_leaks(
     settled: Callable[..., Outcome], built: dict[str, Any], tmp_path: Path
 ) -> None:

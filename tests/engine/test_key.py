@@ -131,7 +131,9 @@ def test_without_knowing_what_the_worker_read_there_is_no_key(store: ToolkitStor
     source = tmp_path / "kernel.cu"
     source.touch()
     cell = make_cell(make_case(source, "a/b"), "nvrtc", "12.4", "sm_80", environment=ENVIRONMENT)
-    prepared = Resolver(context).resolve(cell)
+    resolver = Resolver(context)
+    prepared = resolver.resolve(cell)
+    resolver.close()
     assert isinstance(prepared, PreparedCell)
     assert prepared.first_key("") == ""
 

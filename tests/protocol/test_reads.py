@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from harness import native
 from harness.engine.files import Files
-from harness.engine.reads import Reads, reads_of
+from harness.engine.reads import LINK, Reads, reads_of
 from harness.protocol.reads import VARIABLE, unique, without
 
 
@@ -100,6 +101,107 @@ def test_imports_helpers_of_helpers_and_modules_that_are_not_there(follow: Follo
     reads = follow(sys.executable, "-c", "import one")
     assert {str(tmp_path / "one.py"), str(tmp_path / "two.py")} <= set(reads.seen)
     assert str(tmp_path) in reads.listed  # where `three` would be
+
+
+WALKS = {
+    "glob": 'glob_t g; glob("d/*/*.txt", 0, 0, &g); printf("%zu\\n", g.gl_pathc); globfree(&g);',
+    "glob64": 'glob64_t g = {0}; glob64("d/*/*.txt", GLOB_NOSORT, 0, &g); printf("%zu\\n", g.gl_pathc); globfree64(&g);',
+    "glob-of-names": 'glob_t g; glob("d/deep/one.txt", 0, 0, &g); glob("d/deep/no.txt", GLOB_APPEND, 0, &g); printf("%zu\\n", g.gl_pathc);',
+    "ftw": 'printf("%d\\n", ftw("d", each, 9) + count);',
+    "nftw": 'printf("%d\\n", nftw("d", neach, 9, 0) + count);',
+    "nftw64": 'printf("%d\\n", nftw64("d", (void *)neach, 9, FTW_PHYS) + count);',
+    "nftw-depth": 'printf("%d\\n", nftw("d", neach, 9, FTW_DEPTH | FTW_CHDIR) + count);',
+    "nftw-nested": 'printf("%d\\n", nftw("d", twice, 9, FTW_CHDIR) + count);',
+}
+WALK = """
+#define _GNU_SOURCE
+#include <ftw.h>
+#include <glob.h>
+#include <stdio.h>
+int count;
+int each(const char *p, const struct stat *s, int k) { count++; return 0; }
+int neach(const char *p, const struct stat *s, int k, struct FTW *f) { count++; return 0; }
+int twice(const char *p, const struct stat *s, int k, struct FTW *f) { if (k == FTW_F) nftw("/nowhere", neach, 9, 0); count++; return 0; }
+int main(void) { %s return 0; }
+"""
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_what_the_c_library_walks_through(follow: Follow, tmp_path: Path, name: str) -> None:
+    deep = tmp_path / "d" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "one.txt").write_text("1")
+    (tmp_path / "d" / "beside").touch()
+    (tmp_path / "walk.c").write_text(WALK % WALKS[name])
+    subprocess.run(["gcc", "-w", "-o", "walk", "walk.c"], cwd=tmp_path, check=True)
+    plain = subprocess.run([tmp_path / "walk"], cwd=tmp_path, capture_output=True, text=True)
+    time.sleep(0.05)  # or what was linked just now may still be changing
+    reads = follow(tmp_path / "walk")
+    assert (follow.done.returncode, follow.done.stdout) == (0, plain.stdout) and reads.unknown == ""
+    if name == "glob-of-names":
+        assert reads.seen[str(deep / "one.txt")] and reads.seen[str(deep / "no.txt")] is None
+        return
+    assert {str(tmp_path / "d"), str(deep)} <= {os.path.normpath(path) for path in reads.listed}
+    if "ftw" in name:
+        for path in (deep / "one.txt", tmp_path / "d" / "beside"):
+            assert reads.seen[str(path)] == Files().state_now(str(path))[1]
+
+
+@pytest.mark.parametrize(
+    "code", ["import os; os.readlink('l')", "import os; d = os.open('.', 0); os.readlink('l', dir_fd=d)", "import pathlib; pathlib.Path('l').readlink()"]
+)  # fmt: skip
+def test_where_a_link_leads(follow: Follow, tmp_path: Path, code: str) -> None:
+    (tmp_path / "l").symlink_to("größer/nowhere")
+    link = LINK + str(tmp_path / "l")
+    reads = follow(*python(code))
+    state, signature = Files().state_now(link)
+    assert reads.seen[link] == signature and reads.unknown == ""
+    assert str(tmp_path / "l") not in reads.seen, "what lies there was not asked for"
+    (tmp_path / "l").unlink()
+    (tmp_path / "l").symlink_to("größer/elsewhere")
+    assert Files().state_now(link)[0] != state
+    (tmp_path / "l").unlink()
+    assert Files().state_now(link) == ("-", None)
+
+
+def test_links_that_are_none_or_were_made_here(follow: Follow, tmp_path: Path) -> None:
+    (tmp_path / "f.txt").touch()
+    code = "import os\nfor p in ('f.txt', 'no.txt'):\n    try: os.readlink(p)\n    except OSError: pass\nos.symlink('a', 'own'); os.readlink('own'); os.unlink('own')"
+    reads = follow(*python(f"import time; time.sleep(0.05)\n{code}"))
+    assert follow.done.returncode == 0, follow.done.stderr
+    assert reads.seen[str(tmp_path / "f.txt")] and reads.seen[str(tmp_path / "no.txt")] is None
+    assert not [path for path in reads.seen if "own" in path]
+
+
+def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None:
+    """By RUNPATH, for what a program, a library and dlopen need; through links."""
+    for name in ("first", "second", "third"):
+        (tmp_path / name).mkdir()
+
+    def gcc(*argv: str) -> None:
+        subprocess.run(
+            ["gcc", "-x", "c", "-", "-x", "none", *argv], cwd=tmp_path, check=True, input=b"int n(void) { return 1; }\n"
+        )
+
+    gcc("-shared", "-fPIC", "-o", "real.so")
+    (tmp_path / "second" / "libn.so").symlink_to("../real.so")
+    (tmp_path / "third" / "libm.so").symlink_to("../real.so")
+    subprocess.run(
+        ["gcc", "-x", "c", "-", "-o", "main", "-x", "none", "-Lsecond", "-ln", f"-Wl,-rpath,{tmp_path}/first:$ORIGIN/second"],
+        cwd=tmp_path, check=True, input=b"int n(void); int main(void) { return n() - 1; }\n",
+    )  # fmt: skip
+    time.sleep(0.05)  # or what was linked just now may still be changing
+    reads = follow(tmp_path / "main")
+    assert (follow.done.returncode, reads.unknown) == (0, "")
+    real = Files().state_now(str(tmp_path / "real.so"))[1]
+    assert reads.seen[str(tmp_path / "first" / "libn.so")] is None
+    assert reads.seen[str(tmp_path / "second" / "libn.so")] == real
+    # dlopen: by whom is not known, so LD_LIBRARY_PATH and the system's places count.
+    code = "import ctypes; ctypes.CDLL('libm.so'); f = ctypes.CDLL(None); f.cumatrix_note_libraries()"
+    reads = follow(*python(code), LD_LIBRARY_PATH=f"{tmp_path}/first:{tmp_path}/third")
+    assert follow.done.returncode == 0, follow.done.stderr
+    assert reads.seen[str(tmp_path / "first" / "libm.so")] is None
+    assert reads.seen[str(tmp_path / "third" / "libm.so")] == real
 
 
 def test_a_compiler_with_all_that_it_runs(follow: Follow, tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from record_builders import built, cell, record, rejected
 
+from harness.analysis.frame import cells_frame
 from harness.model import Outcome, Stage, Status
-from harness.records.devices import virtual_against_real
+from harness.records import merge
+from harness.records.devices import tell_devices, virtual_against_real
+from harness.records.merge import spell_other
 
 H200 = {"virtual": False, "name": "NVIDIA H200", "compute_capability": "9.0"}
 
@@ -98,3 +101,52 @@ def test_two_devices_are_two_pairs() -> None:
     other = {**real(built("sm_90")), "device": {**H200, "name": "NVIDIA H100"}}
     pairs = virtual_against_real([virtual(built("sm_90")), real(rejected()), other]).pairs
     assert [(pair.device, pair.differs) for pair in pairs] == [("NVIDIA H100", False), ("NVIDIA H200", True)]
+
+
+def both(*records: dict[str, Any]) -> Any:
+    """Merged records, each on its device a cell of its own, as ids have it."""
+    named = [
+        {**item, "cell": item["cell"] + (f" on {item['device']['name']}" if "name" in item["device"] else "")}
+        for item in records
+    ]
+    return tell_devices(merge(named, []))
+
+
+@pytest.mark.parametrize(
+    ("without", "on", "counts", "told"),
+    [
+        (built("sm_90"), rejected(), "rejected at compile", "built without a device in run run-1"),
+        (rejected(), built("sm_90"), "built", "rejected at compile without a device in run run-1: incomplete type is not allowed"),
+        (built("sm_90"), on_device(Stage.VERIFY), "rejected at verify", "built without a device in run run-1"),
+        (
+            built("sm_90"),
+            Outcome(status=Status.UNAVAILABLE, reason="no driver"),
+            "built",
+            "unavailable on NVIDIA H200 in run run-1: no driver",
+        ),
+        (built("sm_90"), built("sm_90", stage=Stage.VERIFY), "built", ""),
+        (rejected(), rejected(), "rejected at compile", ""),
+    ],
+)  # fmt: skip
+def test_one_row_tells_both_answers(without: Outcome, on: Outcome, counts: str, told: str) -> None:
+    table = cells_frame(both(virtual(without), real(on)))
+    assert list(zip(table["outcome"], table["others"], strict=True)) == [(counts, told)]
+
+
+def test_two_devices_and_another_run_are_told_beside_each_other() -> None:
+    other = {**real(on_device(Stage.LOAD)), "device": {**H200, "name": "NVIDIA H100"}}
+    earlier = {**virtual(rejected("no")), "run": "run-0"}
+    merged = both(earlier, virtual(built("sm_90")), real(built("sm_90", stage=Stage.VERIFY)), other)
+    found = {
+        record["device"].get("name", ""): list(map(spell_other, record.get("others", ()))) for record in merged.records
+    }
+    load = "rejected at load on NVIDIA H100 in run run-1: wrong result"
+    assert found == {
+        "": ["rejected at compile in run run-0: no", load],
+        "NVIDIA H200": [load],
+        "NVIDIA H100": ["built without a device in run run-1", "built on NVIDIA H200 in run run-1"],
+    }
+    # What is merged once more says the same, and no conflict comes of it.
+    again = merge(merged.records, [])
+    assert tell_devices(again).records == merged.records
+    assert [conflict.cell for conflict in again.conflicts] == [conflict.cell for conflict in merged.conflicts]

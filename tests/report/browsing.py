@@ -11,7 +11,7 @@ def settled(page: Any) -> Any:
         """async () => {
             // Scrolling and resizing are answered in the next frame, and what that starts in the one after it.
             for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
-            return cumatrix.pending === 0;
+            return timers.pending === 0;
         }"""
     )
     return page

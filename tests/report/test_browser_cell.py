@@ -6,7 +6,7 @@ import shutil
 from urllib.parse import quote
 
 import pytest
-from record_builders import plan, record, rejected
+from record_builders import cell, plan, record, rejected
 from site_builders import HOSTILE, cells
 
 from harness.records import RecordWriter
@@ -158,7 +158,7 @@ def test_policy_refuses_scripts_and_markup(browser, site):
 def test_every_cell_can_be_linked_to(visit):
     page = visit()
     found = page.evaluate("""async () => {
-        const matrix = new cumatrix.Matrix(structuredClone(await cumatrix.load('matrix')));
+        const matrix = new Matrix(await cumatrix.load('matrix'));
         return [...Array(matrix.size).keys()].map(cell => matrix.find(matrix.address(cell)) === cell);
     }""")
     assert len(found) == len(cells())
@@ -182,3 +182,17 @@ def test_what_other_runs_told_and_how_to_try_a_program_again(visit, tmp_path):
     assert "Other runs built in run old" in text
     assert "cumatrix try kernel.cu -std=c++17 '-DX=a b' -b cupy-nvrtc -t 12.4 -a sm_80 --no-cache" in text
     assert "cumatrix run" not in text
+
+
+def test_a_cell_says_both_where_a_device_tells_something_else(visit, tmp_path):
+    virtual = record(cell(target="sm_90"), run="one")
+    device = {"virtual": False, "name": "NVIDIA H200"}
+    real = {**record(cell(target="sm_90"), rejected(), run="one"), "device": device}
+    with RecordWriter(tmp_path / "one.jsonl", plan(cell(target="sm_90"), run="one")) as writer:
+        writer.append({**virtual, "device": {"virtual": True}})
+        writer.append({**real, "cell": f"{real['cell']} on NVIDIA H200"})
+    build_report([tmp_path], tmp_path / "html")
+    name = quote("wmma/fragments;;cupy-nvrtc;13.6.0;12.4;sm_90")
+    text = panel(visit(f"index.html#cell={name}", folder=tmp_path / "html"))
+    assert "Outcome rejected at compile" in text
+    assert "Other runs built without a device in run one" in text

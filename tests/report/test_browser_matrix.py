@@ -190,6 +190,15 @@ def test_back_and_forward_go_through_what_was_chosen(visit):
     page.wait_for_function("document.querySelector('#across').value === 'target'")
 
 
+def test_the_corner_says_what_the_rows_are(visit):
+    page = visit()
+    for down, corner in (("topic,case", "Case"), ("topic", "Topic"), ("topic,case,variant", "Case, variant")):
+        page.select_option("#down", down)
+        assert page.inner_text(".matrix .corner") == corner
+    page.click("#swap")
+    assert page.inner_text(".matrix .corner") == "Backend, version, CUDA, target"
+
+
 @pytest.mark.parametrize(
     "address", ["#q=%", "#down=x&across=y", "#down=case&across=case", "#cell=nothing", "#fold=a;b/c", "#a=b"]
 )

@@ -100,27 +100,34 @@ def append(name: str, text: str) -> Change:
     return Change(name, lambda path, fill: put(path, path.read_text("utf-8") + fill(text)))
 
 
+def _then(change: Change, after: Callable[[Path, os.stat_result], None]) -> Change:
+    """The same change, and then something that knows what the file was before."""
+
+    def act(path: Path, fill: Callable[[str], str]) -> None:
+        before = path.stat()
+        change.act(path, fill)
+        after(path, before)
+
+    return Change(change.name, act)
+
+
 def older(change: Change) -> Change:
     """The same change, and the file is then a year older than it was."""
 
-    def act(path: Path, fill: Callable[[str], str]) -> None:
-        before = path.stat().st_mtime
-        change.act(path, fill)
-        os.utime(path, (before - _YEAR, before - _YEAR))
+    def after(path: Path, before: os.stat_result) -> None:
+        os.utime(path, (before.st_mtime - _YEAR, before.st_mtime - _YEAR))
 
-    return Change(change.name, act)
+    return _then(change, after)
 
 
 def unseen(change: Change) -> Change:
     """The same change, after which the file has the size and the time of change that it had before."""
 
-    def act(path: Path, fill: Callable[[str], str]) -> None:
-        before = path.stat()
-        change.act(path, fill)
+    def after(path: Path, before: os.stat_result) -> None:
         assert path.stat().st_size == before.st_size, "the pair's two texts differ in length"
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    return Change(change.name, act)
+    return _then(change, after)
 
 
 def moved(name: str, text: str) -> Change:

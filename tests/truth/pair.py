@@ -52,8 +52,6 @@ class Pair:
         Whether the change changes the outcome; otherwise the outcome must stay.
     kept : bool
         Whether A must be answered from the cache while nothing changes. False where nobody can know what was read.
-    unseen : str
-        Why the change cannot be seen, where that is so; the pair is then expected to fail.
     """
 
     name: str
@@ -68,4 +66,3 @@ class Pair:
     host: bool = False
     matters: bool = True
     kept: bool = True
-    unseen: str = ""

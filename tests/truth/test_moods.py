@@ -108,35 +108,25 @@ def test_a_full_temporary_folder(backend: str, size: str, tmp_path: Path, monkey
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGXCPU, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT]
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_cell_that_is_ended_from_outside(
-    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+ENDED = [
+    *[("a-cell", LONG, "nvrtc", "", number) for number in SIGNALS],
+    *[("a-program", LONG_PY, "numba", "", number) for number in SIGNALS[:3]],
+    *[("a-tool", LONG, "nvcc", "cicc", number) for number in SIGNALS],
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "backend", "tool", "number"),
+    [item[1:] for item in ENDED],
+    ids=[f"{what}-{n.name}" for what, *_, n in ENDED],
+)
+def test_what_is_ended_from_outside(
+    text: str, backend: str, tool: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(site_of(LONG, "nvrtc", tmp_path, monkeypatch)) as site:
+    """A cell's own process, which compiles or runs a program, or a tool below it."""
+    with closing(site_of(text, backend, tmp_path, monkeypatch)) as site:
         site.before()
-        ended = while_compiling(site, lambda cell: end(cell, number))
-        assert ended["status"] != "built", "it was over before the signal came"
-        holds(site)
-
-
-@pytest.mark.parametrize("number", SIGNALS[:3], ids=lambda number: number.name)
-def test_a_program_that_is_ended_from_outside(
-    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(site_of(LONG_PY, "numba", tmp_path, monkeypatch)) as site:
-        site.before()
-        ended = while_compiling(site, lambda cell: end(cell, number))
-        assert ended["status"] != "built", "it was over before the signal came"
-        holds(site)
-
-
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_tool_that_is_ended_from_outside(
-    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(site_of(LONG, "nvcc", tmp_path, monkeypatch)) as site:
-        site.before()
-        ended = while_compiling(site, lambda cell: end(descendant(cell, "cicc"), number))
+        ended = while_compiling(site, lambda cell: end(descendant(cell, tool) if tool else cell, number))
         assert ended["status"] != "built", "it was over before the signal came"
         holds(site)
 

@@ -31,13 +31,7 @@ def test_every_pair_has_a_name_of_its_own() -> None:
 
 def params() -> list[Any]:
     """A test for each pair and backend."""
-    return [
-        pytest.param(
-            pair, name, id=f"{pair.name}-{name}",
-            marks=[pytest.mark.xfail(strict=True, reason=pair.unseen)] if pair.unseen else [],
-        )
-        for pair in ALL for name in pair.backends
-    ]  # fmt: skip
+    return [pytest.param(pair, name, id=f"{pair.name}-{name}") for pair in ALL for name in pair.backends]
 
 
 @pytest.mark.parametrize(("pair", "backend"), params())

@@ -29,7 +29,7 @@ from harness.backends.cupy.parts import (
     watched_module,
     with_detected_architecture,
 )
-from harness.backends.nvrtc import macros, said_by_ptxas
+from harness.backends.nvrtc import macros, said_by_ptxas, switches
 from harness.libraries import LIBRARIES
 from harness.nvidia.headers import version_in
 from harness.nvidia.nvrtc import load as load_nvrtc
@@ -211,7 +211,7 @@ class CupyBackend:
         return (
             *([f"--std={job.options['std']}"] if "std" in job.options else []),
             *([f"-arch={built}"] if given else []),
-            *(["--relocatable-device-code=true"] if job.options.get("rdc") else []),
+            *switches(job),
             *job.options.get("flags", []),
             *macros(job.definitions),
             # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.

@@ -31,6 +31,7 @@ from harness.backends.numba.cell import compile_all
 from harness.backends.numba.fault import first_line, from_elsewhere
 from harness.backends.numba.kernels import Watch
 from harness.backends.numba.launch import RealDevice, launch_kernel, watched
+from harness.backends.numba.options import check_options
 from harness.libraries import LIBRARIES
 from harness.nvidia import ptxas
 from harness.nvidia.virtual_device import VirtualDevice, foreign
@@ -71,6 +72,7 @@ class NumbaBackend:
     def compile(self, setup: Setup, job: Job) -> None:
         """To a cubin through the virtual driver for a real architecture, to PTX by the public API for a virtual one."""
         self.check_target(setup, job)
+        check_options(job)
         device = VirtualDevice(setup, job, self.library)
         job.device.update(virtual=True, compute_capability=dotted(job.capability))
         os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
@@ -87,6 +89,7 @@ class NumbaBackend:
     def execute(self, setup: Setup, job: Job) -> None:
         """Launch on the real device, compiling on the way as ever."""
         self.check_target(setup, job)
+        check_options(job)
         device = RealDevice(setup, job, self.library)
         os.environ["NUMBA_CACHE_DIR"] = str(job.scratch / "numba-cache")
         self.reload_settings()

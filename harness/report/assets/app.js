@@ -1,237 +1,225 @@
 // The page as a whole: its state is in its address, and what is shown follows from the state alone.
 "use strict";
 
-{
-  const { h, query } = cumatrix;
-  const DOWN = { "topic,case,variant": "Cases and variants", "topic,case": "Cases", topic: "Topics" };
-  const ACROSS = {
-    "backend,library,toolkit,target": "Toolchains, each with its targets",
-    "backend,library,toolkit": "Toolchains",
-    "backend,library": "Libraries by version",
-    "target,backend,library,toolkit": "Architectures, each with its toolchains",
-    target: "Architectures",
-    "toolkit,backend,library,target": "CUDA releases, each with backends and targets",
-    "toolkit,backend,library": "CUDA releases, each with its backends",
-    toolkit: "CUDA releases",
-    backend: "Backends",
-  };
-  const FIRST_DOWN = "topic,case,variant";
-  const KEYS = ["topic", "case", "variant", "backend", "library", "toolkit", "target"];
-  // More lines than this are folded into their cases until the reader opens one.
-  const OPEN_LINES = 120;
+class App {
+  /** @param {Matrix} matrix */
+  constructor(matrix) {
+    const { get } = dom;
+    this.matrix = matrix;
+    this.first = views.first(matrix);
+    this.known = matrix.axes.map((axis) => axis.key);
+    /** @type {State} */
+    this.state = address.read("", this.first, this.known);
+    this.started = false;
+    /** @type {string | null} the cell that the panel shows */
+    this.told = null;
+    this.input = /** @type {HTMLInputElement} */ (get("q"));
+    this.said = get("said");
+    this.selects = {
+      down: /** @type {HTMLSelectElement} */ (get("down")),
+      across: /** @type {HTMLSelectElement} */ (get("across")),
+    };
+    const type = timers.later(0, (/** @type {string} */ q) => this.go({ q }, true));
+    this.search = new SearchBox(this.input, get("q-list"), matrix, type);
+    this.filters = new Filters(get("facets"), get("legend"), matrix, (field, value) => this.toggle(field, value));
+    this.grid = new Grid(get("viewport"), matrix, {
+      onCell: (cells, line) => this.choose(cells, line),
+      onFold: (line) => this.fold(line),
+    });
+    this.panel = new Panel(get("cell"), matrix, () => this.shut());
+    this.listen();
+    get("explorer").hidden = false;
+    this.read();
+  }
 
-  /** A dimension list out of an address, or nothing when it is not one. */
-  const dimensions = (text) => {
-    const keys = (text || "").split(",");
-    return keys.length === new Set(keys).size && keys.every((key) => KEYS.includes(key)) ? keys.join() : "";
-  };
-
-  /** Addresses are for people to read: only what would end or change a part of one is encoded. */
-  const encode = (text) => text.replace(/[%&+#\s"<>`\\^{}|]/g, (letter) => encodeURIComponent(letter)).replaceAll("%20", "+");
-  const decode = (text) => {
-    try {
-      return decodeURIComponent(text.replaceAll("+", " "));
-    } catch {
-      return text;
-    }
-  };
-
-  class App {
-    constructor(matrix) {
-      this.matrix = matrix;
-      const get = (id) => document.getElementById(id);
-      this.get = get;
-      this.firstAcross = matrix.columns.backend.length > 150 ? "backend,library,toolkit" : "backend,library,toolkit,target";
-      this.search = new cumatrix.SearchBox(get("q"), get("q-list"), matrix, cumatrix.later(0, (text) => this.go({ q: text }, true)));
-      this.facets = new cumatrix.Facets(get("facets"), get("legend"), matrix, (field, value) => this.toggle(field, value));
-      this.grid = new cumatrix.Grid(get("viewport"), { onCell: (cells, line) => this.choose(cells, line), onFold: (line) => this.fold(line) });
-      this.panel = new cumatrix.Panel(get("cell"), matrix, () => this.shut());
-      this.axes(get("down"), DOWN, "down");
-      this.axes(get("across"), ACROSS, "across");
-      get("swap").addEventListener("click", () => this.go({ down: this.state.across, across: this.state.down, fold: [] }));
-      get("unfold").addEventListener("click", () => this.foldAll());
-      get("clear").addEventListener("click", () => {
-        this.go({ q: "" });
-        get("q").focus();
-      });
-      addEventListener("hashchange", () => this.read());
-      addEventListener("keydown", (event) => {
-        if (event.key === "/" && !event.ctrlKey && !event.metaKey && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) {
-          event.preventDefault();
-          get("q").focus();
-        }
-      });
-      get("explorer").hidden = false;
-      this.read();
-    }
-
-    axes(select, options, key) {
-      select.append(...Object.entries(options).map(([value, label]) => h("option", { value }, label)));
-      select.addEventListener("change", () => this.go({ [key]: select.value, fold: [] }));
-    }
-
-    /** The state that the address tells. Anchors of other parts of the page are left alone. */
-    read() {
-      const text = location.hash.slice(1);
-      if (text && !text.includes("=")) {
-        if (this.state) return;
-      }
-      const found = Object.fromEntries(text.split("&").filter((part) => part.includes("=")).map((part) => [part.slice(0, part.indexOf("=")), decode(part.slice(part.indexOf("=") + 1))]));
-      let [down, across] = [dimensions(found.down) || FIRST_DOWN, dimensions(found.across) || this.firstAcross];
-      if (down.split(",").some((key) => across.split(",").includes(key))) [down, across] = [FIRST_DOWN, this.firstAcross];
-      this.state = { q: found.q || "", down, across, fold: found.fold ? found.fold.split(";") : [], cell: found.cell || "" };
-      this.get("q").value = this.state.q;
-      this.update();
-      if (this.state.cell) this.get("cell").scrollIntoView({ block: "nearest" });
-    }
-
-    address(state) {
-      const parts = [];
-      if (state.q) parts.push(`q=${encode(state.q)}`);
-      if (state.down !== FIRST_DOWN) parts.push(`down=${state.down}`);
-      if (state.across !== this.firstAcross) parts.push(`across=${state.across}`);
-      if (state.fold.length) parts.push(`fold=${encode(state.fold.join(";"))}`);
-      if (state.cell) parts.push(`cell=${encode(state.cell)}`);
-      return parts.length ? `#${parts.join("&")}` : "#";
-    }
-
-    /** Change the state, the address with it; while somebody types, the entry in the browser's history is replaced. */
-    go(change, replace = false) {
-      const before = this.state;
-      this.state = { ...before, ...change };
-      history[replace ? "replaceState" : "pushState"](null, "", this.address(this.state));
-      if (change.q !== undefined && this.get("q").value !== change.q) this.get("q").value = change.q;
-      if (Object.keys(change).join() === "cell") this.tell(true, before.cell);
-      else this.update();
-    }
-
-    toggle(field, value) {
-      try {
-        this.go({ q: query.toggle(this.state.q, field, value) });
-      } catch (error) {
-        if (!(error instanceof query.QueryError)) throw error;
-        this.go({ q: query.toggle("", field, value) });
-      }
-    }
-
-    fold(line) {
-      const name = this.name(line.path);
-      const fold = this.state.fold.filter((each) => each !== name);
-      this.go({ fold: fold.length < this.state.fold.length ? fold : [...fold, name] }, true);
-    }
-
-    name(path) {
-      return path.map((part) => part.replace(/[%;/]/g, encodeURIComponent)).join("/");
-    }
-
-    /** Open everything, or back to how it was. */
-    foldAll() {
+  listen() {
+    const { get } = dom;
+    views.offer(this.selects.down, views.DOWN, (down) => this.go({ down, fold: [] }));
+    views.offer(this.selects.across, views.ACROSS, (across) => this.go({ across, fold: [] }));
+    get("swap").addEventListener("click", () => {
+      this.go({ down: this.state.across, across: this.state.down, fold: [] });
+    });
+    get("unfold").addEventListener("click", () => {
       this.go({ fold: this.state.fold.includes("*") ? [] : ["*"] }, true);
-    }
+    });
+    get("clear").addEventListener("click", () => {
+      this.go({ q: "" });
+      this.input.focus();
+    });
+    addEventListener("hashchange", () => this.read());
+    addEventListener("keydown", (event) => {
+      const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName || "");
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || typing) return;
+      event.preventDefault();
+      this.input.focus();
+    });
+  }
 
-    isOpen(rows) {
-      const toggled = new Set(this.state.fold);
-      const few = rows.entries.length <= OPEN_LINES || toggled.has("*");
-      const last = rows.dimensions.length - 2;
-      return (path, depth) => (few || depth < last) !== toggled.has(this.name(path));
-    }
+  /** Take the state from the address. Anchors of other parts of the page are left alone. */
+  read() {
+    const hash = location.hash.slice(1);
+    if (hash && !hash.includes("=") && this.started) return;
+    this.started = true;
+    this.state = address.read(hash, this.first, this.known);
+    this.input.value = this.state.q;
+    this.update();
+    if (this.state.cell) this.panel.box.scrollIntoView({ block: "nearest" });
+  }
 
-    /** From the state to what is shown. */
-    update() {
-      const { matrix, state } = this;
-      const said = this.get("said");
-      try {
-        this.answer = query.ask(matrix, state.q);
-        this.get("q").setAttribute("aria-invalid", "false");
-        said.classList.remove("bad");
-      } catch (error) {
-        if (!(error instanceof query.QueryError)) throw error;
-        // What was shown stays, so that half a word does not empty the table.
-        this.get("q").setAttribute("aria-invalid", "true");
-        said.classList.add("bad");
-        said.textContent = `Not understood: ${error.message}.`;
-        if (this.answer) return;
-        this.answer = query.ask(matrix, "");
-      }
-      if (this.answer.needsMore && !matrix.more) this.more();
-      const { mask } = this.answer;
-      this.facets.update(this.answer);
-      this.pivot = cumatrix.pivot(matrix, state.down.split(","), state.across.split(","), mask);
-      const lines = cumatrix.lines(matrix, this.pivot.rows, this.isOpen(this.pivot.rows));
-      const chosen = state.cell ? matrix.find(state.cell) : -1;
-      this.grid.show(matrix, this.pivot, lines, chosen);
-      let count = 0;
-      for (let cell = 0; cell < mask.length; cell++) count += mask[cell];
-      if (!said.classList.contains("bad")) {
-        said.textContent = count === matrix.size ? `${cumatrix.count(count)} cells` : `${cumatrix.count(count)} of ${cumatrix.count(matrix.size)} cells`;
-        if (this.answer.needsMore && !matrix.more) said.textContent += "; loading messages…";
-      }
-      this.get("nothing").hidden = count > 0;
-      this.get("viewport").hidden = count === 0;
-      this.get("clear").hidden = !state.q;
-      for (const [id, options] of [["down", DOWN], ["across", ACROSS]]) {
-        const select = this.get(id);
-        if (![...select.options].some((option) => option.value === state[id])) select.append(h("option", { value: state[id] }, options[state[id]] || state[id].replaceAll(",", ", ")));
-        select.value = state[id];
-      }
-      this.get("unfold").textContent = state.fold.includes("*") ? "Fold" : "Unfold all";
-      this.get("unfold").hidden = !lines.some((line) => !line.leaf) || (this.pivot.rows.entries.length <= OPEN_LINES && !state.fold.length);
-      this.tell(false);
-    }
+  /**
+   * Change the state, and the address with it.
+   *
+   * @param {Partial<State>} change
+   * @param {boolean} replace whether the entry in the browser's history is replaced, as while somebody types
+   */
+  go(change, replace = false) {
+    const before = this.state;
+    this.state = { ...before, ...change };
+    const to = address.write(this.state, this.first);
+    if (replace) history.replaceState(null, "", to);
+    else history.pushState(null, "", to);
+    if (change.q !== undefined && this.input.value !== change.q) this.input.value = change.q;
+    if (Object.keys(change).join() === "cell") this.tell(true, before.cell);
+    else this.update();
+  }
 
-    /** Show the cell that the state names. */
-    tell(moved, before = "") {
-      const { matrix, state } = this;
-      if (this.told === state.cell) return;
-      this.told = state.cell;
-      const cell = state.cell ? matrix.find(state.cell) : -1;
-      document.body.classList.toggle("telling", Boolean(state.cell));
-      if (!state.cell) {
-        this.panel.hide();
-        if (moved && before) this.grid.focus(true);
-      } else if (cell < 0) this.panel.frame(null, "No such cell", state.cell.split(";").join(" "), [h("p", {}, "The link names a cell that this report does not have. It may be in an older or newer one.")]);
-      else this.panel.show(cell, { focus: moved });
-      // After the panel has taken its place beside the table, or given it back.
-      this.grid.select(cell);
-    }
-
-    choose(cells, line) {
-      if (cells.length === 1) this.go({ cell: this.matrix.address(cells[0]) });
-      else {
-        document.body.classList.add("telling");
-        this.told = "";
-        this.panel.list(cells, line.path.filter(Boolean).join(" · "), (cell) => this.address({ ...this.state, cell: this.matrix.address(cell) }));
-      }
-    }
-
-    shut() {
-      if (this.state.cell) this.go({ cell: "" });
-      else {
-        this.panel.hide();
-        document.body.classList.remove("telling");
-        this.grid.focus(true);
-      }
-    }
-
-    /** Messages and numbers, which the first look does without. */
-    async more() {
-      if (this.loading) return;
-      this.loading = true;
-      try {
-        this.matrix.more = await cumatrix.load("more");
-      } catch (error) {
-        this.get("said").textContent = error.message;
-        return;
-      }
-      if (this.answer.needsMore) this.update();
+  /** @param {string} field @param {string} value chosen in a filter, or no longer */
+  toggle(field, value) {
+    try {
+      this.go({ q: parser.toggle(this.state.q, field, value) });
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+      this.go({ q: parser.toggle("", field, value) });
     }
   }
 
-  addEventListener("DOMContentLoaded", async () => {
-    const raw = await cumatrix.load("matrix");
-    const app = new App(new cumatrix.Matrix(raw));
-    document.documentElement.dataset.ready = "true";
-    const more = cumatrix.later(50, () => app.more());
-    requestAnimationFrame(() => more());
-  });
+  /** @param {Line} line a group that is opened or closed */
+  fold(line) {
+    const name = address.foldName(line.path);
+    const others = this.state.fold.filter((each) => each !== name);
+    this.go({ fold: others.length < this.state.fold.length ? others : [...others, name] }, true);
+  }
+
+  /** From the state to what is shown. */
+  update() {
+    const { matrix, state } = this;
+    const answer = this.ask();
+    if (!answer) return;
+    const { mask } = answer;
+    this.filters.update(answer);
+    const turned = pivot.turn(matrix, state.down.split(","), state.across.split(","), mask);
+    const isOpen = views.openness(turned.rows, state.fold);
+    const lines = pivot.lines(matrix, turned.rows, isOpen);
+    this.grid.show(turned, lines, state.cell ? matrix.find(state.cell) : -1);
+    const shown = mask.reduce((sum, holds) => sum + holds, 0);
+    this.count(shown, answer.needsMore && !matrix.more);
+    dom.get("nothing").hidden = shown > 0;
+    this.grid.viewport.hidden = shown === 0;
+    dom.get("clear").hidden = !state.q;
+    views.choose(this.selects.down, state.down);
+    views.choose(this.selects.across, state.across);
+    const unfold = dom.get("unfold");
+    unfold.textContent = state.fold.includes("*") ? "Fold" : "Unfold all";
+    unfold.hidden = lines.every((line) => line.leaf) || (views.isSmall(turned.rows) && !state.fold.length);
+    this.tell(false);
+  }
+
+  /**
+   * The answer to the query; null where it cannot be read: what was shown stays, so that half a word empties no table.
+   *
+   * @returns {Answer | null}
+   */
+  ask() {
+    const { matrix, state } = this;
+    let wrong = "";
+    const before = this.answer;
+    try {
+      this.answer = query.ask(matrix, state.q);
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+      wrong = error.message;
+      this.answer ??= query.ask(matrix, "");
+    }
+    this.input.setAttribute("aria-invalid", String(Boolean(wrong)));
+    this.said.classList.toggle("bad", Boolean(wrong));
+    if (wrong) this.said.textContent = `Not understood: ${wrong}.`;
+    if (wrong && before) return null;
+    if (this.answer.needsMore && !matrix.more) this.more();
+    return this.answer;
+  }
+
+  /** @param {number} shown @param {boolean} loading */
+  count(shown, loading) {
+    if (this.said.classList.contains("bad")) return;
+    const { size } = this.matrix;
+    const of = shown === size ? "" : ` of ${text.count(size)}`;
+    this.said.textContent = `${text.count(shown)}${of} cells${loading ? "; loading messages…" : ""}`;
+  }
+
+  /**
+   * Show the cell that the state names.
+   *
+   * @param {boolean} moved whether the reader asked for it just now
+   * @param {string} before the cell that was shown before
+   */
+  tell(moved, before = "") {
+    const { matrix, state } = this;
+    if (this.told === state.cell) return;
+    this.told = state.cell;
+    const cell = state.cell ? matrix.find(state.cell) : -1;
+    document.body.classList.toggle("telling", Boolean(state.cell));
+    if (!state.cell) {
+      this.panel.hide();
+      if (moved && before) this.grid.cursor.focus();
+    } else if (cell < 0) {
+      const why = "The link names a cell that this report does not have. It may be in an older or newer one.";
+      this.panel.frame(null, "No such cell", state.cell.split(";").join(" "), [dom.h("p", {}, why)]);
+    } else this.panel.show(cell, moved);
+    // After the panel has taken its place beside the table, or given it back.
+    this.grid.select(cell);
+  }
+
+  /** @param {number[]} cells @param {Line} line what stands at the place that was chosen */
+  choose(cells, line) {
+    const link = (/** @type {number} */ cell) => this.matrix.address(cell);
+    if (cells.length === 1) {
+      this.go({ cell: link(cells[0]) });
+      return;
+    }
+    document.body.classList.add("telling");
+    this.told = "";
+    const title = line.path.filter(Boolean).join(" · ");
+    this.panel.list(cells, title, (cell) => address.write({ ...this.state, cell: link(cell) }, this.first));
+  }
+
+  /** Close the panel. */
+  shut() {
+    if (this.state.cell) {
+      this.go({ cell: "" });
+      return;
+    }
+    this.panel.hide();
+    document.body.classList.remove("telling");
+    this.grid.cursor.focus();
+  }
+
+  /** Messages and numbers, which the first look does without. */
+  async more() {
+    if (this.loading) return;
+    this.loading = true;
+    try {
+      this.matrix.more = await cumatrix.load("more");
+    } catch (error) {
+      this.said.textContent = error instanceof Error ? error.message : String(error);
+      return;
+    }
+    if (this.answer?.needsMore) this.update();
+  }
 }
+
+addEventListener("DOMContentLoaded", async () => {
+  const app = new App(new Matrix(await cumatrix.load("matrix")));
+  document.documentElement.dataset.ready = "true";
+  const more = timers.later(50, () => app.more());
+  requestAnimationFrame(() => more());
+});

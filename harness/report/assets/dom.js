@@ -1,49 +1,79 @@
 // Elements, made so that no text can become markup: nothing here or elsewhere writes HTML.
 "use strict";
 
-const cumatrix = {};
+/** @typedef {string | number | Node | false | null | undefined | Child[]} Child what `dom.h` takes between the tags */
 
-/** Make an element. Attributes that are null, undefined or false are left out; functions are listeners. */
-cumatrix.h = (tag, attributes = {}, ...children) => {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (typeof value === "function") element.addEventListener(name, value);
-    else element.setAttribute(name, value === true ? "" : value);
-  }
-  element.append(...cumatrix.real(children));
-  return element;
-};
+const dom = (() => {
+  /**
+   * Children in one list, without those that are not there.
+   *
+   * @param {Child[]} children
+   * @returns {(string | Node)[]}
+   */
+  const real = (children) =>
+    children.flatMap((child) => {
+      if (Array.isArray(child)) return real(child);
+      if (child === null || child === undefined || child === false) return [];
+      return [child instanceof Node ? child : String(child)];
+    });
 
-/** Children without those that are not there. */
-cumatrix.real = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
-
-/** A link out, when a browser may follow the address; its text otherwise. */
-cumatrix.outside = (address) =>
-  /^https?:\/\/[^\s<>"'\\]+$/.test(address)
-    ? cumatrix.h("a", { href: address, rel: "noopener noreferrer nofollow" }, address)
-    : document.createTextNode(address);
-
-/** A mark's letter in its colours. */
-cumatrix.chip = (mark) => cumatrix.h("span", { class: `m ${mark.style}`, "aria-hidden": "true" }, mark.letter);
-
-// One formatter for all: toLocaleString makes a new one each time.
-const numbers = new Intl.NumberFormat("en");
-cumatrix.count = (number) => (number < 1000 ? String(number) : numbers.format(number));
-
-/** How many things are to happen soon; when there are none, what is shown stays until somebody does something. */
-cumatrix.pending = 0;
-
-/** Run something soon, but once for many calls in a row. */
-cumatrix.later = (milliseconds, action) => {
-  let timer = 0;
-  return (...values) => {
-    if (timer) clearTimeout(timer);
-    else cumatrix.pending++;
-    timer = setTimeout(() => {
-      timer = 0;
-      cumatrix.pending--;
-      action(...values);
-    }, milliseconds);
+  /**
+   * Make an element.
+   *
+   * @template {keyof HTMLElementTagNameMap} K
+   * @param {K} tag
+   * @param {Record<string, any>} attributes those that are null, undefined or false are left out; functions listen
+   * @param {Child[]} children
+   * @returns {HTMLElementTagNameMap[K]}
+   */
+  const h = (tag, attributes = {}, ...children) => {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === null || value === undefined || value === false) continue;
+      if (typeof value === "function") element.addEventListener(name, value);
+      else element.setAttribute(name, value === true ? "" : value);
+    }
+    element.append(...real(children));
+    return element;
   };
-};
+
+  /**
+   * The element of the page with an id, which the template has.
+   *
+   * @param {string} id
+   * @returns {HTMLElement}
+   */
+  const get = (id) => {
+    const element = document.getElementById(id);
+    if (!element) throw new Error(`the page has no #${id}`);
+    return element;
+  };
+
+  /**
+   * The element at or around where something happened.
+   *
+   * @param {Event} event
+   * @param {string} selector
+   * @returns {HTMLElement | null}
+   */
+  const around = (event, selector) => /** @type {Element} */ (event.target).closest(selector);
+
+  /**
+   * A link out, when a browser may follow the address; its text otherwise.
+   *
+   * @param {string} address
+   */
+  const outside = (address) =>
+    /^https?:\/\/[^\s<>"'\\]+$/.test(address)
+      ? h("a", { href: address, rel: "noopener noreferrer nofollow" }, address)
+      : document.createTextNode(address);
+
+  /**
+   * A mark's letter in its colours.
+   *
+   * @param {Mark} mark
+   */
+  const chip = (mark) => h("span", { class: `m ${mark.style}`, "aria-hidden": "true" }, mark.letter);
+
+  return { real, h, get, around, outside, chip };
+})();

@@ -1,0 +1,55 @@
+// Commands that run one cell again.
+"use strict";
+
+/**
+ * What is known of a cell: what docs/records.md tells of, and its history, known causes and other runs.
+ *
+ * @typedef {Record<string, any>} CellRecord
+ */
+
+const commands = (() => {
+  /**
+   * The requirements of the environment that a cell ran in.
+   *
+   * @param {CellRecord} record
+   */
+  const requirements = (record) => {
+    const asked = Object.entries(record.toolchain?.requested?.packages || {});
+    // CuPy's wheels have names of their own, and "cupy" beside one is only what it is imported as.
+    const wheel = asked.some(([name]) => name.startsWith("cupy-cuda"));
+    return asked
+      .filter(([name]) => name !== "python" && !(name === "cupy" && wheel))
+      .map(([name, version]) => `${name}==${version}`);
+  };
+
+  /**
+   * Commands that run a cell again, one a line.
+   *
+   * @param {(key: string) => string} value the cell's value of an axis
+   * @param {CellRecord} record
+   */
+  const reproduce = (value, record) => {
+    const variant = value("variant");
+    const toolkit = value("toolkit");
+    const lines = [];
+    const packages = value("library") ? requirements(record) : [];
+    if (packages.length) lines.push(["pip", "install", ...packages].map(text.shell).join(" "));
+    // A toolkit of the machine is there already.
+    if (!toolkit.includes("@")) {
+      const releases = toolkit.split("+headers").map(text.shell).join(",");
+      lines.push(`cumatrix toolkits install ${releases}`);
+    }
+    const where = ["-b", value("backend"), "-t", toolkit, "-a", value("target"), "--no-cache"].map(text.shell);
+    if (record.program) {
+      // A program without a case: what stands in the variant's place are its options, as a shell takes them.
+      const program = text.shell(value("case").replace(/@[0-9a-f]{6}$/, ""));
+      lines.push(["cumatrix", "try", program, variant, ...where].filter(Boolean).join(" "));
+    } else {
+      const chosen = variant ? ["--where", text.shell(`variant == ${JSON.stringify(variant)}`)] : [];
+      lines.push(["cumatrix", "run", text.shell(value("case")), ...where, ...chosen].join(" "));
+    }
+    return lines.join("\n");
+  };
+
+  return { reproduce };
+})();

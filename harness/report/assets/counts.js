@@ -1,0 +1,55 @@
+// The numbers beside the filters: each is what choosing that value would give.
+"use strict";
+
+const counts = (() => {
+  /**
+   * How many cells there are of each row, column or outcome, of those that the query lets through but for one term.
+   *
+   * @param {Matrix} matrix
+   * @param {Answer} answer
+   * @param {number} but place of the term that does not count, or -1
+   * @returns {Map<Uint32Array, Uint32Array>} by `Matrix.source(…).of`
+   */
+  const tally = (matrix, { misses, missed }, but) => {
+    const rows = new Uint32Array(matrix.rows.case.length);
+    const columns = new Uint32Array(matrix.columns.backend.length);
+    const outcomes = new Uint32Array(matrix.outcomes.mark.length);
+    const { row, column, outcome } = matrix;
+    for (let cell = 0; cell < matrix.size; cell++) {
+      if (misses[cell] && (misses[cell] > 1 || missed[cell] !== but)) continue;
+      rows[row[cell]]++;
+      columns[column[cell]]++;
+      outcomes[outcome[cell]]++;
+    }
+    return new Map([
+      [row, rows],
+      [column, columns],
+      [outcome, outcomes],
+    ]);
+  };
+
+  /**
+   * For each field which values its filter has chosen, and how many cells each value would give.
+   *
+   * @param {Matrix} matrix
+   * @param {Answer} answer
+   * @param {string[]} names fields
+   * @returns {Map<string, {chosen: string[], counts: Uint32Array}>}
+   */
+  const ofFields = (matrix, answer, names) => {
+    const all = tally(matrix, answer, -1);
+    return new Map(
+      names.map((field) => {
+        const term = parser.filterTerm(answer.tree, field);
+        // What is chosen already does not count against the other values of its own field.
+        const sums = term ? tally(matrix, answer, answer.tree.parts.indexOf(term)) : all;
+        const { codes, of } = matrix.source(field);
+        const found = new Uint32Array(matrix.names[field].length);
+        sums.get(of)?.forEach((count, at) => (found[codes[at]] += count));
+        return [field, { chosen: term ? term.values : [], counts: found }];
+      }),
+    );
+  };
+
+  return { ofFields };
+})();

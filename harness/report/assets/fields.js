@@ -1,0 +1,69 @@
+// The fields of the query language. docs/page.md tells of them.
+"use strict";
+
+/**
+ * @typedef {object} Field
+ * @property {string} about what the completion says of it
+ * @property {boolean} [exact] values are matched whole
+ * @property {boolean} [version] values have an order, and 12 stands for every 12.x
+ * @property {boolean} [ordered] values are in the order of their names
+ * @property {string} [number] the number that it asks for
+ * @property {boolean} [more] what it asks for comes after the first look
+ * @property {boolean} [filter] there is a filter for it above the table
+ */
+
+const fields = (() => {
+  /** @type {Record<string, Field>} */
+  const FIELDS = {
+    case: { about: "name of the case" },
+    topic: { exact: true, filter: true, about: "topic of the case" },
+    feature: { about: "feature of CUDA that the case shows" },
+    variant: { about: "the case's parameters" },
+    title: { about: "title of the case" },
+    backend: { exact: true, filter: true, about: "way to compile" },
+    library: { version: true, filter: true, about: "version of the library behind the backend" },
+    toolkit: { version: true, filter: true, about: "CUDA release" },
+    target: { version: true, filter: true, about: "architecture, such as sm_80" },
+    status: { exact: true, filter: true, about: "what happened" },
+    verdict: { exact: true, filter: true, about: "what it means against the expectation" },
+    stage: { exact: true, ordered: true, filter: true, about: "how far it got" },
+    mark: { exact: true, about: "what the cell shows" },
+    is: { exact: true, about: "unexpected, expected, missing, run" },
+    environment: { filter: true, about: "environment that it ran in" },
+    run: { about: "name of the run" },
+    message: { more: true, about: "text of the first diagnostic, or the reason" },
+    registers: { more: true, number: "registers", about: "most registers of its kernels" },
+    shared: { more: true, number: "shared", about: "most static shared memory, in bytes" },
+    spills: { more: true, number: "spills", about: "most spilled bytes" },
+    seconds: { more: true, number: "seconds", about: "time to compile" },
+  };
+
+  /** @type {Record<string, string>} */
+  const ALIASES = {
+    cuda: "toolkit",
+    arch: "target",
+    version: "library",
+    lib: "library",
+    says: "message",
+    env: "environment",
+    regs: "registers",
+    feat: "feature",
+  };
+
+  /** @type {Record<string, (mark: Mark) => boolean>} what `is:` asks of a mark */
+  const IS = {
+    unexpected: (mark) => !mark.good,
+    expected: (mark) => mark.good,
+    missing: (mark) => mark.key === "missing",
+    run: (mark) => !["missing", "unsupported", "unavailable"].includes(mark.key),
+  };
+
+  /**
+   * The name of a field that is meant by a word of a query: itself, but for short names.
+   *
+   * @param {string} word
+   */
+  const fieldOf = (word) => (Object.hasOwn(ALIASES, word) ? ALIASES[word] : word);
+
+  return { FIELDS, IS, fieldOf };
+})();

@@ -1,0 +1,174 @@
+// The headings of the columns, and of a row.
+"use strict";
+
+/** @typedef {{groups: number[][], leaf: number[]}} Levels places of the dimensions that each level of headings shows */
+
+/** Headings of one pivot. */
+class Headings {
+  /**
+   * @param {Matrix} matrix
+   * @param {Pivot} pivot
+   */
+  constructor(matrix, pivot) {
+    this.matrix = matrix;
+    this.pivot = pivot;
+    const across = pivot.columns.dimensions;
+    const many = ["target", "variant"].some((key) => across.includes(key)) && across.length > 1;
+    /** Whether columns are wide enough for numbers. */
+    this.wide = !many;
+    this.levels = Headings.levels(pivot.columns, this.wide ? 1.2 : 2.5);
+    /** Whether each column is the first of its group. */
+    this.begins = pivot.columns.entries.map((entry, column) => {
+      const upto = (this.levels.groups.at(-1)?.at(-1) ?? -1) + 1;
+      const before = column ? pivot.columns.entries[column - 1] : [];
+      return upto > 0 && !Headings.same(entry, before, upto);
+    });
+    /** Letters of the longest label. */
+    this.longest = Math.max(4, ...pivot.columns.entries.map((entry) => this.label(this.levels.leaf, entry).length));
+  }
+
+  /**
+   * Levels of headings: backend and library in one; what would stand above one column only goes into its own label.
+   *
+   * @param {PivotAxis} columns
+   * @param {number} least columns that a heading stands above on average
+   * @returns {Levels}
+   */
+  static levels(columns, least) {
+    /** @type {number[][]} */
+    const found = [];
+    columns.dimensions.forEach((key, place) => {
+      if (key === "library" && columns.dimensions[place - 1] === "backend") found[found.length - 1].push(place);
+      else found.push([place]);
+    });
+    const spans = (/** @type {number} */ upto) =>
+      new Set(columns.entries.map((entry) => entry.slice(0, upto).join())).size;
+    const above = (/** @type {number[]} */ places) => columns.entries.length / spans(Math.max(...places) + 1);
+    let count = 0;
+    while (count < found.length - 1 && above(found[count]) >= least) count++;
+    return { groups: found.slice(0, count), leaf: found.slice(count).flat() };
+  }
+
+  /**
+   * Whether two entries begin with the same codes.
+   *
+   * @param {number[]} entry
+   * @param {number[]} other
+   * @param {number} upto how many codes are looked at
+   */
+  static same(entry, other, upto) {
+    for (let place = 0; place < upto; place++) if (entry[place] !== other[place]) return false;
+    return true;
+  }
+
+  /**
+   * What an entry is called, by some of its dimensions.
+   *
+   * @param {number[]} places
+   * @param {number[]} entry
+   */
+  label(places, entry) {
+    const named = places.map((place) => {
+      const key = this.pivot.columns.dimensions[place];
+      const name = this.matrix.names[key][entry[place]];
+      return key === "toolkit" ? text.cuda(name) : name;
+    });
+    return named.filter(Boolean).join(" ");
+  }
+
+  /**
+   * What a column is called, by all of its dimensions.
+   *
+   * @param {number} column
+   */
+  column(column) {
+    return this.label([...this.pivot.columns.dimensions.keys()], this.pivot.columns.entries[column]);
+  }
+
+  /** What the rows are, for the corner: "Case, variant". A topic goes without saying where it only groups cases. */
+  corner() {
+    const { dimensions } = this.pivot.rows;
+    const titles = dimensions
+      .filter((key) => key !== "topic" || dimensions.length === 1)
+      .map((key) => this.matrix.axes.find((axis) => axis.key === key)?.title ?? key)
+      .join(", ");
+    return titles.charAt(0).toUpperCase() + titles.slice(1);
+  }
+
+  /**
+   * The head of the table for the columns from `left` to before `right`.
+   *
+   * @param {number} left
+   * @param {number} right
+   */
+  head(left, right) {
+    const { h } = dom;
+    const { entries } = this.pivot.columns;
+    const count = this.levels.groups.length;
+    const gap = () => h("td", { "aria-hidden": "true", class: "gap" });
+    const heading = (/** @type {number} */ column, /** @type {string} */ label, /** @type {object} */ attributes) =>
+      h("th", { role: "columnheader", "aria-colindex": column + 2, title: label, ...attributes }, h("span", {}, label));
+    const rows = [...Array(count + 1).keys()].map((place) => h("tr", { role: "row", "aria-rowindex": place + 1 }));
+    rows[0].append(
+      h(
+        "th",
+        { class: "corner", scope: "col", rowspan: count + 1, role: "columnheader", "aria-colindex": 1 },
+        this.corner(),
+      ),
+    );
+    this.levels.groups.forEach((places, level) => {
+      const upto = places[places.length - 1] + 1;
+      rows[level].append(gap());
+      for (let start = left, end; start < right; start = end) {
+        end = start + 1;
+        while (end < right && Headings.same(entries[end], entries[start], upto)) end++;
+        const label = this.label(places, entries[start]);
+        rows[level].append(heading(start, label, { class: "group", scope: "colgroup", colspan: end - start }));
+      }
+      rows[level].append(gap());
+    });
+    const own = rows[count];
+    own.append(gap());
+    for (let column = left; column < right; column++) {
+      const style = `leaf${this.begins[column] ? " begins" : ""}${this.wide ? "" : " upright"}`;
+      own.append(heading(column, this.label(this.levels.leaf, entries[column]), { class: style, scope: "col" }));
+    }
+    own.append(gap());
+    if (!this.wide) own.style.height = `${Math.min(190, this.longest * 6.4 + 14)}px`;
+    return h("thead", {}, rows);
+  }
+
+  /**
+   * The heading of a row.
+   *
+   * @param {Line} line
+   * @param {number} number which line it is
+   * @param {number} tab
+   */
+  row(line, number, tab) {
+    const { h } = dom;
+    const label = line.label || "(no variant)";
+    const title = line.dimension === "case" ? this.matrix.cases[line.code].title : "";
+    const inner = h(
+      "span",
+      {},
+      !line.leaf && h("i", { class: "fold", "aria-hidden": "true" }, line.open ? "▾" : "▸"),
+      line.dimension === "toolkit" ? text.cuda(label) : label,
+      title && h("small", {}, ` ${title}`),
+    );
+    const depth = line.depth - (this.pivot.rows.dimensions[0] === "topic" ? 1 : 0);
+    inner.style.paddingLeft = `${depth * 12 + (line.leaf ? 12 : 0)}px`;
+    return h(
+      "th",
+      {
+        scope: "row",
+        role: "rowheader",
+        "aria-colindex": 1,
+        tabindex: tab,
+        "data-line": number,
+        title: title ? `${label}: ${title}` : label,
+      },
+      inner,
+    );
+  }
+}

@@ -1,0 +1,161 @@
+// The matrix in numbers: for each cell its row, its column and its outcome. docs/page.md tells of the data's format.
+"use strict";
+
+/** @typedef {{key: string, title: string}} Axis */
+/** @typedef {{key: string, letter: string, word: string, meaning: string, good: boolean, style: string}} Mark */
+/** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string}} Case */
+/** @typedef {Record<string, number[]>} Codes by dimension, numbers into the names of that dimension */
+/** @typedef {{texts: string[], message: number[], numbers: Record<string, (number | null)[]>}} More */
+
+/**
+ * What data/matrix.js holds.
+ *
+ * @typedef {object} MatrixData
+ * @property {Axis[]} axes those of rows, from the outermost on, then those of columns
+ * @property {Omit<Mark, "style">[]} marks the legend
+ * @property {Record<string, string[]>} names every value of every dimension
+ * @property {Case[]} cases
+ * @property {Codes} rows case and variant of each row, and the pattern of its columns
+ * @property {Codes} columns
+ * @property {number[][]} patterns which columns a row has
+ * @property {Codes} outcomes
+ * @property {number[]} cells outcome of each cell, row by row
+ * @property {number} cellsPerFile
+ */
+
+/** The matrix: what is asked of cells by their number. */
+class Matrix {
+  /** @param {MatrixData} data */
+  constructor(data) {
+    this.axes = data.axes;
+    /** @type {Mark[]} */
+    this.marks = data.marks.map((mark) => ({ ...mark, style: mark.key.replaceAll("_", "-") }));
+    this.names = data.names;
+    this.cases = data.cases;
+    /** @type {Codes} */
+    this.rows = { ...data.rows, topic: data.rows.case.map((place) => data.cases[place].topic) };
+    this.columns = data.columns;
+    this.outcomes = data.outcomes;
+    this.patterns = data.patterns;
+    this.cellsPerFile = data.cellsPerFile;
+    this.size = data.cells.length;
+    this.row = new Uint32Array(this.size);
+    this.column = new Uint32Array(this.size);
+    this.outcome = Uint32Array.from(data.cells);
+    let at = 0;
+    data.rows.pattern.forEach((pattern, row) => {
+      for (const column of data.patterns[pattern]) {
+        this.row[at] = row;
+        this.column[at++] = column;
+      }
+    });
+    /** What a link to a cell is made of: a case is of one topic, so that need not be said. */
+    this.addressed = this.axes.map((axis) => axis.key).filter((key) => key !== "topic");
+    /** @type {Map<string, Uint32Array>} */
+    this.known = new Map();
+    /** @type {More | null} messages and numbers, which come after the first look */
+    this.more = null;
+  }
+
+  /** The stages of a compilation, in order. */
+  get stages() {
+    return this.names.stage.filter(Boolean);
+  }
+
+  /**
+   * Where the values of a dimension are: one array of codes, and which of them each cell has.
+   *
+   * @param {string} dimension
+   */
+  source(dimension) {
+    if (Object.hasOwn(this.rows, dimension)) return { codes: this.rows[dimension], of: this.row };
+    if (Object.hasOwn(this.columns, dimension)) return { codes: this.columns[dimension], of: this.column };
+    if (Object.hasOwn(this.outcomes, dimension)) return { codes: this.outcomes[dimension], of: this.outcome };
+    throw new RangeError(`no dimension "${dimension}"`);
+  }
+
+  /**
+   * Number of the value of a dimension, for each cell.
+   *
+   * @param {string} dimension
+   * @returns {Uint32Array}
+   */
+  codesOf(dimension) {
+    let found = this.known.get(dimension);
+    if (!found) {
+      const { codes, of } = this.source(dimension);
+      found = Uint32Array.from(of, (place) => codes[place]);
+      this.known.set(dimension, found);
+    }
+    return found;
+  }
+
+  /**
+   * The value of a dimension of a cell.
+   *
+   * @param {number} cell
+   * @param {string} dimension
+   */
+  value(cell, dimension) {
+    const { codes, of } = this.source(dimension);
+    return this.names[dimension][codes[of[cell]]];
+  }
+
+  /** @param {number} cell */
+  mark(cell) {
+    return this.marks[this.outcomes.mark[this.outcome[cell]]];
+  }
+
+  /**
+   * The file of data that tells of a cell.
+   *
+   * @param {number} cell
+   */
+  chunk(cell) {
+    return `cells-${Math.floor(cell / this.cellsPerFile)}`;
+  }
+
+  /**
+   * What a link to a cell says: its values, from the case to the target.
+   *
+   * @param {number} cell
+   */
+  address(cell) {
+    return this.addressed.map((key) => this.value(cell, key).replace(/[%;]/g, encodeURIComponent)).join(";");
+  }
+
+  /**
+   * The cell that a link names, or -1.
+   *
+   * @param {string} address
+   */
+  find(address) {
+    const parts = address.split(";").map((part) => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part;
+      }
+    });
+    const codes = new Map(this.addressed.map((key, place) => [key, this.names[key].indexOf(parts[place])]));
+    /** @param {Codes} side @param {number} at */
+    const is = (side, at) =>
+      this.addressed.every((key) => !Object.hasOwn(side, key) || side[key][at] === codes.get(key));
+    const row = this.rows.case.findIndex((_, at) => is(this.rows, at));
+    const column = this.columns.backend.findIndex((_, at) => is(this.columns, at));
+    if (row < 0 || column < 0) return -1;
+    let at = 0;
+    for (let before = 0; before < row; before++) at += this.patterns[this.rows.pattern[before]].length;
+    const place = this.patterns[this.rows.pattern[row]].indexOf(column);
+    return place < 0 ? -1 : at + place;
+  }
+
+  /**
+   * What the compiler said of a cell, once the texts are there.
+   *
+   * @param {number} cell
+   */
+  message(cell) {
+    return this.more ? this.more.texts[this.more.message[cell]] : "";
+  }
+}

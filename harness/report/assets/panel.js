@@ -1,0 +1,175 @@
+// The panel that tells everything that is known of one cell, or names several.
+"use strict";
+
+class Panel {
+  /**
+   * @param {HTMLElement} box
+   * @param {Matrix} matrix
+   * @param {() => void} close
+   */
+  constructor(box, matrix, close) {
+    this.box = box;
+    this.matrix = matrix;
+    this.close = close;
+    /** How often something was asked for: an answer that comes after the next question is not shown. */
+    this.asked = 0;
+    box.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") {
+        event.stopPropagation();
+        close();
+      }
+    });
+  }
+
+  hide() {
+    this.asked++;
+    this.box.hidden = true;
+    this.box.replaceChildren();
+  }
+
+  /**
+   * Show a heading with something below it.
+   *
+   * @param {Mark | null} mark
+   * @param {string} title
+   * @param {Child} place
+   * @param {Child[]} content
+   */
+  frame(mark, title, place, content) {
+    const { h } = dom;
+    const heading = h("h2", { tabindex: "-1" }, mark && dom.chip(mark), " ", title);
+    const shut = h("button", { type: "button", class: "small close", "aria-label": "Close", click: this.close }, "✕");
+    const tools = h(
+      "div",
+      { class: "tools" },
+      facts.copier("Copy link", () => location.href),
+      shut,
+    );
+    this.box.replaceChildren(h("header", {}, heading, tools), h("p", { class: "place" }, place), ...dom.real(content));
+    this.box.hidden = false;
+    this.box.scrollTop = 0;
+    return heading;
+  }
+
+  /**
+   * Tell of a cell; the text comes out of a file that may have to be loaded first.
+   *
+   * @param {number} cell
+   * @param {boolean} focus whether the reader is to be there
+   */
+  async show(cell, focus) {
+    const { h } = dom;
+    const asked = ++this.asked;
+    const { matrix } = this;
+    const mark = matrix.mark(cell);
+    const value = (/** @type {string} */ key) => matrix.value(cell, key);
+    const about = matrix.cases[matrix.codesOf("case")[cell]];
+    const name = value("variant") ? `${value("case")} [${value("variant")}]` : value("case");
+    const where = [`${value("backend")} ${value("library")}`.trim(), text.cuda(value("toolkit")), value("target")];
+    const place = [h("a", { href: `cases/${about.page}` }, name), h("br"), where.join(" · ")];
+    const heading = this.frame(mark, mark.word, place, [h("p", { class: "soft", role: "status" }, "Loading…")]);
+    if (focus) heading.focus();
+    let record, files;
+    try {
+      [record, files] = await Promise.all([this.record(cell), about.files ? cumatrix.load(about.files) : {}]);
+    } catch (error) {
+      const said = error instanceof Error ? error.message : String(error);
+      const content = h("p", { class: "bad", role: "alert" }, said);
+      if (asked === this.asked) this.frame(mark, mark.word, place, [content]);
+      return;
+    }
+    if (asked !== this.asked) return;
+    const focused = document.activeElement === heading;
+    const again = this.frame(mark, mark.word, place, this.content(cell, record, files));
+    if (focused) again.focus();
+  }
+
+  /**
+   * The record of a cell: a file has each value once, and by key which of them a cell has.
+   *
+   * @param {number} cell
+   * @returns {Promise<CellRecord>}
+   */
+  async record(cell) {
+    const chunk = await cumatrix.load(this.matrix.chunk(cell));
+    const at = cell - chunk.start;
+    const columns = Object.entries(chunk.columns).filter(([, column]) => column[at]);
+    return Object.fromEntries(columns.map(([key, column]) => [key, chunk.values[column[at]]]));
+  }
+
+  /**
+   * Everything that is known of a cell.
+   *
+   * @param {number} cell
+   * @param {CellRecord} record
+   * @param {Record<string, string>} files texts of the case's files
+   * @returns {Child[]}
+   */
+  content(cell, record, files) {
+    const { matrix } = this;
+    const { h } = dom;
+    const lines = commands.reproduce((key) => matrix.value(cell, key), record);
+    const again = facts.section(
+      "How to reproduce",
+      facts.code(lines, "Commands"),
+      facts.copier("Copy the commands", () => lines),
+    );
+    if (!record.status) {
+      const why = "the run was killed, or its file is not among those of this report.";
+      const never = `This cell was planned, but no record of it ever arrived: ${why}`;
+      return [h("p", {}, never), h("p", {}, h("code", {}, record.cell)), again];
+    }
+    const log = () => [facts.code(record.log, "Log"), facts.copier("Copy the log", () => record.log)];
+    return [
+      sections.stages(matrix.stages, record, matrix.mark(cell)),
+      sections.outcome(record),
+      sections.diagnostics(record.diagnostics || [], files),
+      record.remedy && sections.remedy(record.remedy),
+      record.artifact && sections.resources(record.artifact),
+      record.log && facts.section("Log", log()),
+      record.command && facts.section("Command", facts.code(record.command.join("\n"), "Command")),
+      again,
+      record.history && sections.history(record.history, matrix.marks),
+      record.toolchain && sections.versions(record.toolchain),
+      sections.origin(record),
+    ];
+  }
+
+  /**
+   * Several cells behind one place of the table, by mark, each with a link.
+   *
+   * @param {number[]} cells
+   * @param {string} title
+   * @param {(cell: number) => string} href
+   */
+  list(cells, title, href) {
+    const { h } = dom;
+    const MOST = 200;
+    this.asked++;
+    const { matrix } = this;
+    /** @type {Map<Mark, number[]>} */
+    const byMark = new Map();
+    for (const cell of cells) {
+      const mark = matrix.mark(cell);
+      const own = byMark.get(mark);
+      if (own) own.push(cell);
+      else byMark.set(mark, [cell]);
+    }
+    const item = (/** @type {number} */ cell) => {
+      const value = (/** @type {string} */ key) => matrix.value(cell, key);
+      const tool = `${value("backend")} ${value("library")}`;
+      const label = [value("variant") || value("case"), tool, text.cuda(value("toolkit")), value("target")].join(" · ");
+      const said = matrix.message(cell);
+      return h("li", {}, h("a", { href: href(cell) }, label), said && h("small", {}, ` ${said}`));
+    };
+    const rank = (/** @type {Mark} */ mark) => (mark.good ? 1000 : 0) + matrix.marks.indexOf(mark);
+    const groups = [...byMark].sort(([a], [b]) => rank(a) - rank(b));
+    const content = groups.map(([mark, own]) => {
+      const more = own.length > MOST && h("li", {}, `and ${text.count(own.length - MOST)} more: narrow the filter`);
+      const count = h("summary", {}, dom.chip(mark), ` ${text.count(own.length)} ${mark.word}`);
+      const links = h("ul", { class: "plain" }, own.slice(0, MOST).map(item), more);
+      return h("details", { open: !mark.good || groups.length === 1 }, count, links);
+    });
+    this.frame(null, `${text.count(cells.length)} cells`, title, content).focus();
+  }
+}

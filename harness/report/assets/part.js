@@ -1,0 +1,64 @@
+// Which part of the table is drawn.
+"use strict";
+
+/**
+ * Lines and columns of the table, from `top` to before `bottom` and so on, and the width of the headings in pixels.
+ *
+ * @typedef {{top: number, bottom: number, left: number, right: number, heading: number}} Part
+ */
+/** @typedef {Pick<Element, "scrollTop" | "scrollLeft" | "clientHeight" | "clientWidth">} Box */
+
+/** Sizes in pixels, as the style sheet has them, and how much is drawn. */
+const GRID = {
+  row: 28,
+  narrow: 28,
+  wide: 84,
+  // The headings of rows shrink with the screen.
+  smallScreen: 640,
+  heading: 300,
+  smallHeading: 150,
+  // What is out of view is drawn a moment later, so that the answer to a filter is seen at once.
+  ahead: 10,
+  pause: 200,
+  // Fewer cells than this are all put into the document, where the browser's own search and its printer find them.
+  all: 3000,
+};
+
+const parts = (() => {
+  /**
+   * What is in view, and some lines and columns around it.
+   *
+   * @param {Box} box what the table scrolls in
+   * @param {{lines: number, columns: number, width: number}} table how large it is; width of a column in pixels
+   * @param {number} ahead 1 for what is in view, more for so many lines and columns around it, Infinity for paper
+   * @returns {Part}
+   */
+  const inView = (box, { lines, columns, width }, ahead) => {
+    const heading = box.clientWidth < GRID.smallScreen ? GRID.smallHeading : GRID.heading;
+    const all = ahead > 1 && lines * columns <= GRID.all;
+    const margin = all ? Infinity : ahead > 1 ? ahead : 0;
+    /** @param {number} at @param {number} count @param {number} end */
+    const range = (at, count, end) => [Math.max(0, Math.min(at, end - 1) - margin), Math.min(end, at + count + margin)];
+    const tall = Math.ceil(box.clientHeight / GRID.row);
+    const broad = Math.ceil((box.clientWidth - heading) / width) + 1;
+    const [top, bottom] = range(Math.floor(box.scrollTop / GRID.row), tall, lines);
+    const [left, right] = range(Math.floor(box.scrollLeft / width), broad, columns);
+    return { top, bottom, left, right, heading };
+  };
+
+  /**
+   * Whether what is drawn holds all of a part.
+   *
+   * @param {Part | null} drawn
+   * @param {Part} part
+   */
+  const covers = (drawn, part) =>
+    drawn !== null &&
+    drawn.heading === part.heading &&
+    drawn.top <= part.top &&
+    drawn.bottom >= part.bottom &&
+    drawn.left <= part.left &&
+    drawn.right >= part.right;
+
+  return { inView, covers };
+})();

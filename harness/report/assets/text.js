@@ -1,0 +1,51 @@
+// Numbers, names and values as people read them.
+"use strict";
+
+const text = (() => {
+  // One formatter for all: toLocaleString makes a new one each time.
+  const numbers = new Intl.NumberFormat("en");
+
+  /**
+   * A number with commas between thousands.
+   *
+   * @param {number} number
+   */
+  const count = (number) => (number < 1000 ? String(number) : numbers.format(number));
+
+  /**
+   * A key of a record as words.
+   *
+   * @param {string} key
+   */
+  const words = (key) => key.replaceAll("_", " ");
+
+  /**
+   * Any value of a record in one line.
+   *
+   * @param {unknown} value
+   * @returns {string}
+   */
+  const spell = (value) => {
+    if (Array.isArray(value)) return value.map(spell).join(", ");
+    if (!value || typeof value !== "object") return String(value);
+    return Object.entries(value)
+      .map(([key, inner]) => `${key} ${spell(inner)}`)
+      .join(", ");
+  };
+
+  /**
+   * A toolkit's name: "12.4+headers12.6" becomes "CUDA 12.4, headers 12.6".
+   *
+   * @param {string} name
+   */
+  const cuda = (name) => `CUDA ${name.replace("+headers", ", headers ")}`;
+
+  /**
+   * A word as a POSIX shell takes it.
+   *
+   * @param {string} word
+   */
+  const shell = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+  return { count, words, spell, cuda, shell };
+})();

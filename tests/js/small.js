@@ -1,0 +1,101 @@
+// Small matrices, made of cells that are spelled out.
+"use strict";
+
+const { Matrix } = require("./load.js");
+
+const ROWS = ["topic", "case", "variant"];
+const COLUMNS = ["backend", "library", "toolkit", "target"];
+const OUTCOME = ["mark", "status", "stage", "verdict", "environment", "run"];
+const MARKS = [
+  { key: "built", letter: "✓", word: "built", meaning: "", good: true },
+  { key: "rejected", letter: "R", word: "rejected as expected", meaning: "", good: true },
+  { key: "fail", letter: "F", word: "not as expected", meaning: "", good: false },
+  { key: "unavailable", letter: "U", word: "unavailable", meaning: "", good: false },
+  { key: "missing", letter: "?", word: "missing", meaning: "", good: false },
+  { key: "unsupported", letter: "–", word: "unsupported", meaning: "", good: true },
+];
+const STAGES = ["", "preprocess", "compile", "assemble", "link"];
+
+const PLAIN = {
+  ...{ topic: "wmma", case: "wmma/fragments", variant: "", backend: "nvrtc", library: "", toolkit: "12.4" },
+  ...{
+    target: "sm_80",
+    mark: "built",
+    status: "built",
+    stage: "assemble",
+    verdict: "pass",
+    environment: "e",
+    run: "r",
+  },
+  ...{ message: "", registers: 40, title: "Fragments", features: ["wmma"] },
+};
+
+/** The place of a value in a list, at the end of which it is put when it is new. */
+const place = (list, value) => {
+  if (!list.includes(value)) list.push(value);
+  return list.indexOf(value);
+};
+
+/**
+ * A matrix of cells in the order in which they are given: row by row.
+ *
+ * @param {object[]} some cells; what they do not say is as in `PLAIN`
+ * @param {{more?: boolean}} options whether messages and numbers are there
+ */
+const matrixOf = (some, { more = true } = {}) => {
+  const cells = some.map((cell) => ({ ...PLAIN, ...cell }));
+  const names = Object.fromEntries([...ROWS, ...COLUMNS, ...OUTCOME].map((key) => [key, []]));
+  names.mark = MARKS.map((mark) => mark.key);
+  names.stage = [...STAGES];
+  const codes = (keys) => Object.fromEntries(keys.map((key) => [key, []]));
+  const data = { rows: codes(["case", "variant", "pattern"]), columns: codes(COLUMNS), outcomes: codes(OUTCOME) };
+  const [rows, columns, outcomes, patterns, texts] = [[], [], [], [], [""]];
+  const code = (key, cell) => place(names[key], cell[key]);
+  const add = (list, side, keys, cell) => {
+    const key = JSON.stringify(keys.map((each) => cell[each]));
+    const isNew = !list.includes(key);
+    const at = place(list, key);
+    if (isNew) for (const each of keys) side[each].push(code(each, cell));
+    return [at, isNew];
+  };
+  const cases = [];
+  const numbers = [];
+  for (const cell of cells) {
+    if (code("case", cell) === cases.length) {
+      const { title, features } = cell;
+      cases.push({ page: "x.html", topic: code("topic", cell), title, features, links: [], files: "" });
+    }
+    const [row, isNew] = add(rows, data.rows, ["case", "variant"], cell);
+    if (isNew) data.rows.pattern.push(patterns.push([]) - 1);
+    patterns[data.rows.pattern[row]].push(add(columns, data.columns, COLUMNS, cell)[0]);
+    numbers.push(add(outcomes, data.outcomes, OUTCOME, cell)[0]);
+  }
+  const axes = [...ROWS, ...COLUMNS].map((key) => ({ key, title: key }));
+  const matrix = new Matrix({ ...data, axes, marks: MARKS, names, cases, patterns, cells: numbers, cellsPerFile: 2 });
+  const message = cells.map((cell) => place(texts, cell.message));
+  if (more) matrix.more = { texts, message, numbers: { registers: cells.map((cell) => cell.registers) } };
+  return matrix;
+};
+
+/** One of everything. */
+const CELLS = [
+  { variant: "n=1" },
+  { variant: "n=1", target: "sm_90", registers: 96 },
+  { variant: "n=1", target: "sm_90a", mark: "fail", status: "rejected", stage: "compile", verdict: "fail" },
+  { variant: "n=1", target: "compute_80", mark: "unsupported", status: "unsupported", stage: "", registers: null },
+  { variant: "n=2", backend: "numba", library: "0.59.0", mark: "missing", status: "", stage: "", registers: null },
+  {
+    ...{ variant: "n=2", backend: "cupy-nvrtc", library: "13.6.0", toolkit: "12.4+headers12.6", target: "sm_100" },
+    ...{ mark: "rejected", status: "rejected", stage: "compile", message: "incomplete type (std::size_t)" },
+  },
+  {
+    ...{ topic: "atomics", case: "atomics/add", title: "Adding", features: ["atomicAdd"], environment: "night" },
+    ...{ backend: "cupy-nvrtc", library: "12.3.0", toolkit: "13.0", registers: 8 },
+  },
+  {
+    ...{ topic: "atomics", case: "atomics/add", title: "Adding", features: ["atomicAdd"], toolkit: "12.4@local" },
+    ...{ mark: "unavailable", status: "unavailable", stage: "", registers: null, message: "not installed" },
+  },
+].map((cell) => ({ ...PLAIN, ...cell }));
+
+module.exports = { CELLS, matrixOf };

