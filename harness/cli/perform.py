@@ -27,6 +27,7 @@ from harness.errors import UsageError
 from harness.matrix.kinds import as_expected, kind_of
 from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
+from harness.records.plan import Plan
 from harness.records.remarks import Neighbours, remarks, with_remark
 
 
@@ -108,7 +109,7 @@ def _print(records: Sequence[Record]) -> None:
     sys.stdout.flush()
 
 
-def _writer(out: Path, plan: dict, fresh: bool) -> RecordWriter:
+def _writer(out: Path, plan: Plan, fresh: bool) -> RecordWriter:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

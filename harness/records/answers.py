@@ -26,4 +26,5 @@ def weight(record: Mapping[str, Any]) -> int:
 def choose(records: Sequence[_R]) -> _R:
     """The record that counts, of those of one cell from the oldest to the newest: the newest of those that say most."""
     most = max(map(weight, records))
-    return next(record for record in reversed(records) if weight(record) == most)
+    found: _R = next(record for record in reversed(records) if weight(record) == most)
+    return found

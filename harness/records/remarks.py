@@ -88,7 +88,7 @@ def _compare(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
     return found
 
 
-def _is_out(less: Mapping[str, Any], more: Mapping[str, Any], *, older: bool) -> bool:
+def _is_out(less: Mapping[str, int], more: Mapping[str, int], *, older: bool) -> bool:
     """Whether `less` is what is left of `more`; `older` where it is for the older of the two targets."""
     if more["instructions"] < 8:
         return False

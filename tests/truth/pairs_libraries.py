@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from .changes import append, older, unseen, write
 from .pair import KERNEL, KERNEL_PY, Pair
 
@@ -43,8 +45,10 @@ LIBRARIES = (
                 "@site@/mine.pth": 'import sys; sys.path.insert(0, "@here@/mine")\n'}),
     Pair(name="a-pth-appears", backends=("numba",), environment="own", files={"kernel.py": "from beside import N\n" + KERNEL_PY, "@site@/beside.py": "N = 1\n"},
          change=(write("mine/beside.py", "N = 2\n"), write("@site@/mine.pth", 'import sys; sys.path.insert(0, "@here@/mine")\n'))),
+    # Debian's Python has one of its own, which stands before that of the environment.
+    *([] if find_spec("sitecustomize") else [
     Pair(name="sitecustomize-appears", backends=("numba",), environment="own", change=(write("@site@/sitecustomize.py", "import builtins\nbuiltins.MINE = 2\n"),),
-         files={"kernel.py": "import builtins\nN = getattr(builtins, 'MINE', 1)\n" + KERNEL_PY}),
+         files={"kernel.py": "import builtins\nN = getattr(builtins, 'MINE', 1)\n" + KERNEL_PY})]),
     Pair(name="pth-cupy-header", backends=CUPY, environment="pth", files={"kernel.cu": COMPLEX}, change=(append(f"@source@/{HEADER}", "\n#define N 2\n"),)),
     Pair(name="pth-cupy-module", backends=("cupy-nvrtc",), environment="pth", files={"kernel.cu": WITH_N}, change=(append(f"@source@/{COMPILER}", ONE_MORE),)),
     Pair(name="wheel-cupy-header", backends=CUPY, environment="own", files={"kernel.cu": COMPLEX}, change=(append(f"@site@/{HEADER}", "\n#define N 2\n"),)),
