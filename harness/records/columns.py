@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.matrix.kinds import kind_of
-from harness.records import Record
+from harness.records.record import Record
 from harness.records.schema import FIELDS, Field
 
 RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")

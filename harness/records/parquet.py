@@ -11,9 +11,10 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.records import SCHEMA, Record, RecordError
 from harness.records.columns import COLUMNS, LAYOUT, NESTED, made_columns
+from harness.records.errors import RecordError
 from harness.records.plan import CELL_KEYS, Plan
+from harness.records.record import SCHEMA, Record
 from harness.records.schema import check_record, check_value, upgrade
 
 _PLANS = b"cumatrix.plans"

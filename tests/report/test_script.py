@@ -12,9 +12,9 @@ import pytest
 from site_builders import records
 
 from harness.analysis import cells_frame
+from harness.matrix.links import cell_link
 from harness.records import merge
 from harness.report.data import compact, matrix_data
-from harness.report.links import cell_link
 from harness.report.page import SCRIPTS, page_names
 
 TESTS = Path(__file__).parents[1] / "js"
