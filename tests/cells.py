@@ -16,7 +16,8 @@ from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
 from harness.model.condition import Condition
-from harness.protocol.wire import CellJob, Exit, Limits, Order
+from harness.protocol.job import CellJob
+from harness.protocol.wire import Exit, Limits, Order
 from harness.toolkits import ToolkitStore
 
 LANGUAGES = {name: info.languages[-1] for name, info in BACKENDS.items()}

@@ -17,7 +17,7 @@ from harness.model.cell import Cell
 from harness.model.condition import Condition
 from harness.model.expression import Expression, ExpressionError
 from harness.model.launch import FILLS, SPELLINGS, TYPES, Argument, LaunchRule, VerifyRule
-from harness.protocol.wire import ArgumentSpec, CheckSpec, LaunchSpec
+from harness.protocol.job import ArgumentSpec, CheckSpec, LaunchSpec
 
 MAX_BYTES = 1 << 30
 

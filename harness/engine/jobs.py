@@ -13,8 +13,9 @@ from harness.cases.options import options_for
 from harness.engine.key import Key
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, HeaderLibrary
+from harness.protocol.job import CellJob, Options
 from harness.protocol.limits import limits_of_cell
-from harness.protocol.wire import CellJob, Limits, Options
+from harness.protocol.wire import Limits
 from harness.toolkits import Installed, LibraryStore
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from harness.engine.key import Key
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Outcome
-from harness.protocol.wire import CellJob, Limits
+from harness.protocol.job import CellJob
+from harness.protocol.wire import Limits
 
 
 @dataclass(frozen=True)

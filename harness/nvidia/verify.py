@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.protocol.backend import Ended, Job, Rejected, Unavailable
-from harness.protocol.wire import ArgumentSpec, LaunchSpec
+from harness.protocol.job import ArgumentSpec, LaunchSpec
 
 _C_TYPES: Mapping[str, Any] = {
     "float32": ctypes.c_float,

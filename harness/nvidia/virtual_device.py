@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.nvidia import nvjitlink, ptxas
 from harness.protocol.backend import Ended, Job, Rejected, Setup, Unavailable, Unsupported
-from harness.protocol.wire import Options
+from harness.protocol.job import Options
 
 # Kinds of the driver's linker inputs (CUjitInputType) that matter here, and what nvJitLink calls all of them.
 PTX, LIBRARY = 1, 4

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.protocol.wire import CellJob, Order, Product, Ready, Setup
+from harness.protocol.job import CellJob
+from harness.protocol.wire import Order, Product, Ready, Setup
 
 __all__ = ["Backend", "Crashed", "Ended", "Job", "Rejected", "Setup", "Unavailable", "Unsupported"]
 

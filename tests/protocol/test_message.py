@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.protocol import wire
+from harness.protocol import job, wire
 from harness.protocol.message import Message, WireError
 
-JOB = wire.CellJob(
+JOB = job.CellJob(
     cell="a/b nvrtc cuda12.4 sm_80",
     source=Path("/somewhere/kernel.cu"),
     entries={"k": "void(float32[:])"},
@@ -24,10 +24,10 @@ JOB = wire.CellJob(
     options={"arch": "given", "flags": ["-G"], "rdc": True},
     include=["/include"],
     launches=[
-        wire.LaunchSpec(
+        job.LaunchSpec(
             "k", [1, 1, 1], [32, 1, 1], 0, False, True,
-            [wire.ArgumentSpec("out", "float32", [32], "zeros", 0, None), wire.ArgumentSpec("n", "int32", None, 0.5, 0, 32)],
-            wire.CheckSpec("/reference.py", 1e-3, 0.0),
+            [job.ArgumentSpec("out", "float32", [32], "zeros", 0, None), job.ArgumentSpec("n", "int32", None, 0.5, 0, 32)],
+            job.CheckSpec("/reference.py", 1e-3, 0.0),
         )
     ],
 )  # fmt: skip
@@ -72,9 +72,9 @@ def test_what_goes_out_comes_in_again(message: Message) -> None:
         (wire.Reply, {"status": "built", "seconds": float("inf")}, "Reply.seconds: not a number but inf"),
         (wire.Reply, {"status": "built", "notes": ["a", 2]}, "Reply.notes[1]: not str but 2"),
         (wire.Reply, {"status": "built", "artifact": {"path": 1}}, "Reply.artifact.path: not str but 1"),
-        (wire.CellJob, {**JOB.to_json(), "options": {"odd": 1}}, "CellJob.options: unknown field 'odd'"),
-        (wire.CellJob, {**JOB.to_json(), "options": {"rdc": "yes"}}, "CellJob.options.rdc: not bool but 'yes'"),
-        (wire.CellJob, {**JOB.to_json(), "definitions": {"N": None}}, "CellJob.definitions.N: not "),
+        (job.CellJob, {**JOB.to_json(), "options": {"odd": 1}}, "CellJob.options: unknown field 'odd'"),
+        (job.CellJob, {**JOB.to_json(), "options": {"rdc": "yes"}}, "CellJob.options.rdc: not bool but 'yes'"),
+        (job.CellJob, {**JOB.to_json(), "definitions": {"N": None}}, "CellJob.definitions.N: not "),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(kind: type[Message], value: Any, words: str) -> None:

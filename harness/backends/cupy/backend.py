@@ -18,22 +18,23 @@ from typing import Any
 from harness.backends.cupy import headers as cupy_headers
 from harness.backends.cupy import jitify_headers, nvrtc_tap
 from harness.backends.cupy import stand_ins as cupy_stand_ins
+from harness.backends.cupy.launch import launch_all
 from harness.backends.cupy.parts import (
     LinkFailed,
     LinkState,
     Listening,
     Loading,
     Module,
+    explain,
     no_runtime,
     watched_linker,
     watched_module,
     with_detected_architecture,
 )
-from harness.backends.nvrtc import macros, said_by_ptxas, switches
+from harness.backends.nvrtc import macros, switches
 from harness.libraries import LIBRARIES
 from harness.nvidia.headers import version_in
 from harness.nvidia.nvrtc import load as load_nvrtc
-from harness.nvidia.verify import Launch
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.wire import Ready
 
@@ -115,7 +116,7 @@ class CupyBackend:
         except Loading:
             pass  # the last step, for which a device would be needed
         except (self.compiler.CompileException, self.compiler.JitifyException) as error:
-            self._explain(job, tap, error)
+            explain(job, tap if self.jitify else None, error)
         except LinkFailed as error:
             raise Rejected(str(error), stage="link") from None
         finally:
@@ -163,9 +164,9 @@ class CupyBackend:
                 module.compile()
                 functions = {name: module.get_function(name) for name in job.entries}
             job.notes += dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in warned)
-            self._launch(job, functions)
+            launch_all(job, functions)
         except (self.compiler.CompileException, self.compiler.JitifyException) as error:
-            self._explain(job, tap, error)
+            explain(job, tap if self.jitify else None, error)
         except Exception as error:
             if type(error).__name__ not in _DRIVER_ERRORS:
                 raise
@@ -176,25 +177,6 @@ class CupyBackend:
         finally:
             calls = nvrtc_tap.heard(tap) if self.jitify else []
             job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
-
-    def _launch(self, job: Job, functions: dict[str, Any]) -> None:
-        import cupy
-
-        if not job.launches:
-            job.notes.append("loaded; the case does not say how to launch")
-        for spec in job.launches:
-            launch, function = Launch(job, spec), functions[spec.kernel]
-            job.enter("launch")
-            job.command.append(str(launch))
-            arguments = [
-                cupy.asarray(value) if argument.shape is not None else value
-                for value, argument in zip(launch.values, launch.arguments, strict=True)
-            ]
-            if launch.opt_in:
-                function.max_dynamic_shared_size_bytes = launch.shared
-            function(launch.grid, launch.block, tuple(arguments), shared_mem=launch.shared)
-            cupy.cuda.runtime.deviceSynchronize()
-            launch.verify([cupy.asnumpy(item) if isinstance(item, cupy.ndarray) else None for item in arguments])
 
     def _compile_headers(self, setup: Setup, source: str) -> None:
         """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
@@ -247,19 +229,6 @@ class CupyBackend:
                 f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}: for a device of {arch} it builds for {chosen}"
             )
         return job.target
-
-    def _explain(self, job: Job, tap: Path, error: Exception) -> None:
-        """Say why: with NVRTC's own log, which Jitify keeps to itself, and never without CuPy's words."""
-        words = str(error).strip()
-        failed = [call for call in nvrtc_tap.heard(tap) if call.result] if self.jitify else []
-        log = failed[-1].log if failed else words
-        stage = "assemble" if said_by_ptxas(log) else "compile"
-        if stage == "assemble":
-            job.enter(stage)
-        job.say(log)
-        if words not in log:
-            job.say(f"{type(error).__name__}: {words}")
-        raise Rejected(type(error).__name__, stage=stage) from None
 
 
 def _distribution() -> tuple[str, str]:

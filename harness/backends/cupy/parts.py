@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from harness.backends.cupy import nvrtc_tap
+from harness.backends.nvrtc import said_by_ptxas
 from harness.nvidia import nvjitlink
 from harness.protocol.backend import Job, Rejected, Setup
 
@@ -142,3 +144,27 @@ def with_detected_architecture(original: Any, arch: str) -> Any:
         return name, tuple(option for option in used if option != detected), headers, names
 
     return jitify
+
+
+def explain(job: Job, tap: Path | None, error: Exception) -> None:
+    """Say why CuPy refused, and raise that: with NVRTC's own log, which Jitify keeps to itself, and never without CuPy's words.
+
+    Parameters
+    ----------
+    job : Job
+        The cell.
+    tap : Path or None
+        What NVRTC was overheard saying, where Jitify called it.
+    error : Exception
+        What CuPy raised.
+    """
+    words = str(error).strip()
+    failed = [call for call in nvrtc_tap.heard(tap) if call.result] if tap else []
+    log = failed[-1].log if failed else words
+    stage = "assemble" if said_by_ptxas(log) else "compile"
+    if stage == "assemble":
+        job.enter(stage)
+    job.say(log)
+    if words not in log:
+        job.say(f"{type(error).__name__}: {words}")
+    raise Rejected(type(error).__name__, stage=stage) from None

@@ -18,12 +18,8 @@ a launch compiles and links as ever and then does nothing.
 
 from __future__ import annotations
 
-import ctypes
-import importlib.metadata
 import os
 import platform
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +28,7 @@ from harness.backends.numba.fault import first_line, from_elsewhere
 from harness.backends.numba.kernels import Watch
 from harness.backends.numba.launch import RealDevice, launch_kernel, watched
 from harness.backends.numba.options import check_options
+from harness.backends.numba.parts import Nothing, compile_ptx, dotted, package_version, preload, set_apart
 from harness.libraries import LIBRARIES
 from harness.nvidia import ptxas
 from harness.nvidia.virtual_device import VirtualDevice, foreign
@@ -115,14 +112,7 @@ class NumbaBackend:
 
     def isolate(self, setup: Setup) -> None:
         """Nothing of the user's settings counts, and without a device no real driver is looked for."""
-        for name in [name for name in os.environ if name.startswith("NUMBA_")]:
-            del os.environ[name]
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads, and cells are forked from here
-        os.environ["NUMBA_CUDA_INCLUDE_PATH"] = str(setup.home / "include")
-        if not setup.device:
-            os.environ["NUMBA_CUDA_DRIVER"] = "0"
-            os.environ["NUMBA_CUDA_USE_NVIDIA_BINDING"] = "0"
-        sys.dont_write_bytecode = True
+        set_apart(setup)
 
     def check_packages(self, setup: Setup) -> None:
         """Raise where the environment is not this backend's."""
@@ -152,7 +142,7 @@ class NumbaBackend:
             runtime._initialize()
             runtime.lib = VirtualRuntime(setup)
         nvvm.NVVM()
-        CUDATargetContext.load_additional_registries(_Nothing())
+        CUDATargetContext.load_additional_registries(Nothing())
 
     def capabilities(self) -> list[tuple[int, int]]:
         """What the library says it can build with this NVVM."""
@@ -246,56 +236,9 @@ class NumbaBackend:
 
     def to_ptx(self, device: VirtualDevice, kernel: Any, arguments: Any) -> bytes:
         """Compile a kernel's function to PTX."""
-        from numba import cuda
-
-        options = {name: kernel.targetoptions.get(name) for name in ("debug", "lineinfo", "fastmath", "opt")}
-        options = {name: value for name, value in options.items() if value is not None}
-        if hasattr(cuda, "compile"):
-            options |= {"device": False, "abi": "numba", "output": "ptx"}
-        build = getattr(cuda, "compile", None) or cuda.compile_ptx
-        suffix = device.job.arch[len(device.job.arch.rstrip("af")) :]
-        capability = (*device.job.capability, suffix) if suffix else device.job.capability
-        ptx, _ = build(kernel.py_func, arguments, cc=capability, **options)
-        text: str = ptx if isinstance(ptx, str) else ptx.decode()
+        text = compile_ptx(kernel, arguments, device.job)
         device.check(text)
         return text.encode()
-
-
-class _Nothing:
-    """In place of a target context, so that Numba imports what it would install there, in its own order."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if not name.startswith("install_"):
-            raise AttributeError(name)
-        return lambda *_: None
-
-
-def dotted(capability: tuple[int, int]) -> str:
-    """A compute capability as people write it: ``"8.0"``."""
-    return ".".join(map(str, capability))
-
-
-def package_version(name: str) -> str | None:
-    """Version of an installed distribution."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def preload(setup: Setup, *stems: str) -> None:
-    """Load libraries of the toolkit, so that whoever asks for them by name gets these.
-
-    Raises
-    ------
-    Unavailable
-        When the toolkit lacks one.
-    """
-    for stem in stems:
-        library = setup.library(stem)
-        if library is None:
-            raise Unavailable(f"CUDA {setup.release} as installed has no {stem}")
-        ctypes.CDLL(str(library))
 
 
 backend = NumbaBackend()

@@ -11,7 +11,7 @@ from harness.nvidia.driver import Driver, DriverError, refused
 from harness.nvidia.verify import Launch
 from harness.nvidia.virtual_device import read_back
 from harness.protocol.backend import Ended, Job, Setup
-from harness.protocol.wire import LaunchSpec
+from harness.protocol.job import LaunchSpec
 
 
 class RealDevice:

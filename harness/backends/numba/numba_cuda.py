@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import native
-from harness.backends.numba.backend import NumbaBackend, package_version, preload
+from harness.backends.numba.backend import NumbaBackend
+from harness.backends.numba.parts import package_version, preload
 from harness.nvidia import nvjitlink, ptxas
 from harness.nvidia.virtual_device import VirtualDevice
 from harness.nvidia.virtual_driver import INVALID_PTX

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.nvidia.verify import Launch
 from harness.protocol.backend import Ended, Job, Rejected
-from harness.protocol.wire import LaunchSpec
+from harness.protocol.job import LaunchSpec
 
 
 def call_extension(job: Job, library: Path) -> None:

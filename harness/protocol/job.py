@@ -1,0 +1,96 @@
+"""What is asked of a compiler for one cell; the same however and wherever the cell runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypedDict
+
+from harness.protocol.message import Message, Scalar
+
+
+class Options(TypedDict, total=False):
+    """A case's options for one cell, as ``[[options]]`` has them (`harness.cases.keys.OPTIONS` says what each means)."""
+
+    arch: str
+    std: str
+    rdc: bool
+    debug: bool
+    lineinfo: bool
+    fastmath: bool
+    cache: bool
+    depth: str
+    declarations: str
+    functions: list[str]
+    enable_cooperative_groups: bool
+    flags: list[str]
+    ptxas: list[str]
+
+
+@dataclass
+class ArgumentSpec(Message):
+    """One argument of a launch: an array of a shape, or a number (then there is no shape)."""
+
+    name: str
+    type: str
+    shape: list[int] | None
+    fill: str | float
+    seed: int
+    value: int | float | None
+
+
+@dataclass
+class CheckSpec(Message):
+    """How results are checked: a Python file with a function of the kernel's name, and tolerances."""
+
+    reference: str
+    rtol: float
+    atol: float
+
+
+@dataclass
+class LaunchSpec(Message):
+    """How one kernel is launched on a real device; grid and block in three dimensions, `shared` in bytes."""
+
+    kernel: str
+    grid: list[int]
+    block: list[int]
+    shared: int
+    opt_in: bool
+    cooperative: bool
+    arguments: list[ArgumentSpec]
+    verify: CheckSpec | None
+
+
+@dataclass
+class CellJob(Message):
+    """One cell, as a worker's child gets it; the same for every run of the cell.
+
+    Parameters
+    ----------
+    cell : str
+        Id of the cell.
+    source : Path
+        The program, ``kernel.cu`` or ``kernel.py``.
+    entries : dict
+        Kernel names and their signatures; empty accepts whatever the program defines.
+    definitions : dict
+        Macros, or module constants.
+    target : str
+        ``sm_80`` or ``compute_80``.
+    options : Options
+        The case's options for this cell.
+    include : list of str
+        Include directories of the toolkit, then those that were asked for.
+    launches : list of LaunchSpec
+        How the kernels are launched on a real device; empty without one.
+    """
+
+    cell: str
+    source: Path
+    entries: dict[str, str]
+    definitions: dict[str, Scalar]
+    target: str
+    options: Options
+    include: list[str]
+    launches: list[LaunchSpec] = field(default_factory=list)
