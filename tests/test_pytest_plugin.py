@@ -221,3 +221,14 @@ def test_an_unknown_backend_is_one_sentence(cases: Path, tmp_path: Path) -> None
     assert done.returncode != 0
     assert "did you mean nvrtc" in (done.stdout + done.stderr).replace('"', "")
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_project_without_cases_loads_nothing_of_the_engine(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import sys\n\n\ndef test_it():\n    assert not [name for name in sys.modules if name.startswith('harness.engine')]\n"
+        "    assert 'harness.pytest_plugin' in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout

@@ -136,9 +136,8 @@ class NumbaBackend:
         from numba.cuda.target import CUDATargetContext
 
         preload(setup, "libnvrtc-builtins", "libnvrtc")  # for programs that have CUDA C++ linked
-        if (
-            hasattr(runtime, "_initialize") and not setup.device
-        ):  # only its version is asked for; real ones may want a driver for that
+        # Only its version is asked for, and real ones may want a driver for that.
+        if hasattr(runtime, "_initialize") and not setup.device:
             runtime._initialize()
             runtime.lib = VirtualRuntime(setup)
         nvvm.NVVM()
