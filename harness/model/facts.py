@@ -7,6 +7,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion
 
+from harness.libraries import names_in_conditions
 from harness.model.condition import NAMES, Version, read_version
 from harness.model.target import Target
 
@@ -62,9 +63,10 @@ def condition_facts(
                 return None
             raise
 
+    known = names_in_conditions()
     named = {name.replace("-", "_"): text for name, text in packages.items()}
     return {
-        **{name: version(text) for name, text in named.items() if NAMES.get(name) is Version},
+        **{name: version(text) for name, text in named.items() if NAMES.get(name) is Version or name in known},
         "backend": backend,
         "target": str(target),
         "virtual": target.virtual,

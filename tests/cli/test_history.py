@@ -110,7 +110,7 @@ def test_the_folder_can_be_another_one(cumatrix: Any, nights: Path) -> None:
     ("arguments", "code", "words"),
     [
         (("cell", "sm_"), 2, "3 cells"),
-        (("cell", "sm_1234"), 2, "no cell has 'sm_1234' in its id"),
+        (("cell", "sm_1234"), 2, "no cell of 3 has 'sm_1234' in its id"),
         (("list", "--history", "nowhere"), 2, "there is no history"),
         (("list", "--history", "empty"), 3, "there are no runs in empty"),
         (("add", "empty.jsonl"), 3, "there are no records"),
@@ -121,7 +121,6 @@ def test_what_cannot_be_told_is_one_sentence(
 ) -> None:
     (cumatrix.folder / "empty").mkdir()
     (cumatrix.folder / "empty.jsonl").touch()
-    (cumatrix.folder / "empty.plan.json").write_text(json.dumps(plan()))
     done = history(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
