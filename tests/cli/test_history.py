@@ -113,18 +113,23 @@ def test_the_folder_can_be_another_one(cumatrix: Any, nights: Path) -> None:
         (("cell", "sm_1234"), 2, "no cell of 3 has 'sm_1234' in its id"),
         (("list", "--history", "nowhere"), 2, "there is no history"),
         (("list", "--history", "empty"), 3, "there are no runs in empty"),
-        (("add", "empty.jsonl"), 3, "there are no records"),
     ],
 )
 def test_what_cannot_be_told_is_one_sentence(
     history: Run, cumatrix: Any, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     (cumatrix.folder / "empty").mkdir()
-    (cumatrix.folder / "empty.jsonl").touch()
     done = history(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_file_without_records_and_without_a_plan_adds_nothing(history: Run, cumatrix: Any) -> None:
+    (cumatrix.folder / "empty.jsonl").touch()
+    done = history("add", "empty.jsonl")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.splitlines()[-1] == "cumatrix: there are no records in these files"
 
 
 def test_names_in_a_history_do_nothing_to_the_terminal(cumatrix: Any) -> None:
