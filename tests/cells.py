@@ -91,7 +91,8 @@ class Place:
     def __init__(self, python: str | None, store: ToolkitStore, *, seconds: float = 800.0) -> None:
         self.environment = look(python)
         self.store = store
-        self.run_of_cells = Run(RunContext(self.environment, store, None, Limits(seconds=seconds)), keep=3)
+        self.context = RunContext(self.environment, store, None, Limits(seconds=seconds))
+        self._run: Run | None = None
 
     def cell(self, case: Case, backend: str, release: str, target: str) -> Cell:
         """A cell of this environment."""
@@ -99,11 +100,14 @@ class Place:
 
     def result(self, cell: Cell) -> Result:
         """The result of a cell."""
-        return self.run_of_cells.result(cell)
+        self._run = self._run or Run(self.context, keep=3)
+        return self._run.result(cell)
 
     def close(self) -> None:
-        """End its fork servers."""
-        self.run_of_cells.close()
+        """End its fork servers, until another cell wants some."""
+        if self._run:
+            self._run.close()
+            self._run = None
 
     def run(
         self, backend: str, release: str, source: str | Path, target: str, *,

@@ -158,7 +158,7 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
             notes += remarks_on(reply.artifact, left.order.scratch)
             status, reason, note = check_product(left.cell, reply.artifact, artifact, left.order.job.entries)
             notes += [note] if note else []
-        except (OSError, Unreadable, ValueError) as error:
+        except (OSError, Unreadable, ValueError, TypeError, LookupError, AttributeError) as error:
             status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
     if status is Status.CRASHED:
         name = one_line(reason) or "the compiler crashed"

@@ -57,9 +57,9 @@ class ThreadExecutor:
             self._start(min(len(self.runners), left))
             while left:
                 result = self._results.get()
+                left -= 1
                 if isinstance(result, BaseException):
                     raise result
-                left -= 1
                 yield result
         finally:
             if left:
@@ -92,6 +92,8 @@ class _Queue:
 
     def add(self, cells: Sequence[PreparedCell]) -> None:
         with self._changed:
+            if self._stopped:
+                raise RuntimeError("this executor was closed")
             for each in cells:
                 self._groups.setdefault(each.cell.toolchain, deque()).append(each)
             self._changed.notify_all()
@@ -120,10 +122,10 @@ class _Queue:
 
 def _serve(runner: Runner, work: _Queue, results: queue.SimpleQueue[Result | BaseException]) -> None:
     current: Toolchain | None = None
-    try:
-        while not runner.closed and (prepared := work.next(current)) is not None:
-            current = prepared.cell.toolchain
+    while not runner.closed and (prepared := work.next(current)) is not None:
+        current = prepared.cell.toolchain
+        try:
             results.put(runner.run(prepared))
-    except BaseException as error:
-        if not runner.closed:  # a runner that was closed under its cell has nothing to say
-            results.put(error)
+        except BaseException as error:
+            if not runner.closed:  # a runner that was closed under its cell has nothing to say
+                results.put(error)

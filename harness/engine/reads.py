@@ -66,7 +66,10 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
         if kind in "XYB":
             begun += {"X": -1, "Y": 1, "B": 1}[kind]
             continue
-        if f"{path}/".startswith(apart) and kind != "K":
+        if f"{path}/".startswith(apart):
+            # A link that is made there is a product, and what it leads to is none.
+            if kind in "KW":
+                continue
             path = os.path.realpath(path)
         of_system = f"{path}/".startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK)
         if of_system or f"{path}/".startswith(apart) or _COMPILED in path or path in written:

@@ -85,7 +85,7 @@ def test_a_whole_extension_with_one_host_pass(place: Place, tmp_path: Path) -> N
     }  # fmt: skip
     case = make_case(tmp_path / "kernel.cu", "made/extension", options=options)
     cells = [place.cell(case, "torch-nvcc", "13.0", target) for target in ("sm_80", "sm_90")]
-    first, second = run_all(cells, place.run_of_cells.context).values()
+    first, second = run_all(cells, place.context).values()
     for record, target in ((first, "sm_80"), (second, "sm_90")):
         assert (record["status"], record["artifact"]["target"]) == ("built", target), record["log"][-2000:]
         assert record["stages"] == ["compile", "preprocess", "assemble", "link"]
@@ -102,7 +102,7 @@ def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> Non
         (tmp_path / name / "kernel.cu").write_text(text)
         case = make_case(tmp_path / name / "kernel.cu", f"made/{name}", options={"std": "c++20"})
         cells.append(place.cell(case, "torch-nvcc", "13.0", "sm_80"))
-    dies, lives = run_all(cells, place.run_of_cells.context).values()
+    dies, lives = run_all(cells, place.context).values()
     assert (dies["status"], dies["signal"]) == ("crashed", 11)
     assert "cicc was ended by signal 11" in dies["reason"]
     assert lives["status"] == "built"

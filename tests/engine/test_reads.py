@@ -87,3 +87,12 @@ def test_states(tmp_path: Path) -> None:
     assert files.state("/dev/null") == "o"
     assert files.state("a" * 5000).startswith("e:")
     assert files.state("nul\0").startswith("e:")
+
+
+def test_a_link_that_a_cell_makes_is_a_product_and_what_it_leads_to_is_none(tmp_path: Path) -> None:
+    own, source = tmp_path / "own", tmp_path / "source.py"
+    own.mkdir()
+    source.touch()
+    (own / "link.py").symlink_to(source)
+    records = [record("W", f"{own}/link.py"), record("K", f"{own}/link.py"), record("R", f"{own}/link.py")]
+    assert list(reads_of(records, [str(own)]).seen) == [str(source)]

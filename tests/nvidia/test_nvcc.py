@@ -150,7 +150,7 @@ def test_the_host_pass_is_done_once_for_all_architectures(
     source.write_text(BUILT + "\nint host() { return 1; }")
     case = make_case(source, "made/host")
     cells = [place.cell(case, "nvcc", "13.0", target) for target in ("sm_80", "sm_90", "sm_120")]
-    records = list(run_all(cells, place.run_of_cells.context).values())
+    records = list(run_all(cells, place.context).values())
     assert [record["status"] for record in records] == ["built"] * 3
     # Whichever was first did it.
     assert sorted(len([note for note in record["notes"] if "same input" in note]) for record in records) == [0, 2, 2]
