@@ -1,4 +1,4 @@
-"""Options of a case that Numba cannot be given: such a cell means nothing, since another program than asked for would be compiled."""
+"""Options of a case that Numba cannot be given: such a cell is not applicable, since another program than asked for would be compiled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.protocol.backend import Job, Unsupported
 
 
 def check_options(job: Job) -> None:
-    """Look at the options before anything is compiled. Those of C++ alone (``std``, ``include``) mean nothing in Python, and are passed over.
+    """Look at the options before anything is compiled. Those of C++ alone (``std``, ``include``) do not concern Python, and are passed over.
 
     Raises
     ------
