@@ -62,7 +62,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
         click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
-        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Lanes that compile at the same time. Default: the number of cores."),
+        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores."),
         click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
         click.option("--python", envvar="CUMATRIX_PYTHON", metavar="PATH", help="Interpreter of the environment under test. Default: this one."),
@@ -76,7 +76,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help="CUDA devices that cells of their own target go on to load, launch and verify on: auto, none, or numbers such as 0,1.",
         ),
         click.option("--sanitize", is_flag=True, help="Run every launch once more under compute-sanitizer."),
-        click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
+        click.option("--timeout", type=click.FloatRange(0.1, 7 * 86400), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
         click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use; 0 for no limit."),
         click.option(
             "--limit", "rlimits", type=Rlimit(), multiple=True, metavar="NAME=SIZE",

@@ -57,6 +57,7 @@ def library(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
+        (["run", "--timeout", "inf"], 2, ["--timeout", "604800"]),
         (["run", "-b", "nvrct"], 2, ["unknown backend 'nvrct'", "did you mean nvrtc"]),
         (["run", "-t", "12.44"], 2, ["unknown CUDA release '12.44'", "did you mean 12.4"]),
         (["run", "-t", "13.0..12.0"], 2, ["no CUDA release lies in"]),
