@@ -25,7 +25,8 @@ from .site import Site, short, told
 pytestmark = pytest.mark.compilers
 
 TARGETS = "sm_70,sm_75,sm_80,sm_86,sm_89,sm_90"
-CASE = 'title = "made"\n[source]\n{} = "{}"\n{}[parameters]\nM = [1, 2, 3, 4]\n[[options]]\nflags = ["-I@here@/inc"]\n'
+CASE = 'title = "made"\n[source]\n{} = "{}"\n{}[parameters]\nM = [1, 2, 3, 4]\n'
+INCLUDE = '[[options]]\nflags = ["-I@here@/inc"]\n'
 IN = "cases/made/one/"
 # Headers that make a cell take long enough for others to come in between.
 SLOW = "#include <mma.h>\n#include <cuda_fp16.h>\n"
@@ -42,7 +43,7 @@ def site_of(name: str, folder: Path, patch: pytest.MonkeyPatch) -> Site:
     python = program.endswith(".py")
     table = CASE.format(
         "python" if python else "cuda", program, '[entry]\npython = { k = "void(int32[:])" }\n' if python else ""
-    )
+    ) + ("" if python else INCLUDE)
     pair = Pair(
         name=name,
         backends=(backend,),
