@@ -39,7 +39,7 @@ def read_file(path: Path, folder: Path, most: int = _MOST) -> bytes:
             raise Unreadable(f"{path.name} is no plain file")
         if found.st_size > most:
             raise Unreadable(f"{path.name} has {found.st_size} bytes, which is more than {most}")
-        return file.read(most)
+        return file.read(found.st_size)  # a buffer of the size that is asked for is made at once
 
 
 def read_text(path: Path, folder: Path) -> str:
