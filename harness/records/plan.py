@@ -61,7 +61,7 @@ def make_plan(
         "schema": PLAN_SCHEMA,
         "run": run,
         "environment": environment,
-        "started": (started or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds"),
+        "started": (started or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds"),
         "machine": dict(this_machine() if machine is None else machine),
         "argv": list(argv),
         **({"commit": commit} if commit else {}),

@@ -23,7 +23,7 @@ def test_what_was_written_is_read(tmp_path):
     table = history.table
     assert list(table["outcome"]) == ["built", "missing", "missing", "built", "rejected at compile", "missing"]
     first = table.iloc[0]
-    assert (first["registers"], first["commit"], first["started"]) == (40, "abc", "2026-01-01T12:00:00+00:00")
+    assert (first["registers"], first["commit"], first["started"]) == (40, "abc", "2026-01-01T12:00:00.000+00:00")
     assert json.loads(first["machine"])["cpu"] == "A CPU"
     assert pd.isna(table.iloc[1]["seconds"])
 

@@ -29,7 +29,7 @@ def test_breaks(nights):
         (CELLS[0].id, "run-2", "run-3", 2),
         (CELLS[1].id, None, "run-1", 3),
     ]
-    assert found[0].since == "2026-01-03T12:00:00+00:00"
+    assert found[0].since == "2026-01-03T12:00:00.000+00:00"
 
 
 def test_unsteady(nights):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from record_builders import built, cell, plan, record, rejected
 
 from harness.model import Outcome, Stage, Status
 from harness.records import merge, plan_path, read_records, write_merged
+from harness.records.plan import make_plan
 
 
 def test_identical_facts_are_one_record_and_no_conflict():
@@ -37,6 +39,17 @@ def test_start_is_compared_as_time_and_not_as_text():
     late = plan(cell(), run="late", started="2026-01-01T20:00:00+00:00")
     merged = merge([record(run="late"), record(outcome=rejected(), run="early")], [late, early])
     assert merged.records[0]["run"] == "late"
+
+
+def test_the_later_of_two_runs_of_one_second_wins():
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    early, late = (
+        make_plan([cell()], run=run, environment="", argv=(), started=noon + timedelta(milliseconds=after))
+        for run, after in (("zulu", 200), ("alpha", 700))
+    )
+    merged = merge([record(run="alpha"), record(outcome=rejected(), run="zulu")], [late, early])
+    assert merged.records[0]["run"] == "alpha"
+    assert [plan["run"] for plan in merged.plans] == ["zulu", "alpha"]
 
 
 def test_run_without_plan_loses():
