@@ -26,6 +26,7 @@ from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.borrowed import borrowed
 from harness.toolkits.parts import parts_among
 from harness.toolkits.store import data_folder
+from harness.worker.confine import kept_from
 
 
 @click.command(cls=Command)
@@ -109,6 +110,10 @@ def _machine() -> Iterator[str]:
     yield f"C compiler  {compiler or 'none: cupy-jitify, CuPy up to 12 and numba-cuda need one'}"
     missing = [name for name in ("pandas", "pyarrow", "jinja2") if not find_spec(name)]
     yield f"report      {'can be built' if not missing else 'needs ' + ', '.join(missing) + ': pip install cumatrix[report]'}"
+    kept, open_ = kept_from()
+    yield f"isolation   cells are kept from {', '.join(kept) or 'nothing but their own limits'}"
+    if open_:
+        yield f"            not from {', '.join(open_)}: Linux 6.12 with Landlock and seccomp does (see SECURITY.md)"
     for line in _devices():
         yield f"GPU         {line}"
     system = [name for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH") if os.environ.get(name)]

@@ -56,12 +56,34 @@ def collect_outcome(cell: Cell, order: Order, ended: Exit, home: Path, tools: Pa
     if left.reply is None:
         how = _death(ended) + left.unreadable
         who = "compiler" if left.stage.rank < Stage.LOAD.rank else "program"
-        crash = Diagnostic(severity="fatal", message=f"the {who}'s process {how}", fingerprint="crash")
-        return replace(
-            base, status=Status.CRASHED, stage=left.stage, signal=ended.signal, reason=how,
-            diagnostics=(crash, *base.diagnostics),
-        )  # fmt: skip
+        return _crashed(base, left, how, f"the {who}'s process {how}")
     return _judged(base, left, left.reply, home, tools)
+
+
+def collect_lost(cell: Cell, order: Order, how: str, seconds: float, home: Path, tools: Path) -> Outcome:
+    """The outcome of a cell during which the fork server was lost: whatever did that, nothing is believed that its child left.
+
+    Parameters
+    ----------
+    cell, order, home, tools
+        As for `collect_outcome`.
+    how : str
+        What became of the fork server.
+    seconds : float
+        Time on the wall, from the order to its loss.
+    """
+    ended = Exit(None, None, False, seconds, 0, "", 0, None)
+    left = replace(_Left.of(cell, order, ended, home, tools), reply=None)
+    reason = f"the worker process was lost while this cell ran: {how}"
+    return _crashed(left.outcome(), left, reason, reason)
+
+
+def _crashed(base: Outcome, left: _Left, reason: str, message: str) -> Outcome:
+    crash = Diagnostic(severity="fatal", message=message, fingerprint="crash")
+    return replace(
+        base, status=Status.CRASHED, stage=left.stage, signal=left.ended.signal, reason=reason,
+        diagnostics=(crash, *base.diagnostics),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

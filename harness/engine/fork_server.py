@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,17 +16,22 @@ from typing import TypeVar
 
 import harness
 from harness.diagnostics import one_line
+from harness.engine.left import remove
 from harness.protocol.message import Message, WireError
 from harness.protocol.reads import VARIABLE
 from harness.protocol.wire import Exit, Order, Ready, Setup
 
 _PACKAGE = Path(harness.__file__).parent
+_LOOK = 1.0
+"""Seconds without a word, after which it is looked at whether the fork server was stopped."""
+_SILENCE = 20.0
+"""Seconds after which one that runs, and says nothing, is given up: a busy machine may hold it up for a while."""
 
 M = TypeVar("M", bound=Message)
 
 
 class ForkServerDied(Exception):
-    """The fork server itself ended; the message says how."""
+    """The fork server itself ended, was stopped or fell silent; the message says how."""
 
 
 class ForkServer:
@@ -101,8 +105,25 @@ class ForkServer:
             When the fork server itself ends; it cannot be used again.
         """
         self._send(order)
-        # The fork server keeps the deadline; this longer one is for the case that the fork server itself hangs.
-        return self._receive(Exit, order.limits.seconds + 60)
+        # The fork server keeps the deadline, and says meanwhile that it is there.
+        return self._receive(Exit, _SILENCE, beats=True)
+
+    def scratch(self) -> Path:
+        """A new folder for a cell."""
+        self.folder.chmod(
+            0o700
+        )  # a cell may have had something against it: changing modes is not what Landlock restricts
+        return Path(tempfile.mkdtemp(prefix="cell-", dir=self.folder)).resolve()
+
+    @property
+    def gone(self) -> bool:
+        """Whether it has ended since it was last heard of."""
+        try:
+            return not self.channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def close(self) -> None:
         """End the fork server and everything below it, and remove its folder."""
@@ -120,7 +141,7 @@ class ForkServer:
                 pass  # it ended in between
             self.process.wait()
         self._log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove(self.folder)
 
     def _send(self, message: Message) -> None:
         try:
@@ -128,25 +149,47 @@ class ForkServer:
         except OSError:
             raise ForkServerDied(self._last_words()) from None
 
-    def _receive(self, kind: type[M], seconds: float) -> M:
-        end = time.monotonic() + seconds
-        while b"\n" not in self._buffer:
-            ready, _, _ = select.select([self.channel], [], [], max(0.0, end - time.monotonic()))
-            if not ready:
-                self.process.kill()
-                raise ForkServerDied(f"no answer within {seconds:.0f} s")
-            data = self.channel.recv(1 << 16)
-            if not data:
-                raise ForkServerDied(self._last_words())
-            self._buffer += data
-        line, _, rest = bytes(self._buffer).partition(b"\n")
-        self._buffer = bytearray(rest)
+    def _receive(self, kind: type[M], seconds: float, beats: bool = False) -> M:
+        """The next message; `seconds` pass without any word at most, or without one of this kind where it sends no `beats`."""
+        heard = time.monotonic()
+        while True:
+            while (end := self._buffer.find(b"\n")) >= 0:
+                line = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                if line:
+                    return self._read(kind, line)
+                heard = time.monotonic()
+            left = heard + seconds - time.monotonic()
+            ready, _, _ = select.select([self.channel], [], [], max(0.0, min(left, _LOOK)))
+            if ready:
+                data = self.channel.recv(1 << 16)
+                if not data:
+                    raise ForkServerDied(self._last_words())
+                self._buffer += data
+            elif self._stopped():
+                self.process.terminate()
+                raise ForkServerDied("it was stopped")
+            elif left <= 0:
+                self.process.terminate()
+                raise ForkServerDied(f"{'no word of it' if beats else 'no answer'} for {seconds:.0f} s")
+
+    def _read(self, kind: type[M], line: bytes) -> M:
         try:
             message: M = kind.from_line(line)
             return message
         except WireError as error:
-            self.process.kill()
+            self.process.terminate()
             raise ForkServerDied(f"what it said cannot be read: {error}") from None
+
+    def _stopped(self) -> bool:
+        """Whether it, or what stands above it, was stopped or is held by a debugger."""
+        pid = self.process.pid
+        try:
+            below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below)]
+        except (OSError, IndexError):
+            return False  # it has just ended
+        return bool({"T", "t"} & set(states))
 
     def _last_words(self) -> str:
         try:
@@ -156,6 +199,8 @@ class ForkServer:
         self._log.flush()
         text = (self.folder / "fork_server.log").read_text("utf-8", "replace")[-2000:]
         how = (
-            f"its process ended with signal {-code}" if code is not None and code < 0 else f"its process ended ({code})"
+            f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
+            if code is not None and code < 0
+            else f"its process ended with exit code {code}"
         )
         return f"{how}: {one_line(text)}" if text.strip() else how

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,10 @@ _SYSTEM = ("/proc/", "/sys/", "/dev/")
 # A disk in memory, where people keep files as on any other.
 _MEMORY_DISK = "/dev/shm/"
 _COMPILED = "/__pycache__"
+
+
+# A program could write records of its own.
+_RECORD = re.compile(r"[RrMEDLKWXYB](?: -?\d{1,20}){5} ")
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
     listed, written = set(), set()
     begun, problem = 0, ""
     for record in records:
+        if not _RECORD.match(record):
+            return Reads(unknown="what was said of the files that are read is no record of it")
         kind, *numbers, path = record.split(" ", 6)
         if kind in "XYB":
             begun += {"X": -1, "Y": 1, "B": 1}[kind]

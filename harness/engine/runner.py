@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from harness.engine.collect import collect_outcome
+from harness.engine.collect import collect_lost, collect_outcome
 from harness.engine.devices import DevicePool
 from harness.engine.fork_server import ForkServer, ForkServerDied
+from harness.engine.left import remove
 from harness.engine.memory import Memory
 from harness.engine.reads import DIRECTORY, Reads, reads_of
 from harness.engine.resolve import Resolver, Worker
 from harness.engine.result import PreparedCell, Result
 from harness.engine.toolchain import PreparedToolchain
-from harness.model import Outcome, Status, Toolchain
+from harness.model import Outcome, Toolchain
 from harness.protocol.wire import Order
 from harness.toolkits.borrowed import note
 
@@ -74,6 +74,9 @@ class Runner:
     def _fork_server(self, toolchain: PreparedToolchain) -> tuple[ForkServer, Worker]:
         name = toolchain.toolchain
         fork_server = self._fork_servers.get(name)
+        if fork_server is not None and fork_server.gone:
+            self._fork_servers.pop(name).close()  # whoever ended it, it was none of the cells to come
+            fork_server = None
         if fork_server is None:
             while len(self._fork_servers) >= self.keep:
                 self._fork_servers.popitem(last=False)[1].close()
@@ -87,7 +90,7 @@ class Runner:
     def _compile(self, prepared: PreparedCell, fork_server: ForkServer) -> tuple[Outcome, Reads]:
         toolchain = prepared.toolchain
         assert toolchain.toolkit is not None and toolchain.headers is not None
-        scratch = Path(tempfile.mkdtemp(prefix="cell-", dir=fork_server.folder)).resolve()
+        scratch, started = fork_server.scratch(), time.monotonic()
         try:
             with self._order(prepared, scratch) as order:
                 ended = fork_server.run(order)
@@ -98,10 +101,14 @@ class Runner:
             return (replace(outcome, notes=(*outcome.notes, said)) if said else outcome), reads
         except ForkServerDied as error:
             self._fork_servers.pop(toolchain.toolchain, None)
+            seconds = time.monotonic() - started
+            lost = collect_lost(
+                prepared.cell, order, str(error), seconds, toolchain.toolkit.home, toolchain.tools
+            )  # fmt: skip
             fork_server.close()
-            return Outcome(status=Status.HARNESS_ERROR, reason=f"the worker process is gone: {error}"), Reads()
+            return lost, Reads()
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove(scratch)
 
     @contextmanager
     def _order(self, prepared: PreparedCell, scratch: Path) -> Iterator[Order]:

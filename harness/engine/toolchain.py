@@ -121,7 +121,7 @@ class PreparedToolchain:
             headers=ref.headers,
             include=[str(folder) for folder in self.include],
             tools=self.tools,
-            steps=str(self.steps or ""),
+            steps=self._steps,
             wheels=self.toolchain.library.endswith(WHEELS),
             device=self.toolchain.device,
         )
@@ -158,6 +158,12 @@ class PreparedToolchain:
         """``PATH`` of the cells: the user's where a host compiler is looked for there."""
         home = str(self.setup.home)
         return self._variables["PATH"] if BACKENDS[self.toolchain.backend].nvcc else plain_path(home)
+
+    @property
+    def _steps(self) -> str:
+        """Folder of shared steps: for compilers alone, since a program that runs could write to what others take from there."""
+        shared = self.steps and BACKENDS[self.toolchain.backend].nvcc and not self.toolchain.device
+        return str(self.steps) if shared else ""
 
     @property
     def _host(self) -> dict[str, str]:

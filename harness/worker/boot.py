@@ -22,6 +22,9 @@ def boot() -> None:
     sys.modules["harness"] = module
     spec.loader.exec_module(module)
     if control.isdigit():
+        from harness.worker.keeper import keep
+
+        keep()
         from harness.worker.fork_server import serve
 
         serve(backend, int(control))

@@ -15,15 +15,32 @@ from harness.protocol import reads
 from harness.protocol.backend import Backend, Crashed, Ended, Job
 from harness.protocol.limits import EVERY_LIMIT, limits_of_cell, lower
 from harness.protocol.wire import REPLY, Order, Reply, Setup
+from harness.worker import bytecode
+from harness.worker.confine import confine
 from harness.worker.libraries import cuda_libraries
+from harness.worker.processes import close_others
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
-def run_child(name: str, backend: Backend, setup: Setup, order: Order, output: int) -> None:
-    """Compile one cell, write its `Reply` into its scratch folder and exit; never returns."""
-    code = 70
+def run_child(name: str, backend: Backend, setup: Setup, order: Order, output: int, calls: bytes) -> None:
+    """Compile one cell, write its `Reply` into its scratch folder and exit; never returns.
+
+    Parameters
+    ----------
+    name, backend, setup, order
+        What runs, and what was asked for.
+    output : int
+        Where it prints.
+    calls : bytes
+        Which system calls it is refused (`seccomp.filter_for`).
+    """
+    code, modules = 70, len(sys.modules)
     try:
         _isolate(order, output)
+        confine(setup, order, calls, os.environ.get(reads.VARIABLE, ""))
         reply = _compile(name, backend, setup, order)
+        bytecode.tell(order.scratch, modules)
         (order.scratch / "reply.part").write_bytes(reply.to_line())
         os.replace(order.scratch / "reply.part", order.scratch / REPLY)
         code = 0
@@ -38,13 +55,16 @@ def run_child(name: str, backend: Backend, setup: Setup, order: Order, output: i
 
 def _isolate(order: Order, output: int) -> None:
     os.setsid()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(_PR_SET_DUMPABLE, 1)  # the fork server's own memory may not be looked into; a cell's is its own
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    close_others()  # the scheduler's socket, above all
     os.chdir(order.scratch)
     for name in ("TMPDIR", "HOME"):
         os.environ[name] = str(order.scratch)

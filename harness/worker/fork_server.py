@@ -1,6 +1,7 @@
 """The fork server: a single-threaded process that has a backend loaded, and forks a child for each cell.
 
-It speaks JSON lines over one socket: first a setup, then one job at a time, each answered by how the child ended. It
+It speaks JSON lines over one socket: first a setup, then one job at a time, each answered by how the child ended; empty lines
+in between say that it is still there. It
 never touches a CUDA driver, so that every child starts from the same state. It is the reaper of all that its children leave
 behind, which is why it runs one cell at a time: what is left afterwards belongs to that cell.
 """
@@ -23,21 +24,23 @@ from harness.nvidia import headers, ptxas
 from harness.protocol import reads
 from harness.protocol.backend import Backend, Ended
 from harness.protocol.wire import Exit, Order, Ready, Setup
+from harness.worker import bytecode, seccomp
 from harness.worker.child import run_child
 from harness.worker.libraries import cuda_libraries
+from harness.worker.processes import become_reaper, end_descendants
 
-_BETWEEN_DRAINS = 0.05
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_libc = ctypes.CDLL(None, use_errno=True)
+_BETWEEN_DRAINS, _BETWEEN_BEATS = 0.05, 0.5  # seconds
+_PR_SET_DUMPABLE = 4
 
 
 def serve(name: str, control: int) -> None:
     """Prepare a backend and serve jobs until the other side goes away."""
     # Whoever started this process may be killed: then nobody is left to end what the cell has started.
     signal.signal(signal.SIGTERM, _leave)
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    become_reaper()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the scheduler's to handle
+    # No cell may look into this process, where the kernel keeps it from that by nothing else.
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
     channel = socket.socket(fileno=control)
     lines = channel.makefile("r", encoding="utf-8")
     line = lines.readline()
@@ -49,13 +52,47 @@ def serve(name: str, control: int) -> None:
     channel.sendall(ready.to_line())
     if backend is None:
         return
-    follower = reads.Follower()
+    follower, calls = reads.Follower(), _filter()
     for line in lines:
-        channel.sendall(_run(name, backend, setup, Order.from_line(line), channel, follower).to_line())
+        order = Order.from_line(line)
+        exit = _run(name, backend, setup, order, channel, follower, calls)
+        imported = bytecode.told(order.scratch)
+        channel.sendall(exit.to_line())
+        if imported:
+            bytecode.compile_all(imported)
+
+
+class _Pulse:
+    """Says now and then that this process is still there."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel, self._last = channel, time.monotonic()
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if now - self._last < _BETWEEN_BEATS:
+            return
+        self._last = now
+        try:
+            self._channel.send(b"\n", socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # nobody listens: whoever asked is busy, or gone, which is seen elsewhere
+
+
+def _filter() -> bytes:
+    """Which system calls cells are refused: signals to this process, its keeper and the scheduler among them."""
+    keeper = os.getppid()
+    above = [os.getpid(), keeper, -keeper]
+    try:
+        with open(f"/proc/{keeper}/stat", "rb") as file:
+            above.append(int(file.read().rpartition(b")")[2].split()[1]))
+    except OSError:
+        pass  # /proc of another namespace: the scheduler is out of reach then
+    return seccomp.filter_for(above)
 
 
 def _leave(number: int, frame: object) -> None:
-    _end_descendants()
+    end_descendants()
     os._exit(0)
 
 
@@ -80,25 +117,29 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
 
 
 def _run(
-    name: str, backend: Backend, setup: Setup, order: Order, channel: socket.socket, follower: reads.Follower
+    name: str,
+    backend: Backend,
+    setup: Setup,
+    order: Order,
+    channel: socket.socket,
+    follower: reads.Follower,
+    calls: bytes,
 ) -> Exit:
-    limits = order.limits
+    limits, pulse = order.limits, _Pulse(channel)
     reader, writer = os.pipe()
     started = time.monotonic()
     child = os.fork()
     if child == 0:
-        os.close(reader)
-        channel.close()
         follower.begin_child()
-        run_child(name, backend, setup, order, writer)
+        run_child(name, backend, setup, order, writer, calls)
     os.close(writer)
     deadline = started + limits.seconds
-    output, total, timed_out = _watch(child, reader, channel, deadline, limits.output, follower)
+    output, total, timed_out = _watch(child, reader, channel, deadline, limits.output, follower, pulse)
     if timed_out:
         _kill_group(child)
     _, status = os.waitpid(child, 0)
     seconds = time.monotonic() - started
-    leftovers = _end_descendants()
+    leftovers = end_descendants(pulse)
     os.close(reader)
     return Exit(
         exit=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
@@ -113,7 +154,7 @@ def _run(
 
 
 def _watch(
-    child: int, reader: int, channel: socket.socket, deadline: float, keep: int, follower: reads.Follower
+    child: int, reader: int, channel: socket.socket, deadline: float, keep: int, follower: reads.Follower, pulse: _Pulse
 ) -> tuple[bytes, int, bool]:
     """Drain the child's output until it ends, the deadline passes, or nobody wants the result any more."""
     head, tail, total = bytearray(), bytearray(), 0
@@ -132,6 +173,7 @@ def _watch(
                 break
             # Records of reads do not wake this process, they come too often: their pipe holds what comes in between.
             follower.drain()
+            pulse()
             for fd, event in poll.poll(min(left, _BETWEEN_DRAINS) * 1000):
                 if fd == channel.fileno():
                     # The scheduler is gone: nobody will ask for this cell again.
@@ -173,36 +215,3 @@ def _kill_group(child: int) -> None:
             kill(child, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass  # it ended by itself, or has not become the leader of its group yet
-
-
-def _end_descendants() -> int:
-    """Kill everything that the cell left; orphans come to this process, so it ends when there are no children."""
-    count = 0
-    while True:
-        found = _children()
-        if not found:
-            return count
-        for pid in found:
-            try:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-            except (ProcessLookupError, ChildProcessError):
-                continue
-            count += 1
-
-
-def _children() -> list[int]:
-    me = os.getpid()
-    try:
-        with open(f"/proc/self/task/{me}/children") as file:
-            return [int(pid) for pid in file.read().split()]
-    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent(pid) == me]
-
-
-def _parent(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except OSError:
-        return 0

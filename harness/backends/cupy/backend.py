@@ -91,7 +91,7 @@ class CupyBackend:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
         if job.arch[-1] in "af":
             raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
-        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+        self._own_cache(job)
         built = self._pretend(setup, job)
         options = self._options(setup, job, built)
         cooperative = bool(job.options.get("enable_cooperative_groups"))
@@ -133,7 +133,7 @@ class CupyBackend:
 
         if job.arch[-1] in "af":
             raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
-        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+        self._own_cache(job)
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
         self.compiler.function = SimpleNamespace(
@@ -177,6 +177,12 @@ class CupyBackend:
         finally:
             calls = nvrtc_tap.heard(tap) if self.jitify else []
             job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
+
+    def _own_cache(self, job: Job) -> None:
+        """Have CuPy keep what it compiles in the cell's folder; from 14 on it chooses a folder when it is imported."""
+        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+        if hasattr(self.compiler, "_DiskKernelCacheBackend"):
+            self.compiler._kernel_cache_backend = self.compiler._DiskKernelCacheBackend()
 
     def _compile_headers(self, setup: Setup, source: str) -> None:
         """Compile includes alone, in a child, for the headers that Jitify finds on the way."""

@@ -1,0 +1,70 @@
+"""What a process has of others: files that it inherited, processes that it started or that were left to it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CLOSE_RANGE = 436
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def close_others() -> None:
+    """Close every file but standard input, output and errors."""
+    if _libc.syscall(_CLOSE_RANGE, 3, ctypes.c_uint(0xFFFFFFFF), 0) == 0:
+        return
+    for name in os.listdir("/proc/self/fd"):  # Linux before 5.9
+        if int(name) > 2:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the one by which the folder was read
+
+
+def become_reaper() -> None:
+    """Have all orphans below come to this process, and be asked to end (SIGTERM) when the one that started it goes away."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_descendants(meanwhile: Callable[[], None] = lambda: None) -> int:
+    """Kill everything below this process, which is the reaper of it; returns how many that were.
+
+    Parameters
+    ----------
+    meanwhile : callable
+        Called after each of them: there may be many.
+    """
+    count = 0
+    while True:
+        found = _children()
+        if not found:
+            return count
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            except (ProcessLookupError, ChildProcessError):
+                continue
+            count += 1
+            meanwhile()
+
+
+def _children() -> list[int]:
+    me = os.getpid()
+    try:
+        with open(f"/proc/self/task/{me}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent(pid) == me]
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0

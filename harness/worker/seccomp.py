@@ -1,0 +1,73 @@
+"""A filter of system calls (https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html) for what Landlock does not cover."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import platform
+import struct
+from collections.abc import Iterable
+
+_SECCOMP, _SET_FILTER = 317, 1
+# Without it, kernels before 5.16 make a process with a filter slower throughout, against a fault of processors.
+_SPEC_ALLOW = 1 << 2
+_ACTION_AVAILABLE = 2
+
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD|W|ABS, JMP|JEQ|K, JMP|JGE|K, RET|K
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+# Places in struct seccomp_data.
+_NUMBER, _ARCHITECTURE, _FIRST, _THIRD = 0, 4, 16, 32
+_X86_64, _X32 = 0xC000003E, 0x40000000
+
+_PRLIMIT = 302
+# kill, rt_sigqueueinfo, tkill, tgkill, rt_tgsigqueueinfo, pidfd_open: each names a process first.
+_TO_PROCESSES = (62, 129, 200, 234, 297, 434)
+# Objects that outlive who made them, or belong to others: System V's shared memory, semaphores and queues, POSIX queues, keys.
+_OUTLIVING = (29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241, 248, 249, 250)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def available() -> bool:
+    """Whether the kernel takes such a filter, and cumatrix has one for this machine."""
+    action = ctypes.c_uint32(_ERROR)
+    return platform.machine() == "x86_64" and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
+
+
+def filter_for(protected: Iterable[int]) -> bytes:
+    """The filter's program.
+
+    Refused are: signals to the `protected`, and to everything at once (-1); limits of other processes (prlimit(2)); objects that
+    outlive a process; and calls of other architectures, by whose numbers all that could be had.
+
+    Parameters
+    ----------
+    protected : iterable of int
+        Processes by their numbers, and process groups by negative ones.
+    """
+    refuse, allow = _step(_RETURN, _ERROR | errno.EPERM), _step(_RETURN, _ALLOW)
+    absent = _step(_RETURN, _ERROR | errno.ENOSYS)
+    named = [step for pid in (-1, *protected) for step in (_step(_EQUAL, pid & 0xFFFFFFFF, 0, 1), refuse)]
+    signals = [_step(_LOAD, _FIRST), *named, allow]
+    limits = [
+        _step(_LOAD, _FIRST), _step(_EQUAL, 0, 0, 1), allow,  # this very process
+        _step(_LOAD, _THIRD), _step(_EQUAL, 0, 0, 3), _step(_LOAD, _THIRD + 4), _step(_EQUAL, 0, 0, 1), allow,  # only asks
+        refuse,
+    ]  # fmt: skip
+    program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _X86_64, 1, 0), absent, _step(_LOAD, _NUMBER)]
+    program += [_step(_AT_LEAST, _X32, 0, 1), absent]
+    bodies = {**dict.fromkeys(_OUTLIVING, (absent,)), **dict.fromkeys(_TO_PROCESSES, signals), _PRLIMIT: limits}
+    for number, body in bodies.items():
+        program += [_step(_EQUAL, number, 0, len(body)), *body]
+    return b"".join([*program, allow])
+
+
+def install(program: bytes) -> bool:
+    """Filter the calls of this process and of all that it starts; it must have given up gaining privileges."""
+    text = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(text))
+    return bool(_libc.syscall(_SECCOMP, _SET_FILTER, _SPEC_ALLOW, header) == 0)
+
+
+def _step(code: int, value: int, true: int = 0, false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, true, false, value)

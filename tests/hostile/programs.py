@@ -1,0 +1,202 @@
+"""Programs that reach for what is not theirs. Each says what it reached: ``reached`` must not stand in its log.
+
+Signals that would harm a stranger, should they arrive, are harmless ones (SIGURG, or none): whoever runs these tests has other processes, too.
+"""
+
+from __future__ import annotations
+
+BEGIN = """
+import ctypes, errno, os, resource, signal, stat, subprocess, sys, time
+from pathlib import Path
+
+libc = ctypes.CDLL(None, use_errno=True)
+scratch = Path(os.environ["TMPDIR"])
+server = scratch.parent
+os.chdir(scratch)
+
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+def below(pid):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        for child in map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split()):
+            yield child
+            yield from below(child)
+
+keeper = parent_of(os.getppid())
+scheduler = parent_of(keeper)
+
+def others():
+    return [pid for pid in below(scheduler) if pid not in (os.getpid(), *below(os.getpid()))]
+
+def attempt(what, *arguments, **keywords):
+    try:
+        what(*arguments, **keywords)
+        print("reached", *arguments)
+    except OSError as error:
+        print("refused", errno.errorcode.get(error.errno))
+
+def call(number, *arguments):
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "")
+"""
+
+DESCRIPTORS = {
+    "holds-nothing": """
+for name in os.listdir("/proc/self/fd"):
+    link = os.path.realpath(f"/proc/self/fd/{name}")
+    if int(name) > 2 and os.path.exists(f"/proc/self/fd/{name}") and not link.endswith(".cell"):
+        print("reached", link)
+""",
+    "gives-nothing-on": """
+said = subprocess.run(["sh", "-c", "for f in /proc/self/fd/*; do readlink $f; done"], close_fds=False, capture_output=True, text=True).stdout
+print("reached" if "socket:" in said else "refused", said.split())
+""",
+    "forges-an-answer": """
+line = b'{"exit": 0, "signal": null, "timed_out": false, "wall": 1.0, "leftovers": 0, "output": "", "output_total": 0, "reads": null}\\n'
+for number in range(3, 256):
+    try:
+        if stat.S_ISSOCK(os.fstat(number).st_mode):
+            os.write(number, line * 3 + b"garbage\\n")
+            print("reached", number)
+    except OSError:
+        continue
+""",
+    "forges-records-of-reads": """
+where = os.environ.get("CUMATRIX_READS")
+if where:
+    handle = os.open(where, os.O_WRONLY | os.O_NONBLOCK)
+    for text in (b"Z\\0", b"R 1\\0", b"R x x x x x /a\\0", b"Q 0 0 0 0 0 /b\\0", b"\\0" * 9, b"R 1 2 3 4 5 " + b"a" * 3000 + b"\\0", b"X 0 0 0 0 0 /c\\0"):
+        os.write(handle, text)
+""",
+}
+
+SIGNALS = {
+    "kills-its-parent": "attempt(os.kill, os.getppid(), signal.SIGKILL)",
+    "stops-its-parent": "attempt(os.kill, os.getppid(), signal.SIGSTOP)",
+    "kills-the-keeper": "attempt(os.kill, keeper, signal.SIGKILL)",
+    "kills-the-group-above": "attempt(os.killpg, os.getpgid(os.getppid()), signal.SIGKILL)",
+    "kills-threads-above": "attempt(call, 234, os.getppid(), os.getppid(), 9)\nattempt(call, 200, os.getppid(), 9)",
+    "kills-by-descriptor": "attempt(lambda: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.SIGKILL))",
+    "signals-everything": "attempt(os.kill, -1, signal.SIGURG)",
+    "signals-the-scheduler": "attempt(os.kill, scheduler, 0)",
+    "kills-its-siblings": "for pid in others(): attempt(os.kill, pid, signal.SIGKILL)",
+}
+
+MEMORY_OF_OTHERS = {
+    "traces-its-parent": "for pid in others(): attempt(call, 101, 16, pid, 0, 0)",
+    "writes-into-memory": "for pid in others(): attempt(open, f'/proc/{pid}/mem', 'r+b')",
+    "opens-files-of-others": """
+for pid in others():
+    for number in range(3, 20):
+        if os.path.lexists(f"/proc/{pid}/fd/{number}"):
+            attempt(open, f"/proc/{pid}/fd/{number}", "ab")
+        attempt(call, 438, os.pidfd_open(pid) if pid not in (os.getppid(), keeper) else -1, number, 0)
+""",
+    "limits-others": """
+for pid in others():
+    attempt(resource.prlimit, pid, resource.RLIMIT_NOFILE, (5, 5))
+    attempt(resource.prlimit, pid, resource.RLIMIT_CPU, (1, 1))
+""",
+}
+
+FILES = {
+    "writes-to-siblings": """
+for folder in server.parent.iterdir():
+    for path in [folder, *folder.glob("*"), *folder.glob("cell-*/*")]:
+        if scratch in (path, *path.parents):
+            continue
+        if path.is_dir():
+            attempt(open, path / "stages", "a")
+            attempt(open, path / "reply.json", "w")
+        elif path.is_file():
+            attempt(open, path, "r+b")
+            attempt(os.truncate, path, 0)
+""",
+    "removes-siblings": """
+for folder in server.parent.iterdir():
+    for path in folder.glob("cell-*/*"):
+        if scratch not in path.parents:
+            attempt(os.unlink, path)
+    attempt(os.rename, folder, f"{folder}-moved")
+    attempt(os.rmdir, folder / "home")
+""",
+    "writes-to-the-engine": """
+import harness, numba
+for module in (harness, numba):
+    attempt(open, Path(module.__file__).with_name("intruder.py"), "w")
+    attempt(open, module.__file__, "r+")
+    attempt(os.mkdir, Path(module.__file__).with_name("intruder"))
+""",
+    "writes-to-what-is-kept": """
+for folder in ({cache!r}, {data!r}, os.environ["CUDA_HOME"], "/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~root"), {here!r}):
+    attempt(open, f"{folder}/intruder", "w")
+    attempt(os.symlink, "/etc/passwd", f"{folder}/intruder")
+attempt(open, os.environ["CUDA_HOME"] + "/version.json", "r+")
+""",
+    "fills-shared-memory": "attempt(lambda: os.truncate(os.open('/dev/shm/intruder', os.O_CREAT | os.O_RDWR), 1 << 30))",
+    "makes-devices": """
+attempt(os.mknod, "zero", stat.S_IFCHR | 0o600, os.makedev(1, 5))
+attempt(os.mknod, "disk", stat.S_IFBLK | 0o600, os.makedev(254, 0))
+""",
+    "shuts-folders": """
+os.makedirs("a/b/c")
+Path("a/b/c/file").touch()
+for path in ("a/b/c", "a/b", "a"):
+    os.chmod(path, 0)
+os.chmod(server, 0)
+os.chmod(scratch, 0)
+""",
+    "leaves-huge-files": """
+for name in ("reply.json", "log", "stages", "imported", "other"):
+    handle = os.open(name, os.O_CREAT | os.O_WRONLY)
+    os.truncate(handle, 3 << 30)
+os._exit(0)
+""",
+    "leaves-no-files": """
+for name in ("log", "stages", "imported"):
+    Path(name).unlink(missing_ok=True)
+    os.mkfifo(name)
+os.symlink("/proc/kmsg", "reply.json")
+os._exit(0)
+""",
+    "mounts": """
+CLONE_NEWUSER, CLONE_NEWNS = 0x10000000, 0x20000
+if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0:
+    attempt(call, 165, b"none", str(server).encode(), b"tmpfs", 0, None)
+""",
+}
+
+PROCESSES = {
+    "leaves-a-daemon": """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.execv("/bin/sh", [{mark!r}, "-c", "trap '' TERM HUP INT; while :; do sleep 1000; done"])
+    os._exit(0)
+os.wait()
+""",
+    "leaves-many": """
+for _ in range(150):
+    if os.fork() == 0:
+        os.setsid()
+        os.execv("/bin/sleep", [{mark!r}, "1000"])
+""",
+    "forks-and-exits": """
+end = time.monotonic() + 60  # should nobody end it
+if os.fork() == 0:
+    os.setsid()
+    while time.monotonic() < end:
+        if os.fork():
+            os._exit(0)
+""",
+    "leaves-objects": """
+for number, arguments in ((29, (0x5EED, 4096, 0o1600)), (64, (0x5EED, 1, 0o1600)), (68, (0x5EED, 0o1600)), (240, (b"intruder", 0o102, 0o600, None))):
+    attempt(call, number, *arguments)
+""",
+    "floods": "for _ in range(30): os.write(1, b'x' * 999_999 + b'\\n')",
+    "ends-silently": "os.closerange(0, 1024)\nos._exit(0)",
+}
+
+PROGRAMS = {**DESCRIPTORS, **SIGNALS, **MEMORY_OF_OTHERS, **FILES, **PROCESSES}
