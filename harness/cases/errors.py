@@ -77,5 +77,8 @@ class Report:
 
 def shown(value: object, limit: int = 60) -> str:
     """A value for a message, cut where it is long, without control characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:  # a key of thousands of parts is as many tables
+        return "tables within tables, thousands of them"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -59,13 +59,13 @@ class LaunchReader:
             self.report.add((*key, "kernel"), wanted + did_you_mean(kernel, self.kernels))
         grid, block = (self._dimensions((*key, name), good.get(name, 1)) for name in ("grid", "block"))
         shared = self._expressions((*key, "shared"), [good.get("shared", 0)], least=0)
-        arguments = [self._argument((*key, "arguments"), n, item) for n, item in enumerate(good.get("arguments", []))]
+        arguments = self._arguments((*key, "arguments"), good.get("arguments", []))
         if len(self.report.problems) > before:
             return None
         return LaunchRule(
             when=when, line=line, kernel=kernel, grid=grid, block=block, shared=shared[0],
             opt_in=good.get("opt_in", False), cooperative=good.get("cooperative", False),
-            arguments=tuple(argument for argument in arguments if argument),
+            arguments=arguments,
         )  # fmt: skip
 
     def verify(self, *, when: Condition, line: int, good: dict[str, Any]) -> VerifyRule | None:
@@ -76,6 +76,13 @@ class LaunchReader:
             return None
         tolerances = {key: float(good[key]) for key in ("rtol", "atol") if key in good}
         return VerifyRule(when=when, line=line, reference=self.folder / name, **tolerances)
+
+    def _arguments(self, key: Key, items: Any) -> tuple[Argument, ...]:
+        if not isinstance(items, list):
+            self.report.add(key, f"must be a list of tables, not {shown(items)}")
+            return ()
+        found = [self._argument(key, index, item) for index, item in enumerate(items)]
+        return tuple(argument for argument in found if argument)
 
     def _argument(self, key: Key, index: int, item: Any) -> Argument | None:
         before = len(self.report.problems)

@@ -32,7 +32,7 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
     setup, order
         The toolchain's and the cell's.
     calls : bytes
-        From `seccomp.filter_for`.
+        From `seccomp.filter_for`; empty for no filter.
     records : str
         Where records of reads go to (`harness.protocol.reads`); empty where nothing is followed.
     """
@@ -43,7 +43,7 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
         folders += _GPU_FOLDERS
         files += [path for pattern in _GPU for path in glob.glob(pattern)]
     landlock.restrict(folders, files)
-    if seccomp.available():
+    if calls:
         seccomp.install(calls)
 
 

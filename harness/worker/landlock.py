@@ -9,6 +9,7 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterable
+from functools import cache
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -30,6 +31,7 @@ _LEAST = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+@cache  # asked once, in the process that cells are forked from
 def version() -> int:
     """Version of the kernel's interface; 0 where there is none, or where it was not allowed to ask."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))

@@ -85,6 +85,7 @@ def launch(**keys: Any) -> str:
         (launch(shared='"BYTES - 65"'), "launch.shared", "not a whole number from 0"),
         (launch(shared="true"), "launch.shared", "must be a number or an expression"),
         (launch(opt_in='"yes"'), "launch.opt_in", "true or false"),
+        (launch(arguments="5"), "launch.arguments", "must be a list of tables, not 5"),
         (launch(arguments="[{ value = 3 }]"), "launch.arguments", "type"),
         (launch(arguments='[{ type = "flout32[]", size = 3 }]'), "launch.arguments.type", "is no type"),
         (launch(arguments='[{ type = "float32[]" }]'), "launch.arguments.size", "is missing: argument 1 is an array"),
