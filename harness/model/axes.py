@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-from harness.model.target import KNOWN_TARGETS, Target, TargetError
+from harness.model.target import KNOWN_TARGETS, OLD_TARGETS, Target, TargetError
 
 DEFAULT_TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_89,sm_90,sm_100,sm_120"
 """One target for each generation, from Maxwell to both Blackwells."""
-
-# CUDA 11.8 knows these, too; they are no part of "all", for nothing later does.
-_OLD = frozenset((35, 37))
 
 
 def parse_targets(text: str) -> list[Target]:
@@ -48,7 +45,7 @@ def parse_targets(text: str) -> list[Target]:
 
 def check_known(target: Target) -> None:
     """Raise `TargetError` for a target that no CUDA release has, with those that are nearest to it."""
-    if target in KNOWN_TARGETS or (target.cc in _OLD and not target.suffix):
+    if target in KNOWN_TARGETS or target in OLD_TARGETS:
         return
     kind = [known for known in KNOWN_TARGETS if known.virtual == target.virtual]
     near = [known for known in kind if known.cc == target.cc]

@@ -17,6 +17,8 @@ _CAPABILITIES = tuple(
     "50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 90a 100 100a 100f 101 101a 101f "
     "103 103a 103f 107 107a 107f 110 110a 110f 120 120a 120f 121 121a 121f".split()
 )
+# CUDA 11.8 knows these, too; they are no part of "all", for nothing later does.
+_OLD = ("35", "37")
 
 
 class TargetError(ValueError):
@@ -83,3 +85,6 @@ KNOWN_TARGETS: tuple[Target, ...] = tuple(
     Target.parse(f"{kind}_{name}") for kind in ("sm", "compute") for name in _CAPABILITIES
 )
 """Every target that some supported toolkit knows, in sorting order."""
+
+OLD_TARGETS: tuple[Target, ...] = tuple(Target.parse(f"{kind}_{name}") for kind in ("sm", "compute") for name in _OLD)
+"""Targets that only CUDA 11 knows."""
