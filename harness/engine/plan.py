@@ -96,7 +96,7 @@ def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef)
     found = environment.version_of(*info.distributions)
     if found is None:
         return ""
-    versions = {name: entry["version"] for name, entry in environment.distributions.items()}
+    versions = {name: found.version for name, found in environment.distributions.items()}
     return found[1] + info.form(found[1], toolkit.headers, versions)
 
 

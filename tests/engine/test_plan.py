@@ -13,12 +13,13 @@ from harness.engine.environment import Environment
 from harness.engine.plan import choose_backends, plan
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
+from harness.protocol.probes import Distribution
 
 NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc"]
 
 
 def environment(**versions: str) -> Environment:
-    found = {name.replace("_", "-"): {"version": v, "requires": [], "root": True} for name, v in versions.items()}
+    found = {name.replace("_", "-"): Distribution(v) for name, v in versions.items()}
     return Environment(name="e", python="python", version="3.11.7", distributions=found)
 
 
