@@ -213,7 +213,9 @@ class TestWithRecords:
         assert done.returncode == 1
         assert "unexpectedly built: wrong/known" in done.stderr
 
-    def test_only_what_means_nothing(self, cumatrix: Any, library: Path, toolkit: Callable[[str], Installed]) -> None:
+    def test_only_what_is_not_applicable(
+        self, cumatrix: Any, library: Path, toolkit: Callable[[str], Installed]
+    ) -> None:
         toolkit("13.0")
         (record,) = cumatrix.records("run", "plain/one", "-b", "nvrtc", "-t", "13.0", "-a", "sm_50")
         assert (record["status"], record["verdict"]) == ("unsupported", "unsupported")

@@ -11,7 +11,7 @@ import pytest
 
 from harness.engine import devices as module
 from harness.engine.devices import Device, DevicePool, Devices, find_devices
-from harness.engine.session import with_own
+from harness.engine.session import with_native
 from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
 from harness.model import Target
@@ -37,15 +37,15 @@ def test_a_device_runs_its_own_targets_only(target: str, name: str) -> None:
 
 
 def test_native_on_the_axis_of_targets(capfd: pytest.CaptureFixture[str]) -> None:
-    assert with_own("native", TWO) == "sm_89,sm_90,sm_90a"
-    assert with_own("sm_75,native", TWO) == "sm_75,sm_89,sm_90,sm_90a"
-    assert with_own("sm_75", None) == "sm_75"
+    assert with_native("native", TWO) == "sm_89,sm_90,sm_90a"
+    assert with_native("sm_75,native", TWO) == "sm_75,sm_89,sm_90,sm_90a"
+    assert with_native("sm_75", None) == "sm_75"
     assert capfd.readouterr().err == ""
 
 
 def test_the_word_of_before_still_works_and_is_told_of_once(capfd: pytest.CaptureFixture[str]) -> None:
     hint.cache_clear()
-    assert [with_own(targets, TWO) for targets in ("sm_75, own", "own,native")] == [
+    assert [with_native(targets, TWO) for targets in ("sm_75, own", "own,native")] == [
         "sm_75,sm_89,sm_90,sm_90a",
         "sm_89,sm_90,sm_90a",
     ]
@@ -55,7 +55,7 @@ def test_the_word_of_before_still_works_and_is_told_of_once(capfd: pytest.Captur
 @pytest.mark.parametrize("word", ["native", "own"])
 def test_native_without_a_device_is_told(word: str) -> None:
     with pytest.raises(PartUnavailable, match=r"the target native needs a CUDA device.*no driver"):
-        with_own(word, Devices(problem="no driver"))
+        with_native(word, Devices(problem="no driver"))
 
 
 @pytest.fixture
