@@ -91,6 +91,13 @@ def test_conditions_that_cannot_be_read(where: str, words: str) -> None:
         ids(where)
 
 
+def test_versions_are_those_of_the_environment_whichever_backend_compiles() -> None:
+    assert ids('numba < "0.60"') == ids()
+    with pytest.raises(NothingToRun):
+        ids('cupy < "13.1"')
+    assert {cell.split()[1] for cell in ids('library < "0.60"')} == {"numba@0.59.1"}
+
+
 def test_an_architecture_that_no_table_has_can_be_chosen_where_a_cell_has_it() -> None:
     here, new = environment(), Target.parse("sm_999")
     chosen = plan(CASES, choose_backends("nvrtc", here), TOOLKITS[:1], [*TARGETS, new], here, 'target == "sm_999"')
