@@ -50,7 +50,7 @@ def plan(
     where: str | None = None,
     *,
     devices: Devices | None = None,
-    nvcc_of: Callable[[ToolkitRef], bool] = lambda toolkit: True,
+    nvcc_of: Callable[[ToolkitRef], bool] = lambda _toolkit: True,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
 
