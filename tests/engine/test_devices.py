@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -156,7 +157,7 @@ def test_a_driver_that_gives_no_answer(
     if script:
         python.write_text(f"#!/bin/sh\n{script}\n")
         python.chmod(0o755)
-    monkeypatch.setattr(module.sys, "executable", str(python))
+    monkeypatch.setattr(sys, "executable", str(python))
     found = find_devices()
     assert not found.items
     assert found.problem.startswith("the driver cannot be asked: ")
