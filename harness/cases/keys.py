@@ -104,7 +104,7 @@ def _seed_wrong(value: Any) -> str | None:
     return None if good else f"must be a whole number from 0 to 4294967295, not {shown(value)}"
 
 
-def _any(value: Any) -> str | None:
+def _any(_value: Any) -> str | None:
     return None
 
 

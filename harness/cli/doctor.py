@@ -51,7 +51,7 @@ def doctor(toolkits: str | None, python: str | None) -> int:
     environment = look(python)
     store = ToolkitStore()
     click.echo(f"python      {environment.version} ({environment.python})")
-    libraries = [f"{name} {entry['version']}" for name, entry in environment.distributions.items() if entry["root"]]
+    libraries = [f"{name} {found.version}" for name, found in environment.distributions.items() if found.root]
     click.echo(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
     click.echo(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
     for line in _machine():

@@ -129,7 +129,7 @@ def _progress(console: Console) -> Progress:
 def _terminable() -> Iterator[None]:
     """Treat a polite request to end (a CI job that is cancelled) like Ctrl-C."""
 
-    def interrupt(number: int, frame: object) -> None:
+    def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
