@@ -88,6 +88,7 @@ def context_for(request: Request) -> RunContext:
     environment = look(request.python, name=request.environment, require=request.require)
     cache = ResultCache() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
+    store.sweep()
     if request.sanitize and not devices.items:
         raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
     homes = [toolkit.home for toolkit in store.installed()]

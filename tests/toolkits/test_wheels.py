@@ -1,0 +1,64 @@
+"""Every wheel that the tables name is pinned."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from harness.cases import load_cases
+from harness.toolkits import LIBRARIES, RELEASES
+from harness.toolkits.parts import PARTS
+from harness.toolkits.wheels import pinned
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_wheel_of_every_release_is_pinned() -> None:
+    wheels = {wheel for release in RELEASES.values() for wheel in release.packages.items()}
+    wheels |= {wheel for part in PARTS.values() for wheel in part.wheels.values()}
+    assert [f"{name} {version}" for name, version in sorted(wheels) if not pinned(name, version)] == []
+
+
+def test_every_library_of_the_cases_is_pinned() -> None:
+    wanted = {
+        (case.libraries[name].package(version), version)
+        for case in load_cases(ROOT / "cases")
+        for variant in case.variants
+        for name, version in variant.libraries.items()
+    }
+    assert wanted
+    assert [f"{name} {version}" for name, version in sorted(wanted) if not pinned(name, version)] == []
+
+
+@pytest.mark.parametrize("name", ["nvidia-cutlass", "nvidia_cutlass", "NVIDIA.Cutlass"])
+def test_names_and_versions_as_pypi_compares_them(name: str) -> None:
+    assert LIBRARIES["cutlass"].package("3.5.1") == "nvidia-cutlass"
+    (sha256,) = pinned(name, "3.5.1")
+    assert {sha256} == pinned(name, "3.5.1.0")
+    assert pinned(name, "3.5.1.1") == frozenset()
+    assert pinned("another", "3.5.1") == frozenset()
+
+
+def test_another_machine_has_wheels_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {}
+    for machine in ("x86_64", "aarch64", "riscv64"):
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        found[machine] = pinned("nvidia-cuda-nvrtc", "13.0.88")
+    assert len(found["x86_64"]) == len(found["aarch64"]) == 1
+    assert found["x86_64"] != found["aarch64"]
+    assert not found["riscv64"]
+
+
+def test_the_file_has_hashes_and_nothing_else() -> None:
+    table = tomllib.loads(files("harness.toolkits").joinpath("wheels.toml").read_text("utf-8"))
+    hashes = [
+        sha256 for versions in table.values() for wheels in versions.values() for of in wheels.values() for sha256 in of
+    ]
+    assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in hashes)
+    assert len(hashes) == len(set(hashes))
+    machines = {machine for versions in table.values() for wheels in versions.values() for machine in wheels}
+    assert machines == {"any", "aarch64", "x86_64"}
