@@ -82,20 +82,21 @@ def _verify(toolkits: str | None) -> int:
     store, libraries, wrong = ToolkitStore(), LibraryStore(), False
     store.sweep()
     libraries.sweep()
+    found = store.folders()
     if toolkits:
+        there = {each.release: each for each in found}
         names = [ref.release for ref in parse_toolkits(toolkits) if not ref.local]
-        found = [store.find(name) for name in names]
-        for name, toolkit in zip(names, found, strict=True):
-            if toolkit is None:
-                raise PartUnavailable(f"CUDA {name} is not installed: run `cumatrix toolkits install {name}`")
+        if missing := [name for name in names if name not in there]:
+            raise PartUnavailable(f"CUDA {missing[0]} is not installed: run `cumatrix toolkits install {missing[0]}`")
+        found = [there[name] for name in names]
     else:
-        found = [*store.installed(), *libraries.every()]
+        found += libraries.folders()
     if not found:
         raise NothingToRun(
             "nothing is installed that could be verified; `cumatrix toolkits install` installs CUDA releases"
         )
     console = Console(stderr=True, highlight=False)
-    for installed in filter(None, found):
+    for installed in found:
         with console.status(f"reading {installed.what}"):
             differing, unknown = problems(installed), not_pinned(installed)
         for problem in differing:

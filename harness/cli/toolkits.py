@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -18,6 +18,7 @@ from harness.toolkits import LIBRARIES, RELEASES, LibraryStore, ToolkitStore, pa
 from harness.toolkits.libraries import needed, parse_library
 from harness.toolkits.local import find_local
 from harness.toolkits.parts import PARTS, parse_parts, parts_among
+from harness.toolkits.wheels import pinned
 
 
 @click.group(cls=Group)
@@ -85,6 +86,7 @@ def install(releases: tuple[str, ...], with_cases: bool, folder: Path, with_part
     names = dict.fromkeys(name for ref in _from_wheels(releases) for name in (ref.release, ref.headers))
     if with_parts is not None and not names:
         raise UsageError("--with needs a CUDA release to install parts for, such as 13.0")
+    _check_pinned(releases, names)
     parts = parse_parts(with_parts, names) if with_parts is not None else []
     wanted += needed(load_cases(folder)) if with_cases else []
     store.sweep()
@@ -140,6 +142,17 @@ def remove(releases: tuple[str, ...]) -> int:
     for ref in _from_wheels(tuple(text for text in releases if "==" not in text)):
         click.echo(f"CUDA {ref.release}: {'removed' if store.remove(ref.release) else 'was not installed'}", err=True)
     return 0
+
+
+def _check_pinned(texts: Iterable[str], names: Iterable[str]) -> None:
+    """A release whose wheels cumatrix does not know is installed by its own name only, and not as one of a range."""
+    exact = {name.strip() for text in texts for name in text.replace("+headers", ",").split(",")}
+    for name in names:
+        unknown = [f"{wheel} {v}" for wheel, v in RELEASES[name].packages.items() if pinned(wheel, v) is None]
+        if unknown and name not in exact:
+            raise UsageError(
+                f"cumatrix does not know the wheels of CUDA {name} ({', '.join(unknown)}): name that release exactly to install it, or leave it out"
+            )
 
 
 def _from_wheels(releases: tuple[str, ...]) -> list[ToolkitRef]:

@@ -53,7 +53,7 @@ class Wheel:
     @property
     def known(self) -> bool:
         """Whether cumatrix has the version's hash pinned."""
-        return bool(pinned(self.name, self.version))
+        return pinned(self.name, self.version) is not None
 
 
 def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
@@ -111,12 +111,12 @@ def _choose(what: str, name: str, version: str, package: Mapping[str, Any]) -> W
             f"{what} cannot be installed from PyPI: it has no wheel of {name} {version} for this machine"
         )
     known = pinned(name, version)
-    right = [(rank, wheel) for rank, wheel in found if wheel.sha256 in known] if known else found
-    if not right:
+    right = [(rank, wheel) for rank, wheel in found if wheel.sha256 in known] if known is not None else found
+    if known is not None and not right:
         wheel = min(found, key=lambda pair: pair[0])[1]
         raise PartUnavailable(
             f"{what} is not installed: the wheel of {name} {version} at {wheel.host} is not the one that cumatrix knows. "
-            f"Its SHA-256 is {wheel.sha256 or 'not told'}, and should be {' or '.join(sorted(known))}. "
+            f"Its SHA-256 is {wheel.sha256 or 'not told'}, and should be {' or '.join(sorted(known)) or 'none: there was no wheel for this machine'}. "
             "Find out who changed it, or take another index"
         )
     wheel = min(right, key=lambda pair: pair[0])[1]

@@ -84,12 +84,9 @@ class LibraryStore:
         """Remove a version; False where there was none."""
         return self._store(library).remove(version)
 
-    def every(self) -> list[Installed]:
-        """Every version of every library that is there, those that only a case describes as well."""
-        folders = sorted(self.root.iterdir()) if self.root.is_dir() else []
-        stores = [WheelStore(folder, folder.name) for folder in folders if folder.is_dir()]
-        names = [(store, path.name) for store in stores for path in sorted(store.root.iterdir())]
-        return [found for store, name in names if not name.startswith(".") and (found := store.find(name))]
+    def folders(self) -> list[Installed]:
+        """Every version of every library that there is a folder of, those that only a case describes as well."""
+        return [found for path in self._folders() for found in WheelStore(path, path.name).folders()]
 
     def installed(self, library: HeaderLibrary) -> list[Installed]:
         """Every version that is there, oldest first."""
@@ -102,8 +99,14 @@ class LibraryStore:
 
     def sweep(self) -> None:
         """Remove what installations have left that were killed."""
-        for folder in self.root.iterdir() if self.root.is_dir() else ():
+        for folder in self._folders():
             sweep(folder)
+
+    def _folders(self) -> list[Path]:
+        try:
+            return sorted(path for path in self.root.iterdir() if path.is_dir())
+        except OSError:
+            return []
 
 
 def observed_version(library: HeaderLibrary, installed: Installed) -> dict[str, str]:

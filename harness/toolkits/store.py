@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import platformdirs
 from filelock import Timeout
 
+from harness.diagnostics import clean
 from harness.errors import PartUnavailable, UsageError
 from harness.model import ToolkitRef
 from harness.toolkits import download
@@ -30,7 +32,7 @@ Wanted = Callable[[Installed | None], Mapping[str, str]]
 
 def say(text: str) -> None:
     """Tell users something on stderr."""
-    print(f"cumatrix: {text}", file=sys.stderr)
+    print(f"cumatrix: {clean(text)}", file=sys.stderr)
 
 
 class WheelStore:
@@ -67,6 +69,18 @@ class WheelStore:
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def folders(self) -> list[Installed]:
+        """Every version that there is a folder of; without packages where that does not tell what it holds."""
+        try:
+            paths = sorted(path for path in self.root.iterdir() if re.fullmatch(r"[0-9][^/]*", path.name))
+        except OSError:
+            return []
+        return [
+            self.find(path.name) or Installed(release=path.name, home=path.resolve(), packages={}, library=self.library)
+            for path in paths
+            if path.is_dir()
+        ]
 
     def put(
         self,

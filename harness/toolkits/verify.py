@@ -26,7 +26,7 @@ def problems(installed: Installed) -> list[str]:
 def not_pinned(installed: Installed) -> list[str]:
     """Wheels of it that cumatrix does not know: their hash is what the index said when they were installed."""
     found = installed.packages.items()
-    return [f"{name} {version}" for name, version in found if not pinned(name, version)]
+    return [f"{name} {version}" for name, version in found if pinned(name, version) is None]
 
 
 def _wheels(installed: Installed) -> Iterator[str]:
@@ -35,7 +35,7 @@ def _wheels(installed: Installed) -> Iterator[str]:
         return
     for name, version in installed.packages.items():
         known = pinned(name, version)
-        if known and installed.wheels[name] not in known:
+        if known is not None and installed.wheels[name] not in known:
             yield f"the wheel of {name} {version} had the SHA-256 {installed.wheels[name]}, and should have {' or '.join(sorted(known))}"
 
 

@@ -20,8 +20,8 @@ def _pins() -> dict[str, dict[Version, dict[str, list[str]]]]:
     }
 
 
-def pinned(name: str, version: str) -> frozenset[str]:
-    """SHA-256 (hexadecimal) of the wheels of a version that this machine may take; empty for a version that is not pinned.
+def pinned(name: str, version: str) -> frozenset[str] | None:
+    """SHA-256 (hexadecimal) of the wheels of a version that this machine may take; None for a version that is not pinned at all.
 
     Parameters
     ----------
@@ -30,5 +30,7 @@ def pinned(name: str, version: str) -> frozenset[str]:
     version : str
         Its version; 3.5.1 is the same as 3.5.1.0.
     """
-    wheels = _pins().get(canonicalize_name(name), {}).get(Version(version), {})
+    wheels = _pins().get(canonicalize_name(name), {}).get(Version(version))
+    if wheels is None:
+        return None
     return frozenset([*wheels.get(platform.machine(), ()), *wheels.get("any", ())])

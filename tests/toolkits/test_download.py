@@ -160,6 +160,10 @@ def test_doctor_says_what_differs_and_what_to_do(cumatrix: Any, own_index: Local
             "cutlass 99.0: run `cumatrix toolkits install --force cutlass==99.0`",
         ],
     )
+    (header.parents[2] / "cumatrix-toolkit.json").write_text("{")
+    done = cumatrix("doctor", "--verify", env=env)
+    assert done.returncode == 4
+    assert "cutlass 99.0: cumatrix-toolkit.json cannot be read" in done.stdout
     assert cumatrix("toolkits", "install", "--force", "cutlass==99.0", env=env).returncode == 0
     assert cumatrix("doctor", "--verify", env=env).returncode == 0
     done = cumatrix("doctor", "--verify", "-t", "12.4", env=env)
