@@ -140,27 +140,34 @@ def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
     variables, options = index_settings()
     environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*words: str) -> tuple[int, str, str]:
         argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
         argv += [*words, "--project", str(project)]
-        return subprocess.run(
-            argv, input=text, capture_output=True, text=True, errors="replace", timeout=TIMEOUT, env=environ
-        )
+        process = subprocess.Popen(
+            argv, text=True, errors="replace", env=environ,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            told, error = process.communicate(text, TIMEOUT)
+        except BaseException:
+            process.kill()
+            process.wait()  # `subprocess.run` does not, after Ctrl-C: uv would still hold the lock of its cache
+            raise
+        return process.returncode, told, " ".join(error.split())[-600:]
 
     common = ("--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable)
     try:
-        with at_work(folder, run("cache", "dir").stdout.strip()):
-            done = run("pip", *words, *common, *options)
-            if done.returncode < 0:
-                raise PartUnavailable(f"{what}: uv was killed by signal {-done.returncode}; run it again")
+        with at_work(folder, run("cache", "dir")[1].strip()):
+            code, told, error = run("pip", *words, *common, *options)
+            if code < 0:
+                raise PartUnavailable(f"{what}: uv was killed by signal {-code}; run it again")
     except subprocess.TimeoutExpired:
         raise PartUnavailable(f"{what}: no answer from PyPI within {TIMEOUT} s") from None
-    error = " ".join(done.stderr.split())[-600:]
     if "hash mismatch" in error.lower():
         raise PartUnavailable(
             f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
             "Find out who changed it, or take another index"
         )
-    if done.returncode:
+    if code:
         raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
-    return done.stdout
+    return told

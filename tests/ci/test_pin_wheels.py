@@ -35,7 +35,7 @@ def files_of(pins: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def text() -> str:
-    return pin_wheels.PINS.read_text("utf-8")
+    return (ROOT / "harness" / "toolkits" / "wheels.toml").read_text("utf-8")
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command import Command
 
 from harness.errors import PartUnavailable
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, Release, ToolkitStore
@@ -35,13 +35,13 @@ def test_a_wheel_that_differs_from_the_pinned_one_is_refused(own_index: LocalInd
     sha256 = own_index.add("nvidia-cutlass", "3.5.1", {HEADER: "// changed"})
     with pytest.raises(PartUnavailable, match="not the one that cumatrix knows") as caught:
         LibraryStore(tmp_path).install(CUTLASS, "3.5.1")
-    (known,) = pinned("nvidia-cutlass", "3.5.1")
+    (known,) = pinned("nvidia-cutlass", "3.5.1") or ()
     assert f"Its SHA-256 is {sha256}, and should be {known}" in str(caught.value)
     assert left(tmp_path / "cutlass") == []
 
 
 def test_a_wheel_that_the_index_lies_about_is_refused(own_index: LocalIndex, tmp_path: Path) -> None:
-    (known,) = pinned("nvidia-cutlass", "3.5.1")
+    (known,) = pinned("nvidia-cutlass", "3.5.1") or ()
     own_index.add("nvidia-cutlass", "3.5.1", {HEADER: "// changed"}, told=known)
     with pytest.raises(PartUnavailable, match=r"^cutlass 3\.5\.1 is not installed: .* another SHA-256"):
         LibraryStore(tmp_path).install(CUTLASS, "3.5.1")
@@ -74,7 +74,7 @@ def test_a_wheel_that_is_not_pinned_is_told_and_recorded(own_index: LocalIndex, 
 
 @pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml"])
 def test_settings_of_the_folder_count_for_nothing(
-    cumatrix: Any, index: LocalIndex, no_settings: Path, tmp_path: Path, name: str
+    cumatrix: Command, index: LocalIndex, no_settings: Path, tmp_path: Path, name: str
 ) -> None:
     """What a stranger's project says of uv reaches no installation in it; what the user says does."""
     good = index.add("nvidia-cutlass", "99.0", {HEADER: "// the user's"})
@@ -126,7 +126,7 @@ class TestVerify:
         ]
 
     def test_wheels(self, installed: Installed) -> None:
-        (known,) = pinned("nvidia-cutlass", "3.5.1")
+        (known,) = pinned("nvidia-cutlass", "3.5.1") or ()
         other = replace(installed, packages={"nvidia-cutlass": "3.5.1"})
         (problem,) = problems(other)
         assert problem.startswith("the wheel of nvidia-cutlass 3.5.1 had the SHA-256 ")
@@ -140,7 +140,7 @@ class TestVerify:
         assert problems(installed)
 
 
-def test_doctor_says_what_differs_and_what_to_do(cumatrix: Any, own_index: LocalIndex, tmp_path: Path) -> None:
+def test_doctor_says_what_differs_and_what_to_do(cumatrix: Command, own_index: LocalIndex, tmp_path: Path) -> None:
     home = tmp_path / "home"
     env = {"CUMATRIX_HOME": str(home)}
     assert cumatrix("doctor", "--verify", env=env).returncode == 3

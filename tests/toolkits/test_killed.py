@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 
 from harness.errors import PartUnavailable
 from harness.toolkits import Release, ToolkitStore
@@ -86,7 +87,7 @@ Start = Callable[[], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(cumatrix: Any, tmp_path: Path) -> Iterator[Start]:
+def start(cumatrix: Command, tmp_path: Path) -> Iterator[Start]:
     """Begin to install, in a process group of its own as a shell does it."""
     begun: list[subprocess.Popen[str]] = []
 
@@ -142,7 +143,9 @@ def free(lock: Path) -> bool:
     return True
 
 
-def test_a_kill_ends_uv_and_the_next_start_cleans_up(gate: Gate, start: Start, tmp_path: Path, cumatrix: Any) -> None:
+def test_a_kill_ends_uv_and_the_next_start_cleans_up(
+    gate: Gate, start: Start, tmp_path: Path, cumatrix: Command
+) -> None:
     root = tmp_path / "home" / "libraries" / "cutlass"
     process = start()
     assert gate.asked.wait(600)
