@@ -35,13 +35,13 @@ def test_a_wheel_that_differs_from_the_pinned_one_is_refused(own_index: LocalInd
     sha256 = own_index.add("nvidia-cutlass", "3.5.1", {HEADER: "// changed"})
     with pytest.raises(PartUnavailable, match="not the one that cumatrix knows") as caught:
         LibraryStore(tmp_path).install(CUTLASS, "3.5.1")
-    (known,) = pinned("nvidia-cutlass", "3.5.1") or ()
+    (known,) = pinned("nvidia-cutlass", "3.5.1") or [""]
     assert f"Its SHA-256 is {sha256}, and should be {known}" in str(caught.value)
     assert left(tmp_path / "cutlass") == []
 
 
 def test_a_wheel_that_the_index_lies_about_is_refused(own_index: LocalIndex, tmp_path: Path) -> None:
-    (known,) = pinned("nvidia-cutlass", "3.5.1") or ()
+    (known,) = pinned("nvidia-cutlass", "3.5.1") or [""]
     own_index.add("nvidia-cutlass", "3.5.1", {HEADER: "// changed"}, told=known)
     with pytest.raises(PartUnavailable, match=r"^cutlass 3\.5\.1 is not installed: .* another SHA-256"):
         LibraryStore(tmp_path).install(CUTLASS, "3.5.1")
@@ -126,7 +126,7 @@ class TestVerify:
         ]
 
     def test_wheels(self, installed: Installed) -> None:
-        (known,) = pinned("nvidia-cutlass", "3.5.1") or ()
+        (known,) = pinned("nvidia-cutlass", "3.5.1") or [""]
         other = replace(installed, packages={"nvidia-cutlass": "3.5.1"})
         (problem,) = problems(other)
         assert problem.startswith("the wheel of nvidia-cutlass 3.5.1 had the SHA-256 ")
