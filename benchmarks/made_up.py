@@ -123,7 +123,13 @@ def _record(
         "cumatrix": "0.1.0",
     }
     if (toolkit.startswith("13") and cc < 75) or (toolkit < "12.8" and cc >= 100):
-        empty = {"status": "unsupported", "verdict": "unsupported", "stage": None, "stages": [], "command": []}
+        empty: dict[str, Any] = {
+            "status": "unsupported",
+            "verdict": "unsupported",
+            "stage": None,
+            "stages": [],
+            "command": [],
+        }
         return {**record, **empty, "reason": f"CUDA {toolkit} knows no {target}", "fingerprint": "", "seconds": 0.0}
     chance = random.random()
     if chance < 0.75:
