@@ -103,6 +103,9 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
 
 def _requirement(text: str) -> Requirement:
     try:
-        return Requirement(text)
+        wanted = Requirement(text)
+        if wanted.url:
+            raise UsageError(f"{text!r} is an address; a requirement is a name with versions, such as numba==0.59.1")
+        return wanted
     except InvalidRequirement as error:
         raise UsageError(f"{text!r} is not a requirement such as numba==0.59.1: {str(error).splitlines()[0]}") from None

@@ -24,7 +24,7 @@ from harness.model.judge import expectation_of, judge
 from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
 from harness.protocol.wire import Limits
 from harness.records import Record, make_record
-from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
+from harness.toolkits import RELEASES, LibraryStore, ToolkitStore, parse_toolkits
 
 ORDERS = ("plan", "reverse", "random")
 
@@ -88,6 +88,8 @@ def context_for(request: Request) -> RunContext:
     environment = look(request.python, name=request.environment, require=request.require)
     cache = ResultCache() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
+    store.sweep()
+    LibraryStore().sweep()
     if request.sanitize and not devices.items:
         raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
     homes = [toolkit.home for toolkit in store.installed()]

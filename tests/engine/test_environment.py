@@ -55,9 +55,17 @@ def test_requirements(venv: Callable[..., str], requirement: str, reason: str | 
     assert list(look(venv("numba==0.59.1"), require=[requirement]).broken.values()) == ([reason] if reason else [])
 
 
-def test_what_is_no_requirement() -> None:
+@pytest.mark.parametrize("text", ["numba=0.59.1", "-r requirements.txt", "https://x.example/numba.whl", "./numba"])
+def test_what_is_no_requirement(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not a requirement such as numba==0.59.1"):
-        look(require=["numba=0.59.1"])
+        look(require=[text])
+
+
+def test_an_address_is_no_requirement() -> None:
+    with pytest.raises(
+        UsageError, match=r"is an address; a requirement is a name with versions, such as numba==0.59.1"
+    ):
+        look(require=["numba @ https://x.example/numba-0.59.1-py3-none-any.whl"])
 
 
 @pytest.mark.parametrize("python", ["/nowhere/python", "/bin/true", "/etc/hostname"])
