@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -45,7 +46,7 @@ def counted(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
     return {kind: int(words[words.index(kind) - 1]) for kind in kinds if kind in words}
 
 
-def records(path: Path) -> dict[str, dict]:
+def records(path: Path) -> dict[str, dict[str, Any]]:
     found = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     assert len({record["cell"] for record in found}) == len(found)
     return {record["cell"]: record for record in found}
@@ -175,7 +176,7 @@ def test_a_known_fault_that_is_gone_fails(run: Run, cases: Path) -> None:
     assert "[XPASS(strict)] it is wrong" in done.stdout
 
 
-def test_what_means_nothing_is_skipped_with_the_reason(run: Run, toolkit: Callable[[str], Installed]) -> None:
+def test_what_is_not_applicable_is_skipped_with_the_reason(run: Run, toolkit: Callable[[str], Installed]) -> None:
     toolkit("13.0")
     done = run("-k", "plain/one", "-rs", toolkit="13.0", target="sm_50,sm_80")
     assert done.returncode == 0, done.stdout

@@ -162,8 +162,7 @@ class ForkServer:
             left = heard + seconds - time.monotonic()
             ready, _, _ = select.select([self.channel], [], [], max(0.0, min(left, _LOOK)))
             if ready:
-                data = self.channel.recv(1 << 16)
-                if not data:
+                if not (data := self._heard()):
                     raise ForkServerDied(self._last_words())
                 self._buffer += data
             elif self._stopped():
@@ -172,6 +171,13 @@ class ForkServer:
             elif left <= 0:
                 self.process.terminate()
                 raise ForkServerDied(f"{'no word of it' if beats else 'no answer'} for {seconds:.0f} s")
+
+    def _heard(self) -> bytes:
+        """What has come; empty where the other side has gone."""
+        try:
+            return self.channel.recv(1 << 16)
+        except ConnectionError:
+            return b""  # it went before it had read what was sent
 
     def _read(self, kind: type[M], line: bytes) -> M:
         try:

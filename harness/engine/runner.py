@@ -75,17 +75,25 @@ class Runner:
         name = toolchain.toolchain
         fork_server = self._fork_servers.get(name)
         if fork_server is not None and fork_server.gone:
-            self._fork_servers.pop(name).close()  # whoever ended it, it was none of the cells to come
+            self._end(name, fork_server)  # whoever ended it, it was none of the cells to come
             fork_server = None
         if fork_server is None:
             while len(self._fork_servers) >= self.keep:
                 self._fork_servers.popitem(last=False)[1].close()
             # Known before it is ready: whoever interrupts need not wait until a library is loaded.
             fork_server = self._fork_servers[name] = toolchain.fork_server()
-            self._workers[name] = self.resolver.started(toolchain, fork_server.ready, fork_server.folder)
+            try:
+                self._workers[name] = self.resolver.started(toolchain, fork_server.ready, fork_server.folder)
+            except BaseException:
+                self._end(name, fork_server)  # what it said is not known: the next cell starts another one
+                raise
         if name in self._fork_servers:
             self._fork_servers.move_to_end(name)
         return fork_server, self._workers[name]
+
+    def _end(self, name: Toolchain, fork_server: ForkServer) -> None:
+        self._fork_servers.pop(name, None)
+        fork_server.close()
 
     def _compile(self, prepared: PreparedCell, fork_server: ForkServer) -> tuple[Outcome, Reads]:
         toolchain = prepared.toolchain
@@ -100,12 +108,9 @@ class Runner:
             said = note(toolchain.headers.home, seen)
             return (replace(outcome, notes=(*outcome.notes, said)) if said else outcome), reads
         except ForkServerDied as error:
-            self._fork_servers.pop(toolchain.toolchain, None)
-            seconds = time.monotonic() - started
-            lost = collect_lost(
-                prepared.cell, order, str(error), seconds, toolchain.toolkit.home, toolchain.tools
-            )  # fmt: skip
-            fork_server.close()
+            seconds, home = time.monotonic() - started, toolchain.toolkit.home
+            lost = collect_lost(prepared.cell, order, str(error), seconds, home, toolchain.tools)
+            self._end(toolchain.toolchain, fork_server)
             return lost, Reads()
         finally:
             remove(scratch)

@@ -17,7 +17,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 # processes on one device (MPS). It names its threads through /proc/<pid>/task/<tid>/comm, and cuInit fails where it cannot:
 # CUDA_ERROR_OPERATING_SYSTEM. /dev/dxg is the device under Windows.
 _GPU = ("/dev/nvidia*", "/dev/nvidia-caps*/*", "/dev/dxg", "/proc")
-_GPU_FOLDERS = ("/dev/shm", os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
+_GPU_FOLDERS = ("/dev/shm", os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))  # noqa: S108 - nothing is made there
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -56,9 +56,9 @@ def serve(name: str, control: int) -> None:
     landlock.version()
     for line in lines:
         order = Order.from_line(line)
-        exit = _run(name, backend, setup, order, channel, follower, calls)
+        ended = _run(name, backend, setup, order, channel, follower, calls)
         imported = bytecode.told(order.scratch)
-        channel.sendall(exit.to_line())
+        channel.sendall(ended.to_line())
         if imported:
             bytecode.compile_all(imported)
 
@@ -94,7 +94,7 @@ def _filter() -> bytes:
     return seccomp.filter_for(above)
 
 
-def _leave(number: int, frame: object) -> None:
+def _leave(_number: int, _frame: object) -> None:
     end_descendants()
     os._exit(0)
 
@@ -109,7 +109,7 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         ready.targets = ptxas.architectures(setup)
     except Ended as ended:
         return None, Ready(status=ended.status, reason=ended.reason)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (whatever a library raises while it loads)
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         reason = f"{name} cannot be loaded: {words}"
         return None, Ready(status="unavailable", reason=reason, log=traceback.format_exc())

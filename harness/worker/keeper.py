@@ -43,6 +43,6 @@ def _wait(server: int) -> int:
         os.kill(server, signal.SIGKILL)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _leave(_number: int, _frame: FrameType | None) -> None:
     end_descendants()
     os._exit(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from cells import make_case, make_cell, write_case
 
 from harness.cases import load_cases
+from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.executor import ThreadExecutor, _Queue
@@ -20,7 +21,7 @@ from harness.engine.result import PreparedCell, Result
 from harness.engine.run import Run
 from harness.model import Cell, Outcome, Status
 from harness.protocol.wire import Limits
-from harness.toolkits import ToolkitStore
+from harness.toolkits import Installed, ToolkitStore
 
 PLAIN = Environment(name="mine", python=sys.executable, version="3.11.7", distributions={})
 TEXT = 'extern "C" __global__ void k(float *x) { *x = 1; }\n'
@@ -61,8 +62,8 @@ def test_what_is_not_installed_settles_a_cell(store: ToolkitStore, cell: Cell, t
 @pytest.mark.compilers
 class TestPrepared:
     @pytest.fixture(autouse=True)
-    def _toolkit(self, toolkit: object) -> None:
-        toolkit("12.4")  # type: ignore[operator]
+    def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:
+        toolkit("12.4")
 
     def test_what_an_executor_is_given_and_gives_can_be_pickled(self, resolver: Resolver, cell: Cell) -> None:
         prepared = resolver.resolve(cell)
@@ -121,6 +122,30 @@ class TestPrepared:
         assert (first.outcome.status, second.outcome.status) == ("built", "built")
         assert servers[0].process.poll() is not None
 
+    def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
+        self, store: ToolkitStore, cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The disk is full just then, which is a fake."""
+        cache = ResultCache(tmp_path / "cache")
+
+        def full(*_: object) -> None:
+            monkeypatch.undo()
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(cache, "keep_fact", full)
+        resolver = Resolver(RunContext(PLAIN, store, cache, Limits(seconds=120)))
+        runner = ThreadExecutor(resolver).runners[0]
+        prepared = resolver.resolve(cell)
+        assert isinstance(prepared, PreparedCell)
+        try:
+            with pytest.raises(OSError, match="No space left"):
+                runner.run(prepared)
+            assert not runner._fork_servers
+            assert runner.run(prepared).outcome.status == "built"
+        finally:
+            runner.close()
+            resolver.close()
+
     def test_who_stops_listening_ends_what_is_under_way(self, store: ToolkitStore, cell: Cell) -> None:
         with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
             targets = ("sm_75", "sm_80", "sm_90")
@@ -133,9 +158,9 @@ class TestPrepared:
 
 @pytest.mark.compilers
 def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(
-    resolver: Resolver, cell: Cell, toolkit: object
+    resolver: Resolver, cell: Cell, toolkit: Callable[[str], Installed]
 ) -> None:
-    toolkit("12.4")  # type: ignore[operator]
+    toolkit("12.4")
     prepared = resolver.resolve(cell)
     assert isinstance(prepared, PreparedCell)
 
@@ -149,7 +174,8 @@ def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(
     assert first is not None and first.cell.toolchain.library == "b"
     other = work.next(None)
     assert other is not None and other.cell.toolchain.library == "a"
-    current, order = first.cell.toolchain, []
+    current = first.cell.toolchain
+    order: list[str] = []
     while len(order) < 3 and (found := work.next(current)):
         order.append(found.cell.toolchain.library)
         current = found.cell.toolchain

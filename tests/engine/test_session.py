@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from harness.engine.result import Result
 from harness.engine.session import Request, axes_of, cells_of, default_toolkit, record_of
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Outcome, Stage, Status
+from harness.protocol.probes import Distribution
 
 CASE = """
 title = "{name}"
@@ -20,7 +22,7 @@ source.{language} = "{file}"
 
 
 def environment(**versions: str) -> Environment:
-    found = {name.replace("_", "-"): {"version": v, "requires": [], "root": True} for name, v in versions.items()}
+    found = {name.replace("_", "-"): Distribution(v) for name, v in versions.items()}
     return Environment(name="e", python="python", version="3.11.7", distributions=found)
 
 
@@ -104,7 +106,7 @@ def test_each_backend_gets_the_cases_of_its_language(request_for: Request) -> No
 
 
 def test_nvcc_joins_unasked_where_its_wheels_begin(request_for: Request) -> None:
-    def names(**axes: str) -> set[str]:
+    def names(**axes: Any) -> set[str]:
         wanted = Request(
             cases=request_for.cases, selection=("made/add",), toolkits="12.9,13.0", targets="sm_80", **axes
         )

@@ -76,10 +76,10 @@ def aftermath(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Afterma
             text = text.replace("{" + word + "!r}", repr(value))
         return cell(name, text + END)
 
-    neighbours = [cell(f"innocent-{number}", KERNEL.format(number)) for number in range(len(PROGRAMS) // 3)]
+    neighbours = [cell(f"innocent-{number}", KERNEL.format(number)) for number in range(len(PROGRAMS) // 5)]
     mixed = [hostile(name) for name in PROGRAMS]
     for number, neighbour in enumerate(neighbours):
-        mixed.insert(4 * number + 3, neighbour)
+        mixed.insert(6 * number + 5, neighbour)
     context = RunContext(place.environment, place.store, None, Limits(seconds=300))
     temporary, before = tmp_path_factory.mktemp("temporary"), _objects()
     with pytest.MonkeyPatch.context() as patch:
@@ -95,8 +95,8 @@ def aftermath(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Afterma
         for name in ("intruder", "intruder.py")
         if os.path.lexists(folder / name)
     ]
-    by_name = {each.case.name: records[each.id] for each in mixed}
-    return Aftermath(by_name, {each.case.name: alone[each.id] for each in neighbours}, left)
+    by_name: dict[str, dict[str, Any]] = {each.case.name: dict(records[each.id]) for each in mixed}
+    return Aftermath(by_name, {each.case.name: dict(alone[each.id]) for each in neighbours}, left)
 
 
 def _objects() -> set[str]:

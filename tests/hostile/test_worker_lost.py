@@ -18,6 +18,7 @@ from cells import Place, make_case, make_order, run_all
 
 from harness.engine import fork_server
 from harness.engine.context import RunContext
+from harness.engine.executor import ThreadExecutor
 from harness.engine.fork_server import ForkServer, ForkServerDied
 from harness.engine.run import Run
 from harness.model import Cell
@@ -162,8 +163,10 @@ def test_one_that_was_lost_between_cells_is_replaced(
     context = RunContext(place.environment, place.store, None, Limits(seconds=600))
     with Run(context) as run:
         assert run.result(cell(place, tmp_path / "one", NVRTC, PLAIN)).outcome.status == "built"
+        assert isinstance(run.executor, ThreadExecutor)
         (server,) = run.executor.runners[0]._fork_servers.values()
-        os.kill(*below(server.process.pid), signal.SIGKILL)
+        (worker,) = below(server.process.pid)
+        os.kill(worker, signal.SIGKILL)
         server.process.wait()
         assert run.result(cell(place, tmp_path / "two", NVRTC, PLAIN)).outcome.status == "built"
 

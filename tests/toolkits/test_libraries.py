@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import Command
 
 from harness.errors import PartUnavailable, UsageError
-from harness.toolkits import LIBRARIES, LibraryStore
+from harness.toolkits import LIBRARIES, Installed, LibraryStore
 from harness.toolkits.libraries import observed_version, parse_library
 
 CASE = """title = "x"
@@ -26,7 +28,21 @@ def test_a_library_by_name_and_version() -> None:
     assert (library.name, version) == ("cutlass", "3.5.1")
 
 
-@pytest.mark.parametrize("text", ["cutlass", "cutlass>=3", "cutlass==3.*", "cutlass==", "==1", "cutlas==3.5.1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cutlass",
+        "cutlass>=3",
+        "cutlass==3.*",
+        "cutlass==",
+        "==1",
+        "cutlas==3.5.1",
+        "cutlass[x]==3.5.1",
+        "cutlass @ https://x.example/cutlass-3.5.1-py3-none-any.whl",
+        "cutlass==3.5.1 --index-url=x",
+        "cutlass==3.5.1; python_version>'3'",
+    ],
+)
 def test_what_is_no_library(text: str) -> None:
     with pytest.raises(UsageError):
         parse_library(text)
@@ -57,7 +73,7 @@ def test_a_version_that_is_not_on_pypi(tmp_path: Path) -> None:
 
 
 @pytest.mark.compilers
-def test_cells_see_their_own_version(cumatrix, toolkit, tmp_path: Path) -> None:
+def test_cells_see_their_own_version(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     toolkit("13.0")
     folder = tmp_path / "cases" / "topic" / "name"
     folder.mkdir(parents=True)
