@@ -290,8 +290,10 @@ def _processor_time(run: Run) -> float:
     used = time.process_time()
     assert isinstance(run.executor, ThreadExecutor)
     for fork_server in run.executor.runners[0]._fork_servers.values():
-        fields = Path(f"/proc/{fork_server.process.pid}/stat").read_text().rpartition(")")[2].split()
-        used += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        keeper = fork_server.process.pid  # the fork server is its child
+        for pid in (keeper, *Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            used += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return used
 
 

@@ -162,8 +162,12 @@ os._exit(0)
 """,
     "mounts": """
 CLONE_NEWUSER, CLONE_NEWNS = 0x10000000, 0x20000
-if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0:
-    attempt(call, 165, b"none", str(server).encode(), b"tmpfs", 0, None)
+if os.fork() == 0:
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0:
+        attempt(call, 165, b"none", str(server).encode(), b"tmpfs", 0, None)
+    sys.stdout.flush()
+    os._exit(0)
+os.wait()
 """,
 }
 
