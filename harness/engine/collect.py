@@ -8,15 +8,17 @@ import signal
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line, parse_log, read_line
 from harness.engine.left import Unreadable, read_file, read_text
-from harness.engine.logs import Places, whole_log
+from harness.engine.logs import LOG_LIMIT, Places, whole_log
 from harness.engine.products import check_product, read_product, remarks_on
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status
 from harness.protocol.message import WireError
+from harness.protocol.printed import cut
 from harness.protocol.wire import REPLY, Exit, Order, Reply
 
 _FIRST = 3
@@ -88,7 +90,7 @@ class _Left:
         return cls(
             cell, order, ended, places, reply, unreadable,
             stages=tuple(Stage(name) for name in names if name in list(Stage)),
-            said=places.in_log(said.rstrip("\n")), log=whole_log(said, ended.output, places),
+            said=cut(places.in_log(said.rstrip("\n")), LOG_LIMIT), log=whole_log(said, ended.output, places),
         )  # fmt: skip
 
     @property
@@ -165,8 +167,8 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(item.severity in ("error", "fatal") for item in diagnostics):
         # A tool that says no without a message in a known form: its first words tell more than its last.
-        words = [line.strip() for line in left.told.splitlines() if line.strip() and not read_line(line)]
-        first = " | ".join(words[:_FIRST]) or reason
+        words = (line.strip() for line in left.told.splitlines() if line.strip() and not read_line(line))
+        first = " | ".join(islice(words, _FIRST)) or reason
         diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     stage = Stage(reply.stage) if reply.stage else left.stage
     return replace(

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.diagnostics import clean
+from harness.protocol.printed import cut
 
 LOG_LIMIT = 64 << 10
-"""How much of a log a record keeps, in characters."""
+"""How much of a log a record keeps, in characters, with what says that something was left out."""
 
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
 # Where Python's packages lie; what stands before it is one machine's.
@@ -73,8 +74,4 @@ def whole_log(said: str, printed: str, places: Places) -> str:
     """What tools said, then what was printed, with the middle left out where it is longer than `LOG_LIMIT`."""
     if places.source.suffix == ".py" and printed.strip():
         printed = f"--- printed while {places.source.name} ran, by the program or by what it called ---\n{printed}"
-    text = places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip()))
-    if len(text) <= LOG_LIMIT:
-        return text
-    half = LOG_LIMIT // 2
-    return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
+    return cut(places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip())), LOG_LIMIT)

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.protocol.job import CellJob
+from harness.protocol.printed import cut
 from harness.protocol.wire import Order, Product, Ready, Setup
+
+_MOST_AT_ONCE, _MOST_SAID = (
+    3 << 20,
+    12 << 20,
+)  # characters; a tool's output is cut before (harness.protocol.printed.KEPT)
 
 __all__ = ["Backend", "Crashed", "Ended", "Job", "Rejected", "Setup", "Unavailable", "Unsupported"]
 
@@ -95,10 +101,15 @@ class Job(CellJob):
             file.write(stage + "\n")
 
     def say(self, text: str | bytes) -> None:
-        """Keep what a tool printed."""
+        """Keep what a tool printed: of what is longer than any log that somebody reads, the start and the end."""
         if isinstance(text, bytes):
             text = text.decode(errors="replace")
-        text = text.rstrip("\0\n ")
+        text = cut(text.rstrip("\0\n "), _MOST_AT_ONCE)
+        before = sum(map(len, self.logs))
+        if before > _MOST_SAID:
+            return
+        if before + len(text) > _MOST_SAID:
+            text += "\n[... what was said after this is left out ...]"
         if text:
             self.logs.append(text)
             with open(self.scratch / "log", "a", errors="replace") as file:

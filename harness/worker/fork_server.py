@@ -22,11 +22,13 @@ from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
 from harness.protocol.backend import Backend, Ended
+from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
 from harness.worker.child import run_child
 from harness.worker.libraries import cuda_libraries
 
-_BETWEEN_DRAINS = 0.05
+_BETWEEN_DRAINS = 0.05  # seconds
+_AT_ONCE = 1 << 20  # bytes
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -93,7 +95,8 @@ def _run(
         run_child(name, backend, setup, order, writer)
     os.close(writer)
     deadline = started + limits.seconds
-    output, total, timed_out = _watch(child, reader, channel, deadline, limits.output, follower)
+    printed = Printed(limits.output)
+    timed_out = _watch(child, reader, channel, deadline, printed, follower)
     if timed_out:
         _kill_group(child)
     _, status = os.waitpid(child, 0)
@@ -106,17 +109,16 @@ def _run(
         timed_out=timed_out,
         wall=seconds,
         leftovers=leftovers,
-        output=output.decode("utf-8", "replace"),
-        output_total=total,
+        output=printed.text,
+        output_total=printed.total,
         reads=follower.taken(),
     )
 
 
 def _watch(
-    child: int, reader: int, channel: socket.socket, deadline: float, keep: int, follower: reads.Follower
-) -> tuple[bytes, int, bool]:
-    """Drain the child's output until it ends, the deadline passes, or nobody wants the result any more."""
-    head, tail, total = bytearray(), bytearray(), 0
+    child: int, reader: int, channel: socket.socket, deadline: float, printed: Printed, follower: reads.Follower
+) -> bool:
+    """Drain the child's output until it ends, nobody wants the result any more, or the deadline passes (True)."""
     ended = os.pidfd_open(child)
     os.set_blocking(reader, False)
     poll = select.poll()
@@ -140,31 +142,11 @@ def _watch(
                 if fd == reader:
                     if event & select.POLLHUP and not event & select.POLLIN:
                         poll.unregister(reader)
-                    total += _drain(reader, head, tail, keep)
-        total += _drain(reader, head, tail, keep)
+                    printed.drain(reader, _AT_ONCE)
+        printed.drain(reader, _AT_ONCE)
     finally:
         os.close(ended)
-    cut = total - len(head) - len(tail)
-    middle = b"\n[... %d bytes left out ...]\n" % cut if cut > 0 else b""
-    return bytes(head) + middle + bytes(tail), total, timed_out
-
-
-def _drain(reader: int, head: bytearray, tail: bytearray, keep: int) -> int:
-    """Read what is there, up to a megabyte; keep the first and the last half of `keep` bytes."""
-    total, half = 0, keep // 2
-    while total < 1 << 20:
-        try:
-            data = os.read(reader, 1 << 16)
-        except BlockingIOError:
-            break
-        if not data:
-            break
-        total += len(data)
-        room = max(0, half - len(head))
-        head += data[:room]
-        tail += data[room:]
-        del tail[: max(0, len(tail) - half)]
-    return total
+    return timed_out
 
 
 def _kill_group(child: int) -> None:

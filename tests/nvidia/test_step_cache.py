@@ -42,7 +42,7 @@ def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compil
         )  # fmt: skip
         kind = "-c" if out == "unit.o" else "-S"
         line = " ".join(["c++", *options, kind, str(scratch / "unit.cpp"), "-o", out])
-        StepCache(setup, job).compile(Step(line))
+        StepCache(setup, job).compile(Step.of_line(line))
         return job, Path(out).read_bytes() if os.path.exists(out) else None
 
     return compile_
