@@ -137,8 +137,9 @@ class _Left:
             command=tuple(map(self.places.in_command, reply.command)),
             observed=reply.observed,
             device=reply.device,
-            peak_bytes=reply.peak_bytes,
+            peak_bytes=self.ended.peak_bytes,
             notes=tuple(notes),
+            shared_steps=tuple(map(one_line, reply.shared_steps)),
         )
 
 

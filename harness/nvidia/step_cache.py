@@ -115,7 +115,7 @@ class StepCache:
                 tell(self.job, step, done)
                 check(step, done.code, done.said)
                 return
-        self.job.notes.append(f"{step.program} had the same input for another cell: what came out is taken from there")
+        self.job.shared_steps.append(step.program)
         told = _take(place, outputs, mine)
         reads.replay(told["reads"].encode("latin-1"))
         tell(self.job, step, Finished(told["code"], told["said"], told["total"], told["whole"]))

@@ -214,7 +214,11 @@ def check(step: Step, code: int, said: str) -> None:
             f"{program} stopped with an internal error: {match['what'].strip()}", signal=number, stage=step.stage
         )
     if _NO_MEMORY.search(said):
-        raise Crashed(f"{program} ran out of memory (see --memory)", signal=None, stage=step.stage)
+        raise Crashed(
+            f"{program} ran out of memory, under the limit of each process (see --memory)",
+            signal=None,
+            stage=step.stage,
+        )
     raise Rejected(f"{program} ended with exit code {code}", stage=step.stage)
 
 

@@ -34,6 +34,8 @@ class Job(CellJob):
         The real device as the scheduler found it; empty without one.
     stages, command, logs, notes : list of str
         Stages that began, commands or calls, what tools printed, remarks.
+    shared_steps : list of str
+        Tools whose work was taken from another cell of the run.
     observed : dict
         Versions that only the cell could ask for.
     artifact : Product or None
@@ -48,6 +50,7 @@ class Job(CellJob):
     command: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shared_steps: list[str] = field(default_factory=list)
     observed: dict[str, Any] = field(default_factory=dict)
     artifact: Product | None = None
     parts: list[Product] = field(default_factory=list)

@@ -26,6 +26,7 @@ from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
 from harness.worker.child import run_child
 from harness.worker.libraries import cuda_libraries
+from harness.worker.memory import Peak
 
 _BETWEEN_DRAINS = 0.05  # seconds
 _AT_ONCE = 1 << 20  # bytes
@@ -95,11 +96,11 @@ def _run(
         run_child(name, backend, setup, order, writer)
     os.close(writer)
     deadline = started + limits.seconds
-    printed = Printed(limits.output)
-    timed_out = _watch(child, reader, channel, deadline, printed, follower)
+    printed, peak = Printed(limits.output), Peak(child)
+    timed_out = _watch(child, reader, channel, deadline, printed, peak, follower)
     if timed_out:
         _kill_group(child)
-    _, status = os.waitpid(child, 0)
+    _, status, used = os.wait4(child, 0)
     seconds = time.monotonic() - started
     leftovers = _end_descendants()
     os.close(reader)
@@ -111,12 +112,19 @@ def _run(
         leftovers=leftovers,
         output=printed.text,
         output_total=printed.total,
+        peak_bytes=max(used.ru_maxrss << 10, peak.bytes),
         reads=follower.taken(),
     )
 
 
 def _watch(
-    child: int, reader: int, channel: socket.socket, deadline: float, printed: Printed, follower: reads.Follower
+    child: int,
+    reader: int,
+    channel: socket.socket,
+    deadline: float,
+    printed: Printed,
+    peak: Peak,
+    follower: reads.Follower,
 ) -> bool:
     """Drain the child's output until it ends, nobody wants the result any more, or the deadline passes (True)."""
     ended = os.pidfd_open(child)
@@ -134,6 +142,7 @@ def _watch(
                 break
             # Records of reads do not wake this process, they come too often: their pipe holds what comes in between.
             follower.drain()
+            peak.look()
             for fd, event in poll.poll(min(left, _BETWEEN_DRAINS) * 1000):
                 if fd == channel.fileno():
                     # The scheduler is gone: nobody will ask for this cell again.

@@ -117,6 +117,11 @@ def test_notes_say_what_was_unusual(settled: Callable[..., Outcome]) -> None:
     )
 
 
+@pytest.mark.parametrize("reply", [REJECTED, None])
+def test_the_peak_is_what_the_fork_server_saw(settled: Callable[..., Outcome], reply: dict[str, Any] | None) -> None:
+    assert settled(reply, peak_bytes=123_456).peak_bytes == 123_456
+
+
 def test_a_log_is_cut_and_made_harmless(settled: Callable[..., Outcome]) -> None:
     outcome = settled(REJECTED, log="\x1b[31m" + "x" * 1_000_000 + "end\x00\udcff")
     assert len(outcome.log) == LOG_LIMIT == 65_536
