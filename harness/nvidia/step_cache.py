@@ -44,6 +44,8 @@ class StepCache:
     def __init__(self, setup: Setup, job: Job) -> None:
         self.folder = Path(setup.steps) if setup.steps else None
         self.job = job
+        # Asked in each cell: looking where links lead counts as reading, and the cell that does a step may read no more than the others.
+        self.cells = (job.scratch.parent, job.scratch.parent.resolve())
 
     def front_end(self, step: Step) -> None:
         """cudafe++ on the host's preprocessed text."""
@@ -100,7 +102,7 @@ class StepCache:
                 # What this step reads counts for every cell that takes it from here.
                 done = start(Step(step.words, {**step.env, reads.VARIABLE: str(records)}) if reads.followed() else step)
                 # The files of this worker's cells are nothing to others.
-                read = reads.without(records.read_bytes(), self.job.scratch.parent)
+                read = reads.without(records.read_bytes(), self.cells)
                 reads.replay(read)
                 if done.code >= 0:
                     told: dict[str, Any] = {

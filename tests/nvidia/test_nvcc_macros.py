@@ -56,12 +56,9 @@ def test_a_macro_is_what_the_program_sees(
         source.parent.mkdir()
         source.write_text(SAME % text + KERNEL)
         quoted = f'"{text}"'
-        for kind, given in {
-            "parameter": {"definitions": {"TEXT": quoted}},
-            "flag": {"options": {"depth": depth, "flags": [f"-DTEXT={quoted}"]}},
-        }.items():
-            case = make_case(source, f"{kind}/{number}", **{"options": {"depth": depth}, **given})
-            cells.append(place.cell(case, "nvcc", "13.0", "sm_80"))
+        one = make_case(source, f"parameter/{number}", options={"depth": depth}, definitions={"TEXT": quoted})
+        two = make_case(source, f"flag/{number}", options={"depth": depth, "flags": [f"-DTEXT={quoted}"]})
+        cells += [place.cell(case, "nvcc", "13.0", "sm_80") for case in (one, two)]
     (tmp_path / "call.cu").write_text(
         "constexpr int sum(int a, int b) { return a + b; }\n" + CALL + "__global__ void k() {}\n"
     )
