@@ -69,7 +69,7 @@ def main() -> None:
         code = 1
     except OSError as error:
         code = _say(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 2)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (no traceback reaches users)
         if os.environ.get("CUMATRIX_DEBUG"):
             traceback.print_exc()
         code = _say(

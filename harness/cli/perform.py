@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from harness.cli.show import show_summary
-from harness.cli.terminal import console_for
+from harness.cli.terminal import console_for, terminable
 from harness.diagnostics import clean, one_line
 from harness.engine.context import RunContext
 from harness.engine.result import Result
@@ -69,7 +68,7 @@ def perform(
             if not console.is_terminal and len(records) % 100 == 0:
                 console.print(f"{len(records)}/{len(cells)} cells", markup=False)
 
-        with _terminable():
+        with terminable():
             try:
                 for result in run.results(cells):
                     finished(result)
@@ -123,17 +122,3 @@ def _progress(console: Console) -> Progress:
         TextColumn("{task.description}", markup=False),
         console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Treat a polite request to end (a CI job that is cancelled) like Ctrl-C."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
