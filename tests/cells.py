@@ -82,6 +82,7 @@ def make_exit(**fields: Any) -> Exit:
         "leftovers": 0,
         "output": "",
         "output_total": 0,
+        "peak_bytes": 0,
     }
     return Exit(**{**usual, "reads": None, **fields})
 
@@ -140,7 +141,8 @@ def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[s
 
 def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
     """What two records of the same outcome have in common."""
-    return {key: value for key, value in record.items() if key not in ("seconds", "cached", "run", "peak_bytes")}
+    passing = ("seconds", "cached", "run", "peak_bytes", "shared_steps")
+    return {key: value for key, value in record.items() if key not in passing}
 
 
 def write_case(

@@ -8,9 +8,12 @@ from typing import Any
 from harness.diagnostics import clean
 
 _ENTRY = re.compile(r"Compiling entry function '([^']{1,4000})' for '(sm_\d{2,3}[af]?)'")
-_SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used (\d+) registers")
-_SHARED = re.compile(r"(\d+)(?:\+\d+)? bytes smem")
+# A log is hostile text: a number begins in one place only and is no longer than one.
+_SPILLS = re.compile(
+    r"(?<!\d)(\d{1,18}) bytes stack frame, (\d{1,18}) bytes spill stores, (\d{1,18}) bytes spill loads"
+)
+_USED = re.compile(r"Used (\d{1,18}) registers")
+_SHARED = re.compile(r"(?<!\d)(\d{1,18})(?:\+\d{1,18})? bytes smem")
 
 
 def kernels_of_log(log: str, target: str | None = None) -> list[tuple[dict[str, Any], str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from harness.cases.errors import shown
 from harness.errors import did_you_mean
 from harness.model.enums import Stage, Status
 from harness.model.launch import FILLS
+from harness.patterns import PatternError, pattern
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NAME = r"^[a-z0-9][a-z0-9._-]*$"
@@ -83,11 +83,9 @@ def _regex_wrong(value: Any) -> str | None:
     if len(value) > _MAX_REGEX:
         return f"may have {_MAX_REGEX} characters, not {len(value)}"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what will mean something else one day is not to be relied on
-            re.compile(value)
-    except (re.error, Warning, OverflowError, RecursionError, MemoryError) as error:
-        return f"is not a regular expression: {error}"
+        pattern(value)
+    except PatternError as error:
+        return str(error)
     return None
 
 
@@ -251,7 +249,7 @@ EXPECT: Mapping[str, Key] = {
     "when": _WHEN,
     "status": Key(kind="choice", required=True, choices=EXPECTED, help="the expected status"),
     "stage": Key(kind="choice", choices=tuple(map(str, Stage)), help="where it happens; any stage when left out"),
-    "diagnostic": Key(kind="regex", help="found in the message of a diagnostic (Python's re.search)"),
+    "diagnostic": Key(kind="regex", help="found in the message of a diagnostic (a regular expression of RE2)"),
     "xfail": Key(kind="flag", help="true for what somebody should mend: a build is then reported as xpass"),
     "reason": _REASON,
     "link": _LINK_KEY,

@@ -15,6 +15,7 @@ from harness.causes.speech import Context, Said, said_in, said_of
 from harness.diagnostics import one_line
 from harness.model import Stage, Status
 from harness.model.condition import Condition
+from harness.patterns import Pattern, PatternError
 from harness.records.facts import facts_of
 
 FILES = (
@@ -30,8 +31,9 @@ FILES = (
 """The tables, in the order in which they are asked."""
 
 _KEYS = frozenset(
-    ("title", "pattern", "header", "said", "file", "near", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
+    ("title", "pattern", "unless", "header", "said", "file", "near", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
 )  # fmt: skip
+_PATTERNS = ("pattern", "unless", "header", "file", "near")
 _HEADER = re.compile(
     r"(?:could not|cannot) open (?:source|include) file:? [\"'](?P<open>[^\"']{1,300})[\"']"
     r"|(?:^|error: )(?P<gcc>[^\s:'\"]{1,300}): No such file or directory$|'(?P<clang>[^'\s]{1,300})' file not found"
@@ -49,15 +51,17 @@ class Cause:
     ----------
     name, title : str
         Its key in the table, and one line.
-    pattern : re.Pattern or None
+    pattern : Pattern or None
         What it is told by; None where the status or `header` is enough.
-    header : re.Pattern or None
+    unless : Pattern or None
+        What a message of another cause has beside these words.
+    header : Pattern or None
         The name of a header that is not found, whichever compiler says so.
     said : frozenset of str
         Tools that it may be told by; empty for any.
-    file : re.Pattern or None
+    file : Pattern or None
         The file that the message is about.
-    near : re.Pattern or None
+    near : Pattern or None
         What else the log has to say, where the message alone could mean other things.
     terse : bool
         Whether the first error of a log that shows no line of the program is enough without `near`.
@@ -77,11 +81,12 @@ class Cause:
 
     name: str
     title: str
-    pattern: re.Pattern[str] | None
-    header: re.Pattern[str] | None
+    pattern: Pattern | None
+    unless: Pattern | None
+    header: Pattern | None
     said: frozenset[str]
-    file: re.Pattern[str] | None
-    near: re.Pattern[str] | None
+    file: Pattern | None
+    near: Pattern | None
     terse: bool
     status: frozenset[str]
     stage: frozenset[str]
@@ -102,11 +107,13 @@ class Cause:
         if self.header is not None:
             match = _HEADER.search(message)
             name = match and (match["open"] or match["gcc"] or match["clang"])
-            if not name or not self.header.search(name):
+            if not name or not self.header.found_in(name):
                 return False
-        if self.file is not None and file and not self.file.search(file):
+        if self.file is not None and file and not self.file.found_in(file):
             return False
-        return not self.wordless and (self.pattern is None or bool(self.pattern.search(message)))
+        if self.wordless or (self.pattern is not None and not self.pattern.found_in(message)):
+            return False
+        return self.unless is None or not self.unless.found_in(message)
 
     def fits(self, said: Said, context: Context) -> bool:
         """Whether it may be meant, by who speaks and by what else the log says."""
@@ -114,7 +121,7 @@ class Cause:
             return False
         # Old NVRTCs show no line of the program: where nothing else can be known, the first error speaks for itself.
         alone = self.terse and said.first and context.terse
-        return alone or self.near is None or bool(self.near.search(context.text))
+        return alone or self.near is None or self.near.found_in(context.text)
 
     def _by(self, tool: str, speaker: str) -> bool:
         if tool not in ("", "edg", "python"):
@@ -163,7 +170,7 @@ def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
     unknown = set(entry) - _KEYS
     if unknown:
         raise ValueError(f"{file}: {name}: unknown key {min(unknown)!r}")
-    patterns = {key: re.compile(entry[key]) if key in entry else None for key in ("pattern", "header", "file", "near")}
+    patterns = {key: _pattern(file, name, key, entry.get(key)) for key in _PATTERNS}
     return Cause(
         name=name,
         title=entry["title"],
@@ -179,6 +186,15 @@ def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
         links=tuple(entry.get("links", ())),
         examples=tuple(entry.get("examples", ())),
     )
+
+
+def _pattern(file: str, name: str, key: str, text: str | None) -> Pattern | None:
+    if text is None:
+        return None
+    try:
+        return Pattern(text)
+    except PatternError as error:
+        raise ValueError(f"{file}: {name}.{key} {error}") from None
 
 
 def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:

@@ -12,21 +12,25 @@ from harness.diagnostics.text import clean
 _WIDTH = 4000
 _SEVERITY = {"catastrophic error": "fatal", "fatal error": "fatal", "internal compiler error": "fatal", "info": "note"}
 
+# A log is hostile text, so none of these may look at a part of a line again and again: what repeats is bounded, or possessive (`*+`).
+_CODE = r"(?P<code>#?(?=[\w-]*\d)[\w-]++)"
+
 # kernel.cu(12): error #1234-D: message      kernel.cu:12:5: error: message      kernel.cu(2): Error: Formal parameter space …
 _PLACED = re.compile(
-    r"^(?P<file>[^\s(][^(\n]{0,400}?)(?:\((?P<line>\d+)\)|:(?P<line2>\d+)(?P<column>:\d+)?)\s*:\s*"
-    r"(?P<severity>catastrophic error|fatal error|internal compiler error|error|warning|remark|note)\s*"
-    r"(?P<code>#?[\w-]*\d[\w-]*)?\s*:\s*(?P<message>.+)$",
+    r"^(?P<file>[^\s(][^(\n]{0,400}?)(?:\((?P<line>\d{1,9})\)|:(?P<line2>\d{1,9})(?P<column>:\d{1,9})?)\s*+:\s*"
+    r"(?P<severity>catastrophic error|fatal error|internal compiler error|error|warning|remark|note)\s*+"
+    rf"(?:{_CODE}\s*+)?:\s*(?P<message>.+)$",
     re.IGNORECASE,
 )
 # ptxas kernel.ptx, line 5; error   : message
 _PTX_LINE = re.compile(
-    r"^(?P<tool>ptxas|nvlink)\s+(?P<file>\S.{0,400}?), line (?P<line>\d+);\s*(?P<severity>error|warning|fatal)\s*:\s*(?P<message>.+)$"
+    r"^(?P<tool>ptxas|nvlink)\s+(?P<file>\S.{0,400}?), line (?P<line>\d{1,9});\s*(?P<severity>error|warning|fatal)\s*:\s*(?P<message>.+)$"
 )
 # ptxas fatal   : message      nvrtc: error: message      error   : message      At end of source: error: message
 _BARE = re.compile(
     r"^(?:(?P<tool>ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm|fatbinary)(?::\s*|\s+)|At end of source:\s*|Command-line\s+(?=error))?"
-    r"(?P<severity>catastrophic error|fatal error|fatal|error|warning|remark|note)\s*(?P<code>#?[\w-]*\d[\w-]*)?\s*:\s*(?P<message>.+)$",
+    r"(?P<severity>catastrophic error|fatal error|fatal|error|warning|remark|note)\s*+"
+    rf"(?:{_CODE}\s*+)?:\s*(?P<message>.+)$",
     re.IGNORECASE,
 )
 # /usr/bin/g++-12: fatal error: message      cc1plus: error: message      collect2: error: message      /usr/bin/ld: error: message
@@ -45,7 +49,7 @@ _SHELL = re.compile(
     r"(?:command not found|not found|No such file or directory|Command not found|Permission denied)\s*$"
 )
 # CMake Error at CMakeLists.txt:3 (project):, and the message beneath it
-_CMAKE = re.compile(r"^CMake (?P<severity>Error|Warning)(?: at (?P<file>[^\n:]{1,400}):(?P<line>\d+) \(\w+\))?:?$")
+_CMAKE = re.compile(r"^CMake (?P<severity>Error|Warning)(?: at (?P<file>[^\n:]{1,400}):(?P<line>\d{1,9}) \(\w+\))?:?$")
 # Compilers' back ends say some things without a severity.
 _PLAIN = re.compile(
     r"^(?:LLVM ERROR: .+|Broken module found, compilation aborted!.*|terminate called after throwing .+)$"
@@ -57,7 +61,7 @@ _PYTHON = re.compile(
 
 # What a tool says when it has already said what was wrong.
 _SUMMARY = re.compile(
-    r"Ptx assembly aborted due to errors|compilation (?:terminated|aborted)\.?$|\d+ (?:catastrophic )?errors? detected in the compilation"
+    r"Ptx assembly aborted due to errors|compilation (?:terminated|aborted)\.?$|(?<!\d)\d++ (?:catastrophic )?errors? detected in the compilation"
     r"|ld returned \d+ exit status|merge_elf failed|Error limit reached|linker command failed|link failed|final link failed"
     r"|too many errors emitted|nvvmCompileProgram returned|Error building extension|Error compiling objects for extension"
     r"|returned non-zero exit status|failed with exit (?:code|status)|subcommand failed|^make(?:\[\d+\])?: \*\*\*"
@@ -106,16 +110,22 @@ class Line:
 
 def read_lines(log: str) -> Iterator[Line]:
     """Messages of a log in known forms, in the order of its lines."""
-    lines = clean(log).splitlines()
-    for number, line in enumerate(lines):
+    lines = [line[:_WIDTH].rstrip() for line in clean(log).splitlines()]
+    for number, line in enumerate(lines, 1):
         # cuda.core puts its own words before the first line of the linker's log.
-        text = line.rstrip()[:_WIDTH].removeprefix("nvJitLink error log: ")
-        if found := read_line(text, lines[number + 1 : number + 40], number + 1):
+        text = line.removeprefix("nvJitLink error log: ")
+        if text and (found := read_line(text, _beneath(lines, number), number)):
             yield found
 
 
+def _beneath(lines: list[str], number: int) -> Iterator[str]:
+    """Lines after that of a number, as far as they may belong to it."""
+    return (lines[place] for place in range(number, min(number + 39, len(lines))))
+
+
 def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | None:
-    """One line as a message; `after` are the lines beneath it."""
+    """One line as a message, of which the first 4000 characters are read; `after` are the lines beneath it."""
+    text = text[:_WIDTH]
     if match := _PLACED.match(text) or _PTX_LINE.match(text) or _HOST.match(text) or _BARE.match(text):
         return _message(match, after, number)
     if match := _LINK.match(text):

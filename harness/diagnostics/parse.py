@@ -42,7 +42,7 @@ def _diagnostic(line: Line, source: str) -> Diagnostic:
     name = PurePath(line.file.strip()).name
     if source and (
         (PurePath(name).suffix in (".cu", ".ptx", ".cubin") and "tmp" in line.file)
-        or re.fullmatch(r"[0-9a-f]{20,}\.\w+\.?\w*", name)
+        or re.fullmatch(r"[0-9a-f]{20,}\.\w+(?:\.\w*)?", name)
     ):
         name = source
     return Diagnostic(

@@ -8,15 +8,17 @@ import signal
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line, parse_log, read_line
 from harness.engine.left import Unreadable, read_file, read_text
-from harness.engine.logs import Places, whole_log
+from harness.engine.logs import LOG_LIMIT, Places, whole_log
 from harness.engine.products import check_product, read_product, remarks_on
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status
 from harness.protocol.message import WireError
+from harness.protocol.printed import cut
 from harness.protocol.wire import REPLY, Exit, Order, Reply
 
 _FIRST = 3
@@ -72,7 +74,9 @@ def collect_lost(cell: Cell, order: Order, how: str, seconds: float, home: Path,
     seconds : float
         Time on the wall, from the order to its loss.
     """
-    ended = Exit(None, None, False, seconds, 0, "", 0, None)
+    ended = Exit(
+        exit=None, signal=None, timed_out=False, wall=seconds, leftovers=0, output="", output_total=0, peak_bytes=0, reads=None
+    )  # fmt: skip
     left = replace(_Left.of(cell, order, ended, home, tools), reply=None)
     reason = f"the worker process was lost while this cell ran: {how}"
     return _crashed(left.outcome(), left, reason, reason)
@@ -110,7 +114,7 @@ class _Left:
         return cls(
             cell, order, ended, places, reply, unreadable,
             stages=tuple(Stage(name) for name in names if name in list(Stage)),
-            said=places.in_log(said.rstrip("\n")), log=whole_log(said, ended.output, places),
+            said=cut(places.in_log(said.rstrip("\n")), LOG_LIMIT), log=whole_log(said, ended.output, places),
         )  # fmt: skip
 
     @property
@@ -157,8 +161,9 @@ class _Left:
             command=tuple(map(self.places.in_command, reply.command)),
             observed=reply.observed,
             device=reply.device,
-            peak_bytes=reply.peak_bytes,
+            peak_bytes=self.ended.peak_bytes,
             notes=tuple(notes),
+            shared_steps=tuple(map(one_line, reply.shared_steps)),
         )
 
 
@@ -187,8 +192,8 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(item.severity in ("error", "fatal") for item in diagnostics):
         # A tool that says no without a message in a known form: its first words tell more than its last.
-        words = [line.strip() for line in left.told.splitlines() if line.strip() and not read_line(line)]
-        first = " | ".join(words[:_FIRST]) or reason
+        words = (line.strip() for line in left.told.splitlines() if line.strip() and not read_line(line))
+        first = " | ".join(islice(words, _FIRST)) or reason
         diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     stage = Stage(reply.stage) if reply.stage else left.stage
     return replace(

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.diagnostics import clean
+from harness.protocol.printed import cut
 
 LOG_LIMIT = 64 << 10
-"""How much of a log a record keeps, in characters."""
+"""How much of a log a record keeps, in characters, with what says that something was left out."""
 
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
-# Where Python's packages lie; what stands before it is one machine's.
-_SITE = re.compile(r"/(?:[^\s/'\":,;=]+/)*((?:site|dist)-packages/)")
+# What may be a path, with what stands before it; where Python's packages lie, all before it is one machine's.
+_WORD = re.compile(r"[^\s'\":,;=]+")
+_SITES = ("/site-packages/", "/dist-packages/")
 _TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
 
 
@@ -46,7 +48,7 @@ class Places:
 
     def in_command(self, text: str) -> str:
         """A command without them."""
-        text = _SITE.sub(r"…/\1", self._apart(text))
+        text = _WORD.sub(lambda found: _from_packages(found[0]), self._apart(text))
         for folder, name in (
             (self.home, "$CUDA_HOME"), (self.home.resolve(), "$CUDA_HOME"), (self.kept, "$CUMATRIX_HOME"),
         ):  # fmt: skip
@@ -69,12 +71,14 @@ class Places:
         return text
 
 
+def _from_packages(word: str) -> str:
+    """``-I…/site-packages/nvidia/include``."""
+    place = max(map(word.rfind, _SITES))
+    return word if place < 0 else f"{word[: word.find('/')]}…{word[place:]}"
+
+
 def whole_log(said: str, printed: str, places: Places) -> str:
     """What tools said, then what was printed, with the middle left out where it is longer than `LOG_LIMIT`."""
     if places.source.suffix == ".py" and printed.strip():
         printed = f"--- printed while {places.source.name} ran, by the program or by what it called ---\n{printed}"
-    text = places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip()))
-    if len(text) <= LOG_LIMIT:
-        return text
-    half = LOG_LIMIT // 2
-    return f"{text[:half]}\n[... {len(text) - LOG_LIMIT} characters left out ...]\n{text[-half:]}"
+    return cut(places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip())), LOG_LIMIT)

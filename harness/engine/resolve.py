@@ -163,7 +163,8 @@ class Resolver:
     def finish(self, prepared: PreparedCell, worker: Worker, outcome: Outcome, reads: Reads) -> Result:
         """The result of a cell that has been compiled; kept for later runs where it follows from what was read and from nothing else."""
         cell, toolchain = prepared.cell, prepared.toolchain
-        self.needs.learn(cell, outcome.peak_bytes)
+        if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # which may have been on their way to more
+            self.needs.learn(cell, outcome.peak_bytes)
         outcome = without_part(outcome, cell.toolchain.toolkit, toolchain.include, source_of(cell))
         libraries = {
             name: observed_version(cell.case.libraries[name], found)

@@ -62,7 +62,7 @@ class Expectation:
     stage : Stage or None
         The stage at which it happens; None accepts any.
     diagnostic : str or None
-        Regular expression that the message of one of the diagnostics must match (`re.search`).
+        Regular expression that the message of one of the diagnostics must match (`harness.patterns`).
     xfail : bool
         True for what somebody should mend: a match is then ``xfail`` and a build is ``xpass``.
     reason, link : str

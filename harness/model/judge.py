@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from harness.model.case import Expectation
@@ -10,6 +9,7 @@ from harness.model.cell import Cell
 from harness.model.condition import Condition
 from harness.model.enums import Stage, Status, Verdict
 from harness.model.outcome import Diagnostic, Outcome
+from harness.patterns import pattern
 
 _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 
@@ -45,4 +45,7 @@ def matches(expected: Expectation, status: Status, stage: Stage | None, diagnost
         return False
     if expected.stage is not None and stage is not expected.stage:
         return False
-    return expected.diagnostic is None or any(re.search(expected.diagnostic, item.message) for item in diagnostics)
+    if expected.diagnostic is None:
+        return True
+    wanted = pattern(expected.diagnostic)
+    return any(wanted.found_in(item.message) for item in diagnostics)

@@ -87,7 +87,9 @@ class Outcome:
     device : Mapping
         The device that the library saw: ``{"virtual": True, "compute_capability": "8.0"}``.
     peak_bytes : int or None
-        Resident memory of the cell's largest process.
+        Resident memory that the cell's processes had together at its peak.
+    shared_steps : tuple of str
+        Tools whose work was taken from another cell of the run, which depends on the order of cells.
     """
 
     status: Status
@@ -104,6 +106,7 @@ class Outcome:
     device: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     peak_bytes: int | None = None
+    shared_steps: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value of every field."""
@@ -125,5 +128,6 @@ class Outcome:
                 and Artifact(**{**artifact, "kernels": tuple(KernelResources(**k) for k in artifact["kernels"])}),
                 "command": tuple(fields.get("command", ())),
                 "notes": tuple(fields.get("notes", ())),
+                "shared_steps": tuple(fields.get("shared_steps", ())),
             }
         )

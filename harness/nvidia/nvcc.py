@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.nvidia.nvjitlink import NOT_LINKED_ALONE
 from harness.nvidia.step_cache import StepCache
-from harness.nvidia.tools import Step, ask, check, run, start
+from harness.nvidia.tools import Hidden, Step, ask, check, run, start
 from harness.protocol.backend import Job, Setup, Unavailable
 from harness.protocol.wire import Product, Ready
 
@@ -60,11 +60,15 @@ def plan(setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
     Unavailable
         When it would run a CUDA tool from outside of the toolkit.
     """
-    dry = Step(line=shlex.join([str(tool(setup)), "--dryrun", "--keep", *argv]))
+    hidden = Hidden(job.definitions)
+    # nvcc writes options into lines for a shell, and puts quotes around them that do not hold `$` and backquotes.
+    dry = Step([str(tool(setup)), "--dryrun", "--keep", *map(hidden.hide, argv)])
     done = start(dry)
+    if not done.whole:
+        raise Unavailable(f"nvcc --dryrun printed {done.total} bytes, which are too many to be its steps")
     env: dict[str, str] = {}
     lines = []
-    for line in done.stdout.splitlines():
+    for line in done.said.splitlines():
         if variable := _VARIABLE.fullmatch(line.rstrip()):
             env[variable[1]] = variable[2]
         elif line.startswith("#$ --"):
@@ -72,12 +76,12 @@ def plan(setup: Setup, job: Job, argv: Sequence[str]) -> Iterator[Step]:
         elif line.startswith("#$ "):
             lines.append(line.removeprefix("#$ ").strip())
         else:
-            job.say(line)
-    if done.returncode:
+            job.say(hidden.back(line))
+    if done.code:
         job.enter("compile")
-    check(dry, done.returncode, done.stdout)
+    check(dry, done.code, done.said)
     for line in lines:
-        step = Step(line, env)
+        step = Step.of_line(line, env, hidden)
         if step.program == "rm":
             continue
         ours = Path(step.path or "/").resolve().is_relative_to(setup.home.resolve())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
+from harness.nvidia.tools import Step, ask, start, tell
 from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable
 from harness.protocol.wire import Product
 
@@ -37,22 +37,19 @@ def assemble(setup: Setup, job: Job, ptx: Path, *, relocatable: bool = False) ->
     argv += ["-c"] if relocatable else []
     argv += [str(ptx), "-o", str(out)]
     job.command.append(" ".join(argv))
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    job.say(done.stdout)
-    if done.returncode < 0:
-        raise Crashed(f"ptxas was ended by signal {-done.returncode}", signal=-done.returncode, stage="assemble")
-    if done.returncode:
+    step = Step(argv)
+    done = start(step)
+    tell(job, step, done)
+    if done.code < 0:
+        raise Crashed(f"ptxas was ended by signal {-done.code}", signal=-done.code, stage="assemble")
+    if done.code:
         raise Rejected("ptxas refused the PTX", stage="assemble")
     job.artifact = Product(str(out), kind)
     return out
 
 
 def _ask(setup: Setup, flag: str) -> str:
-    tool = setup.home / "bin" / "ptxas"
-    try:
-        return subprocess.run([tool, flag], capture_output=True, text=True, timeout=60).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"cannot run {tool}: {error}") from None
+    return ask(str(setup.home / "bin" / "ptxas"), flag)
 
 
 def _release(text: str) -> str:

@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.nvidia.tools import Step, after, check, run, start
+from harness.nvidia.tools import Step, after, check, run, start, tell
 from harness.protocol import reads
 from harness.protocol.backend import Job, Setup
+from harness.protocol.printed import Finished
 
 # The device code in what `fatbinary` writes, for the assembler.
 _DATA = re.compile(r'(?:^"\.quad [^\n]*\n)+', re.MULTILINE)
@@ -43,6 +44,8 @@ class StepCache:
     def __init__(self, setup: Setup, job: Job) -> None:
         self.folder = Path(setup.steps) if setup.steps else None
         self.job = job
+        # Asked in each cell: looking where links lead counts as reading, and the cell that does a step may read no more than the others.
+        self.cells = (job.scratch.parent, job.scratch.parent.resolve())
 
     def front_end(self, step: Step) -> None:
         """cudafe++ on the host's preprocessed text."""
@@ -61,9 +64,9 @@ class StepCache:
             return
         assembly = Path(out).with_suffix(".s").name
         words = [assembly if word == out else "-S" if word == "-c" else word for word in step.words]
-        self.compile(Step(shlex.join(words), step.env))
+        self.compile(Step(words, step.env))
         assemble = [step.words[0], *(["-m64"] if "-m64" in words else []), "-c", assembly, "-o", out]
-        run(self.job, Step(shlex.join(assemble), step.env))
+        run(self.job, Step(assemble, step.env))
 
     def compile(self, step: Step) -> None:
         """A C++ compilation, known by its preprocessed text and by its options but for those of the preprocessor."""
@@ -72,7 +75,7 @@ class StepCache:
             return
         text = Path("shelf.ii")
         words = _without(step.words, {"-c": 0, "-S": 0, "-o": 1, "-MD": 0, "-MMD": 0, "-MF": 1})
-        run(self.job, Step(shlex.join([*words, "-E", "-o", str(text)]), step.env))
+        run(self.job, Step([*words, "-E", "-o", str(text)], step.env))
         options = [word for word in _without(step.words, {"-isystem": 1}) if not word.startswith(("-D", "-I"))]
         self._once(step, shlex.join(options), text, [step.output or "a.out"])
 
@@ -97,25 +100,27 @@ class StepCache:
                 records = self.job.scratch / "shelf.reads"
                 records.touch()
                 # What this step reads counts for every cell that takes it from here.
-                done = start(Step(step.line, {**step.env, reads.VARIABLE: str(records)}) if reads.followed() else step)
+                done = start(Step(step.words, {**step.env, reads.VARIABLE: str(records)}) if reads.followed() else step)
                 # The files of this worker's cells are nothing to others.
-                read = reads.without(records.read_bytes(), self.job.scratch.parent)
+                read = reads.without(records.read_bytes(), self.cells)
                 reads.replay(read)
-                if done.returncode >= 0:
+                if done.code >= 0:
                     told: dict[str, Any] = {
-                        "code": done.returncode,
-                        "said": done.stdout,
+                        "code": done.code,
+                        "said": done.said,
+                        "total": done.total,
+                        "whole": done.whole,
                         "reads": read.decode("latin-1"),
                         **mine,
                     }
                     _put(place, outputs, told)
-                self.job.say(done.stdout)
-                check(step, done.returncode, done.stdout)
+                tell(self.job, step, done)
+                check(step, done.code, done.said)
                 return
-        self.job.notes.append(f"{step.program} had the same input for another cell: what came out is taken from there")
+        self.job.shared_steps.append(step.program)
         told = _take(place, outputs, mine)
         reads.replay(told["reads"].encode("latin-1"))
-        self.job.say(told["said"])
+        tell(self.job, step, Finished(told["code"], told["said"], told["total"], told["whole"]))
         check(step, told["code"], told["said"])
 
 

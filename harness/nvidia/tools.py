@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from harness.protocol import printed
 from harness.protocol.backend import Crashed, Job, Rejected, Unavailable
+from harness.protocol.printed import Finished
 
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+_VARIABLE = re.compile(r"\$(\w+)")
 _STAGES = {"cudafe++": "compile", "cicc": "compile", "ptxas": "assemble", "fatbinary": "assemble", "nvlink": "link"}
 # gcc tells of its child: `gcc: internal compiler error: Segmentation fault signal terminated program cc1plus`
 _GCC_CHILD = re.compile(r"error: (?P<signal>[A-Z][\w ]*?) signal terminated program (?P<program>\S+)")
@@ -26,33 +31,82 @@ _NO_MEMORY = re.compile(
 )
 
 
+class Hidden:
+    """Characters that nvcc would hand to a shell as they are, or change: it sees names for them, and the tools that it calls get them back.
+
+    Parameters
+    ----------
+    macros : iterable of str
+        Macros whose texts count as they are; elsewhere a comma begins the next one, as nvcc has it.
+    """
+
+    def __init__(self, macros: Iterable[str] = ()) -> None:
+        self._macros = tuple(f"-D{name}=" for name in macros)
+        number = secrets.token_hex(4)
+        self._names = {
+            "$": f"dollar{number}", "`": f"grave{number}", "\\": f"backslash{number}", '"': f"quote{number}", ",": f"comma{number}",
+        }  # fmt: skip
+
+    def hide(self, word: str) -> str:
+        """An option without them; quotes, backslashes and commas are hidden in macros alone, elsewhere they are nvcc's to read."""
+        comma = self._names[","]
+        if word.startswith("-D"):
+            word = _QUOTED.sub(lambda found: found[0].replace(",", comma), word)
+        characters = self._names if word.startswith(self._macros) else '$`\\"' if word.startswith("-D") else "$`"
+        for character in characters:
+            word = word.replace(character, self._names[character])
+        return word
+
+    def back(self, text: str) -> str:
+        """A text of nvcc's as it would have been."""
+        for character, name in self._names.items():
+            text = text.replace(name, character)
+        return text
+
+
 @dataclass(frozen=True)
 class Step:
     """One tool that runs.
 
     Parameters
     ----------
-    line : str
-        Its command line, for the shell.
+    words : sequence of str
+        The program and its arguments, as it gets them.
     env : Mapping
         Variables beside those of this process.
     """
 
-    line: str
+    words: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
 
-    @cached_property
-    def words(self) -> list[str]:
-        """The command line's words, with variables as the shell expands them."""
-        known = {**os.environ, **self.env}
-        return [re.sub(r"\$(\w+)", lambda match: known.get(match[1], ""), word) for word in shlex.split(self.line)]
+    @classmethod
+    def of_line(cls, line: str, env: Mapping[str, str] | None = None, hidden: Hidden | None = None) -> Step:
+        """The tool of a command line that a driver prints, where no shell is needed but for quotes and the driver's own variables.
+
+        Parameters
+        ----------
+        line : str
+            The command line.
+        env : Mapping
+            Variables that the driver has told; each ``$NAME`` of them is expanded, no other.
+        hidden : Hidden
+            What was hidden from the driver comes back here.
+        """
+        told = env or {}
+        words = (_VARIABLE.sub(lambda found: told.get(found[1], found[0]), word) for word in shlex.split(line))
+        return cls([hidden.back(word) if hidden else word for word in words], told)
+
+    @property
+    def line(self) -> str:
+        """The command line, as one would write it."""
+        return shlex.join(self.words)
 
     @property
     def program(self) -> str:
         """``cicc``."""
         return os.path.basename(self.words[0])
 
-    @property
+    @cached_property
     def path(self) -> str | None:
         """Where the shell finds the program."""
         return shutil.which(self.words[0], path=self.env.get("PATH", os.environ.get("PATH")))
@@ -71,7 +125,7 @@ class Step:
         return after(self.words, "-o")
 
 
-def after(words: list[str], option: str) -> str | None:
+def after(words: Sequence[str], option: str) -> str | None:
     """The word after the last `option`, or None."""
     for place in range(len(words) - 2, -1, -1):
         if words[place] == option:
@@ -88,9 +142,14 @@ def ask(*argv: str) -> str:
         When it cannot be run, or says no.
     """
     try:
-        return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=60, check=True).stdout
+        done = printed.run(argv, seconds=60, errors=False)
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"cannot run {shlex.join(argv)}: {error}") from None
+    if done.code:
+        raise Unavailable(f"cannot run {shlex.join(argv)}: it ended with {done.code}")
+    if not done.whole:
+        raise Unavailable(f"cannot run {shlex.join(argv)}: it printed {done.total} bytes")
+    return done.said
 
 
 def run(job: Job, step: Step) -> str:
@@ -106,20 +165,32 @@ def run(job: Job, step: Step) -> str:
         When it cannot be started.
     """
     done = start(step)
-    job.say(done.stdout)
-    check(step, done.returncode, done.stdout)
-    return done.stdout
+    tell(job, step, done)
+    check(step, done.code, done.said)
+    return done.said
 
 
-def start(step: Step) -> subprocess.CompletedProcess[str]:
-    """Run one tool to its end; standard output and errors come together."""
+def start(step: Step) -> Finished:
+    """Run one tool to its end; standard output and errors come together.
+
+    Raises
+    ------
+    Unavailable
+        When it cannot be started.
+    """
     if step.path is None:
         raise Unavailable(f"{step.words[0]} is not there", stage=step.stage)
-    # `exec`, so that the exit status is the tool's own and not that of a shell which reports a signal as 128 + number.
-    return subprocess.run(
-        ["/bin/sh", "-c", f"exec {step.line}"], env={**os.environ, **step.env}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-    )  # fmt: skip
+    try:
+        return printed.run(step.words, path=step.path, env={**os.environ, **step.env})
+    except OSError as error:
+        raise Unavailable(f"{step.path} cannot be run: {error.strerror}", stage=step.stage) from None
+
+
+def tell(job: Job, step: Step, done: Finished) -> None:
+    """Keep what a tool printed in the job's log, with a note where that is not all of it."""
+    job.say(done.said)
+    if not done.whole:
+        job.notes.append(f"{step.program} printed {done.total} bytes, of which the first and the last part are kept")
 
 
 def check(step: Step, code: int, said: str) -> None:
@@ -143,7 +214,11 @@ def check(step: Step, code: int, said: str) -> None:
             f"{program} stopped with an internal error: {match['what'].strip()}", signal=number, stage=step.stage
         )
     if _NO_MEMORY.search(said):
-        raise Crashed(f"{program} ran out of memory (see --memory)", signal=None, stage=step.stage)
+        raise Crashed(
+            f"{program} ran out of memory, under the limit of each process (see --memory)",
+            signal=None,
+            stage=step.stage,
+        )
     raise Rejected(f"{program} ended with exit code {code}", stage=step.stage)
 
 

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.protocol.job import CellJob
+from harness.protocol.printed import cut
 from harness.protocol.wire import Order, Product, Ready, Setup
+
+_MOST_AT_ONCE, _MOST_SAID = (
+    3 << 20,
+    12 << 20,
+)  # characters; a tool's output is cut before (harness.protocol.printed.KEPT)
 
 __all__ = ["Backend", "Crashed", "Ended", "Job", "Rejected", "Setup", "Unavailable", "Unsupported"]
 
@@ -28,6 +34,8 @@ class Job(CellJob):
         The real device as the scheduler found it; empty without one.
     stages, command, logs, notes : list of str
         Stages that began, commands or calls, what tools printed, remarks.
+    shared_steps : list of str
+        Tools whose work was taken from another cell of the run.
     observed : dict
         Versions that only the cell could ask for.
     artifact : Product or None
@@ -42,6 +50,7 @@ class Job(CellJob):
     command: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shared_steps: list[str] = field(default_factory=list)
     observed: dict[str, Any] = field(default_factory=dict)
     artifact: Product | None = None
     parts: list[Product] = field(default_factory=list)
@@ -95,10 +104,15 @@ class Job(CellJob):
             file.write(stage + "\n")
 
     def say(self, text: str | bytes) -> None:
-        """Keep what a tool printed."""
+        """Keep what a tool printed: of what is longer than any log that somebody reads, the start and the end."""
         if isinstance(text, bytes):
             text = text.decode(errors="replace")
-        text = text.rstrip("\0\n ")
+        text = cut(text.rstrip("\0\n "), _MOST_AT_ONCE)
+        before = sum(map(len, self.logs))
+        if before > _MOST_SAID:
+            return
+        if before + len(text) > _MOST_SAID:
+            text += "\n[... what was said after this is left out ...]"
         if text:
             self.logs.append(text)
             with open(self.scratch / "log", "a", errors="replace") as file:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 VARIABLE = "CUMATRIX_READS"
@@ -137,9 +138,9 @@ def unique(data: bytes) -> list[str]:
     return [*kept, *programs]
 
 
-def without(data: bytes, folder: Path) -> bytes:
-    """Records but for those of what lies in a folder."""
-    apart = (os.fsencode(f"{folder}/"), os.fsencode(folder.resolve()) + b"/")
+def without(data: bytes, folders: Iterable[Path]) -> bytes:
+    """Records but for those of what lies in some folders."""
+    apart = tuple(os.fsencode(f"{folder}/") for folder in folders)
     records = [record for record in data.split(b"\0") if record]
     return b"".join(r + b"\0" for r in records if not (r.split(b" ", 6)[-1] + b"/").startswith(apart))
 

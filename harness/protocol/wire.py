@@ -170,6 +170,8 @@ class Exit(Message):
         What its processes printed, with the middle left out where it was much.
     output_total : int
         How much that was, in bytes.
+    peak_bytes : int
+        The most resident memory that its processes had together.
     reads : list of str or None
         Records of what the cell read (`harness.protocol.reads`); None where they are not all there.
     """
@@ -181,6 +183,7 @@ class Exit(Message):
     leftovers: int
     output: str
     output_total: int
+    peak_bytes: int
     reads: list[str] | None
 
 
@@ -225,14 +228,14 @@ class Reply(Message):
         Time on the wall, of compiling and whatever followed.
     stages, command, notes : list of str
         Stages that began, commands or calls, remarks.
+    shared_steps : list of str
+        Tools whose work was taken from another cell of the run.
     observed, device : dict
         Versions that only the cell could ask for; the device that it ran on.
     artifact : Product or None
         What came out.
     libraries : list of str
         Files of NVIDIA's libraries that the process had loaded.
-    peak_bytes : int or None
-        Resident memory of the largest of its processes.
     """
 
     status: str
@@ -243,11 +246,11 @@ class Reply(Message):
     stages: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shared_steps: list[str] = field(default_factory=list)
     observed: dict[str, JsonValue] = field(default_factory=dict)
     device: dict[str, JsonValue] = field(default_factory=dict)
     artifact: Product | None = None
     libraries: list[str] = field(default_factory=list)
-    peak_bytes: int | None = None
 
 
 @dataclass

@@ -21,7 +21,7 @@ def make_record(
 ) -> Record:
     """Put everything that is known of one cell into one JSON object.
 
-    Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes`` and ``cached``, so
+    Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes``, ``cached`` and ``shared_steps``, so
     there is no clock in it: when a run started stands in its plan.
 
     Parameters
@@ -82,6 +82,7 @@ def make_record(
         "seconds": outcome.seconds,
         "peak_bytes": outcome.peak_bytes,
         "cached": cached,
+        "shared_steps": list(outcome.shared_steps),
         "command": facts["command"],
         "log": outcome.log,
         "notes": facts["notes"],

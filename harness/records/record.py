@@ -167,10 +167,16 @@ class Record(TypedDict):
     peak_bytes: NotRequired[
         Annotated[
             int | None,
-            "resident memory of the cell's largest process, in bytes, or null; not in records of early versions",
+            "the most resident memory that the cell's processes had together, in bytes, looked at ten times a second, and never less than that of the largest; null where nothing ran; not in records of early versions",
         ]
     ]
     cached: Annotated[bool, "true when it was not compiled again"]
+    shared_steps: NotRequired[
+        Annotated[
+            list[str],
+            "tools of nvcc that had the same input for another cell of the run, and whose work was taken from there: it depends on the order of cells, and nothing else in the record does; not in records of early versions",
+        ]
+    ]
     command: Annotated[
         list[str],
         "what was run, in order: library calls with their options, NVRTC's options as they arrived there, argv of tools. Folders have the names that they have on every machine: `$CUDA_HOME`, `$CUMATRIX_HOME` (what cumatrix keeps), `…/site-packages`",

@@ -84,12 +84,6 @@ def _isolate(order: Order, output: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
 
 
-def _peak() -> int:
-    """Resident memory of the largest process of the cell, in bytes."""
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return max(resource.getrusage(one).ru_maxrss for one in who) << 10
-
-
 def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
     job, reply = Job.of(order), Reply(status="built")
     started = time.perf_counter()
@@ -100,7 +94,7 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
         if isinstance(ended, Crashed):
             reply.signal = ended.signal
     except MemoryError:
-        reply.status, reply.reason = "crashed", "out of memory, under the limit that was set"
+        reply.status, reply.reason = "crashed", "out of memory, under the limit of each process (see --memory)"
     except Exception as error:  # noqa: BLE001 (a harness error, with its traceback in the log)
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         job.say(traceback.format_exc())
@@ -110,8 +104,9 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
     if setup.device:
         _look_at_device(name, setup, order, job)
     reply.stages, reply.command, reply.notes = job.stages, job.command, job.notes
+    reply.shared_steps = job.shared_steps
     reply.observed, reply.device, reply.artifact = job.observed, job.device, job.artifact
-    reply.libraries, reply.peak_bytes = cuda_libraries(), _peak()
+    reply.libraries = cuda_libraries()
     return reply
 
 

@@ -1,9 +1,9 @@
 """The fork server: a single-threaded process that has a backend loaded, and forks a child for each cell.
 
 It speaks JSON lines over one socket: first a setup, then one job at a time, each answered by how the child ended; empty lines
-in between say that it is still there. It
-never touches a CUDA driver, so that every child starts from the same state. It is the reaper of all that its children leave
-behind, which is why it runs one cell at a time: what is left afterwards belongs to that cell.
+in between say that it is still there. It never touches a CUDA driver, so that every child starts from the same state. It is
+the reaper of all that its children leave behind, which is why it runs one cell at a time: what is left afterwards belongs to
+that cell.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
 from harness.protocol.backend import Backend, Ended
+from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
 from harness.worker import bytecode, landlock, seccomp
 from harness.worker.child import run_child
 from harness.worker.libraries import cuda_libraries
+from harness.worker.memory import Peak
 from harness.worker.processes import become_reaper, end_descendants
 
 _BETWEEN_DRAINS, _BETWEEN_BEATS = 0.05, 0.5  # seconds
+_AT_ONCE = 1 << 20  # bytes
 _PR_SET_DUMPABLE = 4
 
 
@@ -137,10 +140,11 @@ def _run(
         run_child(name, backend, setup, order, writer, calls)
     os.close(writer)
     deadline = started + limits.seconds
-    output, total, timed_out = _watch(child, reader, channel, deadline, limits.output, follower, pulse)
+    printed, peak = Printed(limits.output), Peak(child)
+    timed_out = _watch(child, reader, channel, deadline, printed, peak, follower, pulse)
     if timed_out:
         _kill_group(child)
-    _, status = os.waitpid(child, 0)
+    _, status, used = os.wait4(child, 0)
     seconds = time.monotonic() - started
     leftovers = end_descendants(pulse)
     os.close(reader)
@@ -150,17 +154,24 @@ def _run(
         timed_out=timed_out,
         wall=seconds,
         leftovers=leftovers,
-        output=output.decode("utf-8", "replace"),
-        output_total=total,
+        output=printed.text,
+        output_total=printed.total,
+        peak_bytes=max(used.ru_maxrss << 10, peak.bytes),
         reads=follower.taken(),
     )
 
 
 def _watch(
-    child: int, reader: int, channel: socket.socket, deadline: float, keep: int, follower: reads.Follower, pulse: _Pulse
-) -> tuple[bytes, int, bool]:
-    """Drain the child's output until it ends, the deadline passes, or nobody wants the result any more."""
-    head, tail, total = bytearray(), bytearray(), 0
+    child: int,
+    reader: int,
+    channel: socket.socket,
+    deadline: float,
+    printed: Printed,
+    peak: Peak,
+    follower: reads.Follower,
+    pulse: _Pulse,
+) -> bool:
+    """Drain the child's output until it ends, nobody wants the result any more, or the deadline passes (True)."""
     ended = os.pidfd_open(child)
     os.set_blocking(reader, False)
     poll = select.poll()
@@ -176,6 +187,7 @@ def _watch(
                 break
             # Records of reads do not wake this process, they come too often: their pipe holds what comes in between.
             follower.drain()
+            peak.look()
             pulse()
             for fd, event in poll.poll(min(left, _BETWEEN_DRAINS) * 1000):
                 if fd == channel.fileno():
@@ -185,31 +197,11 @@ def _watch(
                 if fd == reader:
                     if event & select.POLLHUP and not event & select.POLLIN:
                         poll.unregister(reader)
-                    total += _drain(reader, head, tail, keep)
-        total += _drain(reader, head, tail, keep)
+                    printed.drain(reader, _AT_ONCE)
+        printed.drain(reader, _AT_ONCE)
     finally:
         os.close(ended)
-    cut = total - len(head) - len(tail)
-    middle = b"\n[... %d bytes left out ...]\n" % cut if cut > 0 else b""
-    return bytes(head) + middle + bytes(tail), total, timed_out
-
-
-def _drain(reader: int, head: bytearray, tail: bytearray, keep: int) -> int:
-    """Read what is there, up to a megabyte; keep the first and the last half of `keep` bytes."""
-    total, half = 0, keep // 2
-    while total < 1 << 20:
-        try:
-            data = os.read(reader, 1 << 16)
-        except BlockingIOError:
-            break
-        if not data:
-            break
-        total += len(data)
-        room = max(0, half - len(head))
-        head += data[:room]
-        tail += data[room:]
-        del tail[: max(0, len(tail) - half)]
-    return total
+    return timed_out
 
 
 def _kill_group(child: int) -> None:

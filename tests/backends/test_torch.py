@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import Place, make_case, run_all
+from cells import Place, lasting, make_case, run_all
 
 from harness.model import Outcome, Stage, Status
 from harness.toolkits import Installed, ToolkitStore
@@ -92,9 +92,22 @@ def test_a_whole_extension_with_one_host_pass(place: Place, tmp_path: Path) -> N
         assert (record["status"], record["artifact"]["target"]) == ("built", target), record["log"][-2000:]
         assert record["stages"] == ["compile", "preprocess", "assemble", "link"]
         assert record["toolchain"]["observed"]["torch"].startswith("2.11.0")
-    taken = [note.split()[0] for note in second["notes"] if "same input" in note]
-    assert sorted(taken) == ["c++", "cudafe++", "gcc"] and not first["notes"]
+    assert sorted(second["shared_steps"]) == ["c++", "cudafe++", "gcc"] and not first["shared_steps"]
+    assert lasting(first)["notes"] == lasting(second)["notes"]
     assert any(line.startswith("load_inline(") for line in first["command"])
+
+
+def test_a_macro_is_what_the_program_sees(place: Place, tmp_path: Path) -> None:
+    """Through PyTorch's build file, ninja and nvcc, each of which has characters of its own."""
+    text = rf"a $(touch {tmp_path}/made) `touch {tmp_path}/made` $HOME $$ 'b' \"c\" \\d; e:f|g"
+    same = "constexpr bool same(const char *a, const char *b) { return *a == *b && (!*a || same(a + 1, b + 1)); }\n"
+    kernel = 'extern "C" __global__ void size(int *a) { *a = sizeof(TEXT); }\n'
+    source = tmp_path / "kernel.cu"
+    source.write_text(f'{same}static_assert(same(TEXT, "{text}"), "");\n{kernel}')
+    case = make_case(source, "made/macro", definitions={"TEXT": f'"{text}"'})
+    (record,) = run_all([place.cell(case, "torch-nvcc", "13.0", "sm_80")], place.context).values()
+    assert record["status"] == "built", record["log"][-2000:]
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from harness.cases import find_cases, load_case
 from harness.causes import catalogue, causes_in_log, causes_of
+from harness.causes.catalogue import _cause
 from harness.model import Case, Expectation, Status
 
 CASES = Path(__file__).parents[2] / "cases"
@@ -59,6 +60,12 @@ def test_every_entry_is_whole(name: str) -> None:
     assert all(link.startswith("https://") for link in cause.links)
     assert bool(cause.where) >= bool(cause.when.text)
     assert cause.examples or cause.where or cause.stage or cause.pattern is None
+
+
+def test_an_expression_that_re2_does_not_take_is_named() -> None:
+    entry = {"title": "A", "cause": "B.", "remedy": "C.", "pattern": "a(?!b)"}
+    with pytest.raises(ValueError, match=r"^some\.toml: name\.pattern is not a regular expression .* no lookahead"):
+        _cause("some.toml", "name", entry)
 
 
 EXPECTED = [

@@ -117,9 +117,25 @@ def test_notes_say_what_was_unusual(settled: Callable[..., Outcome]) -> None:
     )
 
 
+def test_commands_of_any_length_are_read(settled: Callable[..., Outcome]) -> None:
+    """Looking for the folder of packages at each slash took the square of the length."""
+    outcome = settled(
+        {
+            **REJECTED,
+            "command": ["/a" * 2_000_000, "nvcc -I/x/lib/site-packages/y/site-packages/z '/q/dist-packages/w'"],
+        }
+    )
+    assert outcome.command[1] == "nvcc -I…/site-packages/z '…/dist-packages/w'"
+
+
+@pytest.mark.parametrize("reply", [REJECTED, None])
+def test_the_peak_is_what_the_fork_server_saw(settled: Callable[..., Outcome], reply: dict[str, Any] | None) -> None:
+    assert settled(reply, peak_bytes=123_456).peak_bytes == 123_456
+
+
 def test_a_log_is_cut_and_made_harmless(settled: Callable[..., Outcome]) -> None:
     outcome = settled(REJECTED, log="\x1b[31m" + "x" * 1_000_000 + "end\x00\udcff")
-    assert len(outcome.log) < LOG_LIMIT + 100
+    assert len(outcome.log) == LOG_LIMIT == 65_536
     assert "characters left out" in outcome.log
     assert "\x1b" not in outcome.log
     assert outcome.log.endswith("end��")

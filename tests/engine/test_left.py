@@ -56,7 +56,7 @@ REPLIES = [
     '{"status": "built", "notes": [1]}',
     '{"status": "built", "artifact": {"format": "ptx"}}',
     '{"status": "built", "artifact": []}',
-    '{"status": "built", "peak_bytes": true}',
+    '{"status": "built", "signal": true}',
     '{"status": "built", "surprise": 1}',
     json.dumps({"status": "built", "observed": {"a": [[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]}}),
 ]

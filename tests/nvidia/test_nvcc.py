@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from cells import Place, make_case, run_all
+from cells import Place, lasting, make_case, run_all
 from command import Command
 
 from harness.engine.context import RunContext
@@ -153,7 +153,39 @@ def test_the_host_pass_is_done_once_for_all_architectures(
     records = list(run_all(cells, place.context).values())
     assert [record["status"] for record in records] == ["built"] * 3
     # Whichever was first did it.
-    assert sorted(len([note for note in record["notes"] if "same input" in note]) for record in records) == [0, 2, 2]
+    assert sorted(len(record["shared_steps"]) for record in records) == [0, 2, 2]
+
+
+@pytest.mark.compilers
+def test_records_do_not_depend_on_the_order_of_cells(
+    store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    """What is built, warned of and refused, in two orders: `shared_steps` says what came from another cell, and nothing else does."""
+    toolkit("13.0")
+    place = Place(None, store)
+    texts = {
+        "built": BUILT + "\nint host() { return 1; }",
+        "warned": BUILT + "\nint host() { int unused; return 1 / 0; }",
+        "refused": BUILT + "\nint host() { return missing; }",
+        "assembled": BUILT + '\nint host() { asm("nonsense"); return 1; }',
+    }
+    cells = []
+    for name, text in texts.items():
+        (tmp_path / name).mkdir()
+        source = tmp_path / name / "kernel.cu"
+        source.write_text(text)
+        case = make_case(source, f"made/{name}")
+        cells += [place.cell(case, "nvcc", "13.0", target) for target in ("sm_80", "sm_90")]
+    forwards = run_all(cells, place.context)
+    backwards = run_all(cells[::-1], place.context)
+    for cell in cells:
+        one, other = lasting(forwards[cell.id]), lasting(backwards[cell.id])
+        assert {key for key in one if one[key] != other[key]} == set(), [one["log"], other["log"]]
+    shared = [[bool(records[cell.id]["shared_steps"]) for cell in cells] for records in (forwards, backwards)]
+    assert shared == [[False, True] * 4, [True, False] * 4]
+    assert not any(
+        word in str(record["notes"]) for record in forwards.values() for word in ("same input", "another cell")
+    )
 
 
 @pytest.mark.compilers

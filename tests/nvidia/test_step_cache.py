@@ -42,7 +42,7 @@ def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compil
         )  # fmt: skip
         kind = "-c" if out == "unit.o" else "-S"
         line = " ".join(["c++", *options, kind, str(scratch / "unit.cpp"), "-o", out])
-        StepCache(setup, job).compile(Step(line))
+        StepCache(setup, job).compile(Step.of_line(line))
         return job, Path(out).read_bytes() if os.path.exists(out) else None
 
     return compile_
@@ -51,7 +51,7 @@ def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compil
 def test_the_same_text_is_compiled_once(compile_in_a_cell: Compile) -> None:
     first, made = compile_in_a_cell("int one() { return 1; }\n")
     second, taken = compile_in_a_cell("int one() { return 1; }\n")
-    assert not first.notes and "same input for another cell" in second.notes[0]
+    assert (first.shared_steps, second.shared_steps, second.notes) == ([], ["c++"], [])
     assert made and made == taken
 
 
@@ -60,14 +60,14 @@ def test_the_same_text_is_compiled_once(compile_in_a_cell: Compile) -> None:
 )
 def test_another_text_or_option_is_compiled(compile_in_a_cell: Compile, text: str, options: tuple[str, ...]) -> None:
     compile_in_a_cell("int one() { return 1; }\n")
-    assert not compile_in_a_cell(text, *options)[0].notes
+    assert not compile_in_a_cell(text, *options)[0].shared_steps
 
 
 def test_a_macro_counts_where_it_changes_the_text(compile_in_a_cell: Compile) -> None:
     text = "int one() { return N; }\n"
-    assert not compile_in_a_cell(text, "-DN=1")[0].notes
-    assert not compile_in_a_cell(text, "-DN=2")[0].notes
-    assert compile_in_a_cell(text, "-DN=2", "-DUNUSED=3")[0].notes
+    assert not compile_in_a_cell(text, "-DN=1")[0].shared_steps
+    assert not compile_in_a_cell(text, "-DN=2")[0].shared_steps
+    assert compile_in_a_cell(text, "-DN=2", "-DUNUSED=3")[0].shared_steps
 
 
 def test_a_refusal_is_taken_with_its_words(compile_in_a_cell: Compile, tmp_path: Path) -> None:
@@ -92,14 +92,16 @@ const char *mangled = "_ZN3cub17CUB_300001_SM_%s3oneE";
 def test_a_namespace_that_is_named_after_the_architectures_is_renamed(compile_in_a_cell: Compile) -> None:
     first, _ = compile_in_a_cell(NAMESPACES % (("800",) * 3), out="unit.s")
     second, taken = compile_in_a_cell(NAMESPACES % (("900",) * 3), out="unit.s")
-    assert not first.notes and "same input" in second.notes[0]
+    assert (first.shared_steps, second.shared_steps) == ([], ["c++"])
     subprocess.run(["c++", "-S", "unit.cpp", "-o", "itself.s"], check=True)
     assert taken == Path("itself.s").read_bytes() and b"SM_900" in taken
-    assert not compile_in_a_cell(NAMESPACES % (("1000",) * 3), out="unit.s")[0].notes  # mangled names hold its length
+    assert not compile_in_a_cell(NAMESPACES % (("1000",) * 3), out="unit.s")[
+        0
+    ].shared_steps  # mangled names hold its length
 
 
 def test_objects_and_mixed_names_are_not_renamed(compile_in_a_cell: Compile) -> None:
     compile_in_a_cell(NAMESPACES % (("800",) * 3))
-    assert not compile_in_a_cell(NAMESPACES % (("900",) * 3))[0].notes
+    assert not compile_in_a_cell(NAMESPACES % (("900",) * 3))[0].shared_steps
     compile_in_a_cell(NAMESPACES % ("800", "900", "800"), out="unit.s")
-    assert not compile_in_a_cell(NAMESPACES % ("900", "800", "900"), out="unit.s")[0].notes
+    assert not compile_in_a_cell(NAMESPACES % ("900", "800", "900"), out="unit.s")[0].shared_steps

@@ -32,38 +32,38 @@ def job(tmp_path: Path) -> Job:
     ],
 )
 def test_a_line_names_its_program_and_stage(line: str, program: str, stage: str) -> None:
-    step = Step(line, {"CICC_PATH": "/toolkit/nvvm/bin"})
+    step = Step.of_line(line, {"CICC_PATH": "/toolkit/nvvm/bin"})
     assert (step.program, step.stage) == (program, stage)
 
 
 def test_words_are_what_the_shell_would_make_of_the_line() -> None:
-    step = Step('"$CICC_PATH/cicc" "a b.ii" -o "k.ptx"', {"CICC_PATH": "/t"})
+    step = Step.of_line('"$CICC_PATH/cicc" "a b.ii" -o "k.ptx"', {"CICC_PATH": "/t"})
     assert step.words == ["/t/cicc", "a b.ii", "-o", "k.ptx"]
     assert step.output == "k.ptx"
 
 
 def test_a_tool_that_ends_well(job: Job) -> None:
-    assert run(job, Step("printf 'a remark\\n'")) == "a remark\n"
+    assert run(job, Step.of_line("printf 'a remark\\n'")) == "a remark\n"
     assert job.logs == ["a remark"]
 
 
 def test_a_tool_that_says_no(job: Job) -> None:
     with pytest.raises(Rejected, match="ended with exit code 3"):
-        run(job, Step("sh -c 'echo kernel.cu: error: no >&2; exit 3'"))
+        run(job, Step.of_line("sh -c 'echo kernel.cu: error: no >&2; exit 3'"))
     assert job.logs == ["kernel.cu: error: no"]
 
 
 @pytest.mark.parametrize(("name", "number", "words"), [("SEGV", 11, "Segmentation fault"), ("ABRT", 6, "Aborted")])
 def test_a_tool_that_is_ended_by_a_signal(job: Job, name: str, number: int, words: str) -> None:
     with pytest.raises(Crashed, match=rf"sh was ended by signal {number} \({words}\)") as caught:
-        run(job, Step(f"sh -c 'echo before; kill -{name} $$'"))
+        run(job, Step.of_line(f"sh -c 'echo before; kill -{name} $$'"))
     assert caught.value.signal == number
     assert job.logs == ["before"]
 
 
 def test_a_tool_that_is_not_there(job: Job) -> None:
     with pytest.raises(Unavailable, match="no-such-tool is not there"):
-        run(job, Step("no-such-tool -c x"))
+        run(job, Step.of_line("no-such-tool -c x"))
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,6 @@ def test_a_tool_that_is_not_there(job: Job) -> None:
 )
 def test_words_that_tell_of_a_death(said: str, kind: type[Ended], signal: int | None) -> None:
     with pytest.raises(kind) as caught:
-        check(Step("c++ -c k.cpp -o k.o"), 1, said)
+        check(Step.of_line("c++ -c k.cpp -o k.o"), 1, said)
     assert getattr(caught.value, "signal", None) == signal
     assert caught.value.stage == "compile"

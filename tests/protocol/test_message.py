@@ -41,7 +41,7 @@ MESSAGES: list[Message] = [
     ORDER,
     wire.Rehearsal(SETUP, ORDER),
     wire.Ready(observed={"nvrtc": "12.4", "headers": {"cudart": "12.4"}}, architectures=[50], reads=["R 1 /a\udcff"]),
-    wire.Exit(None, 11, False, 1.5, 2, "printed \ud800", 9, None),
+    wire.Exit(None, 11, False, 1.5, 2, "printed \ud800", 9, 1 << 30, None),
     wire.Reply(
         "built", stages=["compile"], artifact=wire.Product("/a", "ptx", [wire.Product("/b", "ptx")], names={"k": "f"})
     ),

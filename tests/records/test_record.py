@@ -24,6 +24,7 @@ KEYS = [
         "seconds",
         "peak_bytes",
         "cached",
+        "shared_steps",
         "command",
         "log",
         "notes",

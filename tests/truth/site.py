@@ -32,7 +32,7 @@ REQUIREMENTS = {
 }
 SIGNATURE = "k=void(int32[:])"
 # What differs between two runs with one outcome. A step that another cell's was taken for is a matter of the run.
-_PASSING = ("seconds", "cached", "run", "peak_bytes", "fingerprint", "notes")
+_PASSING = ("seconds", "cached", "run", "peak_bytes", "fingerprint", "notes", "shared_steps")
 
 
 class Site:

@@ -6,6 +6,7 @@ PyTorch itself writes the build; ninja says which commands that are; they are th
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,7 +87,7 @@ class TorchBackend:
 
         cpp_extension._run_ninja_build = written
         options: dict[str, Any] = {
-            "extra_cuda_cflags": options_of(job),
+            "extra_cuda_cflags": [_quoted(option) for option in options_of(job)],
             "with_cuda": True,
             "build_directory": str(folder),
         }
@@ -129,7 +130,7 @@ def _no_look_at_devices(torch: Any) -> Iterator[None]:
 def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> None:
     """One command of the ninja file; below the depth of an extension only that of the CUDA source."""
     os.chdir(folder)
-    step = Step(command)
+    step = Step.of_line(command)
     if step.program == "nvcc":
         argv = step.words[1:]
         nvcc.compile_unit(setup, job, nvcc.device_only(argv, "cubin") if depth == "device" else argv)
@@ -140,6 +141,11 @@ def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> 
             StepCache(setup, job).compile(step)
         else:
             run(job, step)
+
+
+def _quoted(option: str) -> str:
+    """One word in a line of a build file, which ninja hands to a shell."""
+    return shlex.quote(option).replace("$", "$$")
 
 
 def _shown(options: dict[str, Any]) -> str:

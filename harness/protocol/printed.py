@@ -1,0 +1,167 @@
+"""What processes print, of which only the first and the last part are kept: a compiler may print gigabytes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from select import POLLIN, poll
+
+KEPT = 2 << 20
+"""How much of what a tool prints is kept, in bytes: half from the start, half from the end."""
+
+_CHUNK = 1 << 16
+_LEFT_OUT = re.compile(r"\n\[\.\.\. (\d{1,18}) (?:bytes|characters) left out \.\.\.\]\n")
+
+
+class Printed:
+    """The first and the last part of what comes in.
+
+    Parameters
+    ----------
+    limit : int
+        How much is kept, in bytes: half from the start, half from the end.
+
+    Attributes
+    ----------
+    total : int
+        How much came in, in bytes.
+    """
+
+    def __init__(self, limit: int = KEPT) -> None:
+        self.total = 0
+        self._half = limit // 2
+        self._head, self._tail = bytearray(), bytearray()
+
+    def add(self, data: bytes) -> None:
+        """Take in what was printed next."""
+        self.total += len(data)
+        room = max(0, self._half - len(self._head))
+        self._head += data[:room]
+        self._tail += data[room:]
+        del self._tail[: max(0, len(self._tail) - self._half)]
+
+    def drain(self, descriptor: int, most: int) -> None:
+        """Take in about `most` bytes of what is there, from a descriptor that does not block."""
+        until = self.total + most
+        while self.total < until:
+            try:
+                data = os.read(descriptor, _CHUNK)
+            except BlockingIOError:
+                return
+            if not data:
+                return
+            self.add(data)
+
+    @property
+    def left_out(self) -> int:
+        """How much was not kept, in bytes."""
+        return self.total - len(self._head) - len(self._tail)
+
+    @property
+    def text(self) -> str:
+        """What was kept, with a line in its middle that says how much was left out."""
+        middle = b"\n[... %d bytes left out ...]\n" % self.left_out if self.left_out else b""
+        return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A process that has ended.
+
+    Parameters
+    ----------
+    code : int
+        Exit code; negative for the signal that ended it.
+    said : str
+        What it printed, standard output with errors where these count, without the middle where it was much.
+    total : int
+        How much it printed, in bytes.
+    whole : bool
+        Whether nothing was left out.
+    """
+
+    code: int
+    said: str
+    total: int = 0
+    whole: bool = True
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    path: str | None = None,
+    env: Mapping[str, str] | None = None,
+    seconds: float | None = None,
+    errors: bool = True,
+) -> Finished:
+    """Run a process to its end, without input and without a shell.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        The program and its arguments.
+    path : str, optional
+        The file that is run, where that is not the first word.
+    env : mapping, optional
+        All of its variables; those of this process when left out.
+    seconds : float, optional
+        Deadline, as time on the wall, after which it is ended.
+    errors : bool
+        Whether what it prints as errors counts, too.
+
+    Raises
+    ------
+    OSError
+        When it cannot be started.
+    subprocess.TimeoutExpired
+        When it was ended at the deadline.
+    """
+    kept = Printed()
+    end = None if seconds is None else time.monotonic() + seconds
+    with subprocess.Popen(
+        list(argv),
+        executable=path,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
+        bufsize=0,
+    ) as process:
+        assert process.stdout is not None
+        descriptor = process.stdout.fileno()
+        waiting = poll()
+        waiting.register(descriptor, POLLIN)
+        try:
+            while True:
+                if end is not None and not waiting.poll(max(0.0, end - time.monotonic()) * 1000):
+                    raise subprocess.TimeoutExpired(list(argv), seconds or 0)
+                data = os.read(descriptor, _CHUNK)
+                if not data:
+                    break
+                kept.add(data)
+            process.wait(None if end is None else max(0.0, end - time.monotonic()))
+        except BaseException:
+            process.kill()
+            raise
+    # Lines end as Python's own text files end them.
+    said = kept.text.replace("\r\n", "\n").replace("\r", "\n")
+    return Finished(process.returncode, said, kept.total, not kept.left_out)
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters: the start, the end, and a line between them that counts what was left out, now and before."""
+    if len(text) <= limit:
+        return text
+    before = sum(int(found[1]) for found in _LEFT_OUT.finditer(text, limit // 2, len(text) - limit // 2))
+    note, kept = "", limit
+    while True:
+        left_out = f"\n[... {len(text) - kept + before} characters left out ...]\n"
+        if left_out == note:
+            break
+        note, kept = left_out, limit - len(left_out)
+    half = kept // 2
+    return f"{text[: kept - half]}{note}{text[len(text) - half :]}"
