@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import signal
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from harness.cli.show import show_summary
-from harness.cli.terminal import console_for
+from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line
 from harness.engine.context import RunContext
 from harness.engine.result import Result
@@ -63,19 +61,20 @@ def perform(
             records.append(record)
             if writer:
                 writer.append(record)
-            _print(neighbours.add(record) if as_json else [])
+            for complete in neighbours.add(record) if as_json else ():
+                say_json(complete)
             letter = kind_of(record).letter_in(console.encoding)
             progress.update(task, advance=1, description=clean(f"{letter} {result.cell.id}")[:90])
             if not console.is_terminal and len(records) % 100 == 0:
                 console.print(f"{len(records)}/{len(cells)} cells", markup=False)
 
-        with _terminable():
-            try:
-                for result in run.results(cells):
-                    finished(result)
-            except KeyboardInterrupt:
-                interrupted = True
-        _print(neighbours.rest() if as_json else [])
+        try:
+            for result in run.results(cells):
+                finished(result)
+        except KeyboardInterrupt:
+            interrupted = True
+        for held in neighbours.rest() if as_json else ():
+            say_json(held)
         found = remarks(records)
         records = [with_remark(record, found) for record in records]
         if writer:
@@ -103,12 +102,6 @@ def perform(
     return 3 if silence else 0
 
 
-def _print(records: Sequence[Record]) -> None:
-    for record in records:
-        sys.stdout.write(json.dumps(record) + "\n")
-    sys.stdout.flush()
-
-
 def _writer(out: Path, plan: Plan, fresh: bool) -> RecordWriter:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -123,17 +116,3 @@ def _progress(console: Console) -> Progress:
         TextColumn("{task.description}", markup=False),
         console=console, transient=True, disable=not console.is_terminal,
     )  # fmt: skip
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Treat a polite request to end (a CI job that is cancelled) like Ctrl-C."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

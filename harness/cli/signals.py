@@ -1,0 +1,30 @@
+"""What ends a command early: one signal, after which it tidies up undisturbed."""
+
+from __future__ import annotations
+
+import signal
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C; a polite request, as of a CI job that is cancelled; a terminal that is closed."""
+
+
+def interrupted_once() -> None:
+    """Make the first of these signals a ``KeyboardInterrupt``, and let those after it pass.
+
+    A second Ctrl-C while processes are ended and records are written would leave some of both behind; that takes seconds at most. What was
+    ignored by whoever started the command (``nohup``) still is.
+    """
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    for each in ENDING:
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, _pass)
+    raise KeyboardInterrupt
+
+
+def _pass(number: int, frame: object) -> None:
+    """A handler, and not ``SIG_IGN``, which programs that are started would inherit."""
