@@ -18,7 +18,7 @@ from harness.cli.explain import explain
 from harness.cli.history import history
 from harness.cli.report import merge, report
 from harness.cli.run import run
-from harness.cli.signals import interrupted_once
+from harness.cli.signals import interrupted_once, undisturbed
 from harness.cli.terminal import flush_streams, open_streams, say
 from harness.cli.toolkits import toolkits
 from harness.cli.try_ import try_
@@ -59,6 +59,7 @@ def main() -> None:
     open_streams()
     interrupted_once()
     code = _run()
+    undisturbed()
     sys.exit(code if flush_streams() or code else 1)
 
 

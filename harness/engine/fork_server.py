@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from typing import TypeVar
 
 import harness
 from harness.diagnostics import one_line
+from harness.held import TEMPORARY, HeldFolder
 from harness.protocol.message import Message, WireError
 from harness.protocol.reads import VARIABLE
 from harness.protocol.wire import Exit, Order, Ready, Setup
@@ -59,7 +59,8 @@ class ForkServer:
         startup: float = 300.0,
     ) -> None:
         self.backend = backend
-        self.folder = Path(tempfile.mkdtemp(prefix="cumatrix-"))
+        self._held = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
+        self.folder = self._held.path
         ours, theirs = socket.socketpair()
         self.channel = ours
         self._buffer = bytearray()
@@ -120,7 +121,7 @@ class ForkServer:
                 pass  # it ended in between
             self.process.wait()
         self._log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._held.remove()
 
     def _send(self, message: Message) -> None:
         try:

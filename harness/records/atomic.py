@@ -50,7 +50,7 @@ def plain_file(path: Path) -> None:
         there = path.stat()
     except OSError:
         return  # nothing is there, or whoever writes says what is wrong
-    if not stat.S_ISREG(there.st_mode):
+    if not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):  # of a folder, opening it says so
         raise UsageError(f"{path} is no file that can be kept: name another one, such as results.jsonl")
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import uv
 from filelock import FileLock
 
 from harness.errors import PartUnavailable, UsageError
+from harness.held import HeldFolder, sweep
 from harness.model import ToolkitRef
 from harness.toolkits.installed import MANIFEST, Installed
 from harness.toolkits.layout import lay_out
@@ -24,6 +23,13 @@ from harness.toolkits.parts import parts_among, wheels_of
 from harness.toolkits.releases import RELEASES, Release
 
 _INSTALL_TIMEOUT = 1800
+_NEW = ".new-"
+# uv ends with the thread that waits for it (prctl(2), PR_SET_PDEATHSIG): a killed installation must not go on.
+_WITH_ME = """import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 LayOut = Callable[[Path, Path], tuple[dict[str, str], dict[str, str]]]
@@ -90,8 +96,9 @@ class WheelStore:
             found = self.find(name)
             if found and not force and right(found.packages):
                 return found
-            with tempfile.TemporaryDirectory(dir=self.root, prefix=f".{name}-") as folder:
-                site, home = Path(folder, "site"), Path(folder, "home")
+            self.sweep()
+            with HeldFolder(self.root, _NEW) as folder:
+                site, home = folder / "site", folder / "home"
                 _download(f"{noun} {name}", requirements, site)
                 packages, hashes = lay_out(site, home)
                 if not right(packages):
@@ -119,10 +126,13 @@ class WheelStore:
         home = self.root / release
         if not home.is_dir():
             return False
-        doomed = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{release}-old-"))
-        os.replace(home, doomed / "home")
-        shutil.rmtree(doomed)
+        with HeldFolder(self.root, _NEW) as doomed:
+            os.replace(home, doomed / "home")
         return True
+
+    def sweep(self) -> None:
+        """Remove what installations have left that were killed."""
+        sweep(self.root, _NEW)
 
 
 class ToolkitStore(WheelStore):
@@ -170,7 +180,12 @@ def _download(what: str, requirements: Sequence[str], site: Path) -> None:
     argv += ["--python", sys.executable, "--target", str(site), *requirements]
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_INSTALL_TIMEOUT
+            [sys.executable, "-I", "-S", "-c", _WITH_ME, str(os.getpid()), *argv],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_INSTALL_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
         raise PartUnavailable(f"{what}: no answer from PyPI within {_INSTALL_TIMEOUT} s") from None

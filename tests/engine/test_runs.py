@@ -149,6 +149,7 @@ def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen
     _, words = third.communicate(timeout=800)
     assert third.returncode == 0, words
     assert all(record["cached"] for record in read(out).values())
+    assert list((tmp_path / "scratch").iterdir()) == []  # what the killed run left went with the next
     for name, record in read(out).items():
         assert lasting(record) == lasting(records[name])
 
@@ -180,7 +181,7 @@ def test_further_interruptions_change_nothing(
     if started:
         wait_for(tmp_path / "out.jsonl", 2, process)
     else:
-        while not workers_of(tmp_path / "scratch"):  # they still load
+        while not list((tmp_path / "scratch").iterdir()):  # nothing has been loaded yet
             time.sleep(0.01)
     while process.poll() is None:
         os.killpg(process.pid, signal.SIGINT)  # somebody holds Ctrl-C
