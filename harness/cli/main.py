@@ -93,5 +93,6 @@ def _run() -> int:
 
 def _say(text: str, code: int) -> int:
     with contextlib.suppress(OSError):  # nobody reads it
-        say("\n".join(f"cumatrix: {line}" for line in clean(text).strip().splitlines()), err=True)
+        for line in clean(text).strip().splitlines():
+            say(f"cumatrix: {line}", err=True)
     return code

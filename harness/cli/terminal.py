@@ -37,8 +37,8 @@ def console_for(stream: TextIO, *, log_width: int = 200) -> Console:
 
 
 def say(text: object, *, err: bool = False) -> None:
-    """Print text and the end of its line on stdout, or on stderr."""
-    click.echo(clean(str(text)), err=err)
+    """Print one line on stdout, or on stderr: a text that has more must not make lines that are not cumatrix's."""
+    click.echo(clean(str(text)).replace("\n", " "), err=err)
 
 
 def say_json(value: Any) -> None:
