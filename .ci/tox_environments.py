@@ -12,7 +12,7 @@ import difflib
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -140,6 +140,11 @@ def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
     return [*toolkits, *(f"{factor(release)}: CUMATRIX_TOOLKIT = {release}" for release in cuda), *lines]
 
 
+def between(lines: str) -> Callable[[re.Match[str]], str]:
+    """Puts lines in the place of those that stand between the marks."""
+    return lambda found: found[1] + lines + found[3]
+
+
 def written(text: str, libraries: Mapping[str, Library] = LIBRARIES, cuda: list[str] | None = None) -> str:
     """The text of tox.ini with the lines that the tables ask for."""
     tested = {name: library for name, library in libraries.items() if library.releases}
@@ -149,7 +154,7 @@ def written(text: str, libraries: Mapping[str, Library] = LIBRARIES, cuda: list[
     for setting in (env_list, description, base_python, deps, set_env):
         pattern = rf"(?m)(^{setting.__name__} =\n(?:[ #].*\n)*?    {re.escape(BEGIN)}\n)((?:    .*\n)*?)(    {re.escape(END)}\n)"
         lines = "".join(f"    {line}\n" for line in setting(tested, releases))
-        text, count = re.subn(pattern, lambda found, lines=lines: found[1] + lines + found[3], text)
+        text, count = re.subn(pattern, between(lines), text)
         if count != 1:
             sys.exit(f"tox_environments.py: tox.ini has no lines {BEGIN!r} and {END!r} under {setting.__name__}")
     return text

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
-from harness.records import SCHEMA
+from harness.records import SCHEMA, Record
+from harness.records.plan import Plan
 
 _TARGETS = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90 sm_90a sm_100 compute_80".split()
 _TOOLCHAINS = [
@@ -36,7 +37,7 @@ _TOPICS = [
 ]
 
 
-def made_up(cells: int, *, run: str = "made-up", seed: int = 4) -> Iterator[dict[str, Any]]:
+def made_up(cells: int, *, run: str = "made-up", seed: int = 4) -> Iterator[Record]:
     """Records of `cells` different cells, the same ones each time.
 
     Parameters
@@ -51,7 +52,7 @@ def made_up(cells: int, *, run: str = "made-up", seed: int = 4) -> Iterator[dict
     return islice(_all(random.Random(seed), run), cells)
 
 
-def made_up_plan(records: list[dict[str, Any]], *, started: str = "2026-01-01T12:00:00+00:00") -> dict[str, Any]:
+def made_up_plan(records: list[Record], *, started: str = "2026-01-01T12:00:00+00:00") -> Plan:
     """The plan of a run that set out for these records."""
     keys = ("cell", "case", "variant", "backend", "library", "toolkit", "target", "environment", "title", "topic")
     return {
@@ -61,11 +62,11 @@ def made_up_plan(records: list[dict[str, Any]], *, started: str = "2026-01-01T12
         "started": started,
         "machine": {"os": "Linux", "python": "3.11.9", "machine": "x86_64", "cpu": "A CPU", "cpus": 2},
         "argv": ["run"],
-        "cells": [{key: record[key] for key in keys} for record in records],
+        "cells": [{key: dict(record)[key] for key in keys} for record in records],
     }
 
 
-def _all(random: random.Random, run: str) -> Iterator[dict[str, Any]]:
+def _all(random: random.Random, run: str) -> Iterator[Record]:
     number = 0
     while True:
         topic = _TOPICS[number % len(_TOPICS)]
@@ -74,7 +75,8 @@ def _all(random: random.Random, run: str) -> Iterator[dict[str, Any]]:
         for label in range(8):
             for backend, library, toolkit in _TOOLCHAINS:
                 for target in _TARGETS:
-                    yield _record(random, run, case, topic, f"size={16 << label}", backend, library, toolkit, target)
+                    made = _record(random, run, case, topic, f"size={16 << label}", backend, library, toolkit, target)
+                    yield cast("Record", made)
 
 
 def _record(
@@ -121,7 +123,13 @@ def _record(
         "cumatrix": "0.1.0",
     }
     if (toolkit.startswith("13") and cc < 75) or (toolkit < "12.8" and cc >= 100):
-        empty = {"status": "unsupported", "verdict": "unsupported", "stage": None, "stages": [], "command": []}
+        empty: dict[str, Any] = {
+            "status": "unsupported",
+            "verdict": "unsupported",
+            "stage": None,
+            "stages": [],
+            "command": [],
+        }
         return {**record, **empty, "reason": f"CUDA {toolkit} knows no {target}", "fingerprint": "", "seconds": 0.0}
     chance = random.random()
     if chance < 0.75:

@@ -18,6 +18,7 @@ from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, 
 from harness.model.condition import Condition
 from harness.protocol.job import CellJob
 from harness.protocol.wire import Exit, Limits, Order
+from harness.records import Record
 from harness.toolkits import ToolkitStore
 
 LANGUAGES = {name: info.languages[-1] for name, info in BACKENDS.items()}
@@ -126,9 +127,9 @@ class Place:
             shutil.rmtree(folder)
 
 
-def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[str, dict[str, Any]]:
+def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[str, Record]:
     """Records of cells by id, in the order of the cells, whichever finished first."""
-    records: dict[str, dict[str, Any]] = {}
+    records: dict[str, Record] = {}
 
     with Run(context, jobs) as run:
         for result in run.results(cells):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import measured
 import pytest
 from cells import Place
+from command import Command
 from environments import python_with
 
 from harness.model import Outcome
@@ -92,33 +91,6 @@ def run_cell(places: Callable[[str], Place], toolkit: Install) -> RunCell:
         return places(requirement).run(backend, release, source, target, entries=entries, options=options)
 
     return run
-
-
-class Command:
-    """The command ``cumatrix``, run as users do."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.script = Path(sys.executable).with_name("cumatrix")
-
-    def argv(self, *arguments: str | Path) -> list[str]:
-        """Words of the command line."""
-        return [str(self.script), *map(str, arguments)]
-
-    def __call__(
-        self, *arguments: str | Path, env: Mapping[str, str] | None = None, timeout: float = 800
-    ) -> subprocess.CompletedProcess[str]:
-        """Run to the end."""
-        return subprocess.run(
-            self.argv(*arguments), cwd=self.folder, capture_output=True, text=True, timeout=timeout,
-            stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
-        )  # fmt: skip
-
-    def records(self, *arguments: str | Path, **keywords: Any) -> list[dict[str, Any]]:
-        """Run with ``--json`` and read what it prints, by cell: they finish in any order. Every line of it must be a record."""
-        done = self(*arguments, "--json", **keywords)
-        assert done.returncode in (0, 1, 3, 4), done.stderr
-        return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda record: record["cell"])
 
 
 @pytest.fixture

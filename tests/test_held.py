@@ -14,6 +14,7 @@ import pytest
 from harness.errors import UsageError
 from harness.held import HeldFolder, folder_alone, holder, sweep
 
+Start = Callable[[], tuple[subprocess.Popen[str], Path]]
 HOLD = """
 import sys, time
 from pathlib import Path
@@ -26,7 +27,7 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[str], Path]]]:
+def other(tmp_path: Path) -> Iterator[Start]:
     """Another process, which holds a folder until it is killed."""
     started = []
 
@@ -45,7 +46,7 @@ def other(tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[str], 
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGQUIT, signal.SIGHUP])
-def test_what_a_killed_process_left_goes(other: Callable, tmp_path: Path, number: int) -> None:
+def test_what_a_killed_process_left_goes(other: Start, tmp_path: Path, number: int) -> None:
     killed, left = other()
     alive, held = other()
     mine = HeldFolder(tmp_path, ".new-")
@@ -74,7 +75,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert (folder / "work").is_file()
 
 
-def test_who_holds_it_is_named(other: Callable) -> None:
+def test_who_holds_it_is_named(other: Start) -> None:
     process, folder = other()
     said = holder(folder)
     assert f"process {process.pid}, since 20" in said

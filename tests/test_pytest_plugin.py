@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -45,7 +46,7 @@ def counted(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
     return {kind: int(words[words.index(kind) - 1]) for kind in kinds if kind in words}
 
 
-def records(path: Path) -> dict[str, dict]:
+def records(path: Path) -> dict[str, dict[str, Any]]:
     found = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     assert len({record["cell"] for record in found}) == len(found)
     return {record["cell"]: record for record in found}

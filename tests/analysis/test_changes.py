@@ -8,8 +8,8 @@ import pytest
 from record_builders import BUILT, built, cell, plan, record, rejected
 
 from harness.analysis import cells_frame, changes, is_regression, make_frame
-from harness.analysis.changes import KINDS, MEANINGS
-from harness.model import Outcome, Status
+from harness.analysis.changes import KINDS, MEANINGS, Changes
+from harness.model import Expectation, Outcome, Status
 from harness.records import merge
 
 XFAIL = replace(BUILT, status=Status.REJECTED, xfail=True)
@@ -17,8 +17,10 @@ REJECTED = replace(BUILT, status=Status.REJECTED)
 CRASH = Outcome(status=Status.CRASHED, signal=11)
 UNAVAILABLE = Outcome(status=Status.UNAVAILABLE, reason="gone")
 
+Side = tuple[Outcome] | tuple[Outcome, Expectation]
 
-def one(old, new):
+
+def one(old: Side, new: Side) -> Changes:
     """The only change between two outcomes (with expectations) of one cell."""
     tables = [make_frame([record(None, *side)]) for side in (old, new)]
     return changes(*tables)
@@ -43,18 +45,18 @@ def one(old, new):
         ((UNAVAILABLE,), (UNAVAILABLE,), None),
     ],
 )
-def test_kinds(old, new, kind):
+def test_kinds(old: Side, new: Side, kind: str | None) -> None:
     found = one(old, new)
     assert list(found.counts) == ([kind] if kind else [])
     assert bool(found.regressions) == (kind == "regression")
     assert found.same == (0 if kind else 1)
 
 
-def test_every_kind_has_a_meaning():
+def test_every_kind_has_a_meaning() -> None:
     assert tuple(MEANINGS) == KINDS
 
 
-def test_a_regression_needs_two_answers():
+def test_a_regression_needs_two_answers() -> None:
     assert not is_regression(
         {"outcome": "missing", "verdict": ""}, {"outcome": "rejected at compile", "verdict": "fail"}
     )
@@ -63,20 +65,21 @@ def test_a_regression_needs_two_answers():
     )
 
 
-def test_resources_are_told_by_kernel():
+def test_resources_are_told_by_kernel() -> None:
     (change,) = one((built(registers=40),), (built(registers=48),)).items
     assert [(item.kernel, item.resource, item.old, item.new) for item in change.resources] == [
         ("kernel", "registers", 40, 48)
     ]
 
 
-def test_new_diagnostics_are_told_by_fingerprint():
+def test_new_diagnostics_are_told_by_fingerprint() -> None:
     (change,) = one((rejected("old"),), (rejected("new words"),)).items
     assert change.diagnostics == ("new word",)
+    assert change.old is not None and change.new is not None
     assert (change.old.message, change.new.message) == ("old", "new words")
 
 
-def test_appeared_vanished_and_lost():
+def test_appeared_vanished_and_lost() -> None:
     cells = [cell(target=target) for target in ("sm_75", "sm_80", "sm_90")]
     old = cells_frame(merge([record(cells[0]), record(cells[1])], [plan(*cells[:2])]))
     new = cells_frame(merge([record(cells[2], rejected())], [plan(*cells[1:])]))
@@ -90,18 +93,19 @@ def test_appeared_vanished_and_lost():
     assert found.items[2].new is None
 
 
-def test_across_versions_of_a_library():
+def test_across_versions_of_a_library() -> None:
     old = make_frame([record(cell(library="13.0.0"))])
     new = make_frame([record(cell(library="14.0.0"), rejected()), record(cell(library="13.9.0"))])
     assert list(changes(old, new).counts) == ["appeared", "vanished"]
     (change,) = changes(old, new, across=["library"]).items
+    assert change.old is not None and change.new is not None
     assert (change.kind, change.old.cell, change.new.cell) == (
         "regression", cell(library="13.0.0").id, cell(library="14.0.0").id,
     )  # fmt: skip
     assert change.to_json()["new"]["outcome"] == "rejected at compile"
 
 
-def test_the_same_set_has_no_changes():
+def test_the_same_set_has_no_changes() -> None:
     table = make_frame([record(), record(cell(target="sm_90"), rejected())])
     assert changes(table, table).items == ()
     assert changes(table, table).same == 2

@@ -11,7 +11,7 @@ from harness.records import merge
 from harness.toolkits import RELEASES
 
 
-def test_coverage():
+def test_coverage() -> None:
     cells = [
         cell(target="sm_80"),
         cell(target="sm_90"),
@@ -45,7 +45,7 @@ def test_coverage():
     assert found.pairs == (("nvrtc", "12.4"), ("cupy-nvrtc", "13.5"))
 
 
-def test_of_nothing():
+def test_of_nothing() -> None:
     found = coverage(cells_frame(merge([], [])))
     assert not any(item.exercised for items in found.values.values() for item in items)
     assert found.missing == ()

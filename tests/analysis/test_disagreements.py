@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from record_builders import built, cell, record, rejected
 
-from harness.analysis import disagreements, make_frame
+from harness.analysis import Disagreement, disagreements, make_frame
 from harness.model import Outcome, Stage, Status
+from harness.records import Record
 
 
-def made(**fields):
+def made(**fields: Any) -> Record:
     """A record of a cell, built unless an outcome is given."""
     outcome = fields.pop("outcome", None)
     return record(cell(**fields), outcome or built(fields.get("target", "sm_80")))
 
 
-def found(*records):
+def found(*records: Record) -> list[Disagreement]:
     return disagreements(make_frame(records))
 
 
-def test_the_same_everywhere_is_none():
+def test_the_same_everywhere_is_none() -> None:
     assert found(made(), made(backend="cupy-jitify"), made(toolkit="13.0", outcome=rejected())) == []
 
 
-def test_backends_of_one_toolkit():
+def test_backends_of_one_toolkit() -> None:
     targets = ("sm_80", "sm_86", "sm_90")
     records = [made(target=target) for target in targets]
     records += [made(backend="cupy-jitify", target=target, outcome=rejected()) for target in targets]
@@ -38,7 +41,7 @@ def test_backends_of_one_toolkit():
     assert sorted(cell for side in one.sides for cell in side.cells) == sorted(item["cell"] for item in records)
 
 
-def test_versions_of_one_library():
+def test_versions_of_one_library() -> None:
     (one,) = found(
         made(library="13.0.0", outcome=rejected()), made(library="13.1.0"), made(library="9.9.0", outcome=rejected())
     )
@@ -47,19 +50,19 @@ def test_versions_of_one_library():
     assert "cupy-nvrtc 9.9.0, 13.0.0: rejected" in one.sentence
 
 
-def test_headers_of_another_release():
+def test_headers_of_another_release() -> None:
     (one,) = found(made(toolkit="13.5", outcome=rejected()), made(toolkit="13.5", headers="13.0"))
     assert one.kind == "headers"
     assert one.sides[0].toolchains == ("cupy-nvrtc 13.6.0 with headers of CUDA 13.0",)
     assert one.sides[1].toolchains == ("cupy-nvrtc 13.6.0 with headers of CUDA 13.5",)
 
 
-def test_what_no_compiler_answered_disagrees_with_nothing():
+def test_what_no_compiler_answered_disagrees_with_nothing() -> None:
     unsupported = Outcome(status=Status.UNSUPPORTED, reason="no such architecture")
     assert found(made(), made(backend="cupy-jitify", outcome=unsupported)) == []
 
 
-def test_the_most_telling_first():
+def test_the_most_telling_first() -> None:
     crash = Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=11)
     found_all = found(
         # Another program: Numba's is Python.

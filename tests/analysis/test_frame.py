@@ -16,7 +16,7 @@ UNAVAILABLE = Outcome(status=Status.UNAVAILABLE, reason="not there")
 PTX = Artifact(format="ptx", target="compute_80", bytes=10, sha256="")
 
 
-def kernels(*registers):
+def kernels(*registers: int) -> Outcome:
     return built(
         artifact=Artifact(
             format="cubin", target="sm_80", bytes=1, sha256="",
@@ -25,13 +25,13 @@ def kernels(*registers):
     )  # fmt: skip
 
 
-def test_a_frame_of_nothing_has_all_columns():
+def test_a_frame_of_nothing_has_all_columns() -> None:
     table = make_frame([])
     assert table.empty
     assert list(table.columns) == COLUMNS
 
 
-def test_what_stands_in_a_row():
+def test_what_stands_in_a_row() -> None:
     of = cell(headers="13.0", library="13.6.0", variant={"n": 1})
     row = make_frame([record(of, kernels(40, 96), run="r")]).iloc[0]
     assert [row[name] for name in ("cell", "topic", "case", "variant")] == [of.id, "wmma", "wmma/fragments", "n=1"]
@@ -42,7 +42,7 @@ def test_what_stands_in_a_row():
     assert len(json.loads(row["kernels"])) == 2
 
 
-def test_a_refusal_has_its_first_message_on_one_line_and_its_stage():
+def test_a_refusal_has_its_first_message_on_one_line_and_its_stage() -> None:
     row = make_frame([record(outcome=rejected("one\x1b[31m\ntwo"))]).iloc[0]
     assert row["outcome"] == "rejected at compile"
     assert row["message"].startswith("one")
@@ -51,7 +51,7 @@ def test_a_refusal_has_its_first_message_on_one_line_and_its_stage():
     assert row.isna()["registers"]
 
 
-def test_a_cell_that_never_arrived_has_a_row():
+def test_a_cell_that_never_arrived_has_a_row() -> None:
     cells = [cell(target=target) for target in ("sm_80", "sm_90")]
     table = cells_frame(merge([record(cells[0])], [plan(*cells)]))
     assert list(table["outcome"]) == ["built", "missing"]
@@ -59,7 +59,7 @@ def test_a_cell_that_never_arrived_has_a_row():
     assert (table.loc[1, "status"], bool(table.isna().loc[1, "seconds"])) == ("", True)
 
 
-def test_of_several_records_of_a_cell_a_compilers_answer_counts_and_then_the_last():
+def test_of_several_records_of_a_cell_a_compilers_answer_counts_and_then_the_last() -> None:
     first, second = record(outcome=rejected(), run="1"), record(outcome=built(), run="2")
     nothing = record(outcome=UNAVAILABLE, run="3")
     for records, run in (([first, second], "2"), ([second, first], "1"), ([second, nothing], "2"), ([nothing], "3")):
@@ -68,13 +68,13 @@ def test_of_several_records_of_a_cell_a_compilers_answer_counts_and_then_the_las
         assert not table.duplicated(PLACE).any()
 
 
-def test_what_other_runs_say_stands_beside_it():
+def test_what_other_runs_say_stands_beside_it() -> None:
     table = cells_frame(merge([record(outcome=rejected(), run="1"), record(outcome=built(), run="2")], []))
     assert list(table["outcome"]) == ["built"]
     assert "rejected" in table.loc[0, "others"]
 
 
-def test_rows_are_in_the_order_of_the_matrix_whatever_the_order_of_the_records():
+def test_rows_are_in_the_order_of_the_matrix_whatever_the_order_of_the_records() -> None:
     wanted = [
         cell(backend="nvrtc", library="", toolkit="9.2", target="sm_90"),
         cell(backend="nvrtc", library="", toolkit="12.4", target="sm_90"),
@@ -103,13 +103,13 @@ def test_rows_are_in_the_order_of_the_matrix_whatever_the_order_of_the_records()
         (UNAVAILABLE, "unavailable"),
     ],
 )
-def test_what_happened_in_one_phrase(outcome, said):
+def test_what_happened_in_one_phrase(outcome: Outcome, said: str) -> None:
     made = record(outcome=outcome, expected=BUILT)
     assert outcome_of(made) == said
     assert list(make_frame([made])["outcome"]) == [said]
 
 
-def test_one_row_a_kernel():
+def test_one_row_a_kernel() -> None:
     cells = [cell(target=target) for target in ("sm_80", "sm_90", "sm_100")]
     table = make_frame([record(cells[0], kernels(40, 96)), record(cells[1], rejected()), record(cells[2], kernels(7))])
     long = kernels_frame(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,7 +15,7 @@ from harness.analysis.changes import changes
 from harness.analysis.history import FILE, HistoryError, append, read_history
 
 
-def test_what_was_written_is_read(tmp_path):
+def test_what_was_written_is_read(tmp_path: Path) -> None:
     night(tmp_path, 2, built("sm_75"), rejected())
     night(tmp_path, 1, built("sm_75"), commit="abc")
     history = read_history(tmp_path)
@@ -28,7 +29,7 @@ def test_what_was_written_is_read(tmp_path):
     assert pd.isna(table.iloc[1]["seconds"])
 
 
-def test_pandas_reads_it_by_itself(tmp_path):
+def test_pandas_reads_it_by_itself(tmp_path: Path) -> None:
     night(tmp_path, 1, built("sm_75"))
     night(tmp_path, 2, built("sm_75"), run="../odd name=1")
     table = pd.read_parquet(tmp_path)
@@ -37,13 +38,13 @@ def test_pandas_reads_it_by_itself(tmp_path):
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("run=")] == []
 
 
-def test_a_run_that_is_there_is_replaced(tmp_path):
+def test_a_run_that_is_there_is_replaced(tmp_path: Path) -> None:
     night(tmp_path, 1, built("sm_75"))
     night(tmp_path, 1, built("sm_75"), built("sm_80"))
     assert list(read_history(tmp_path).table["outcome"]) == ["built", "built", "missing"]
 
 
-def test_partial_and_foreign_files_are_passed_over(tmp_path):
+def test_partial_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
     night(tmp_path, 1, built("sm_75"))
     (tmp_path / "run=cut").mkdir()
     (tmp_path / "run=cut" / FILE).write_bytes((tmp_path / "run=run-1" / FILE).read_bytes()[:500])
@@ -55,11 +56,11 @@ def test_partial_and_foreign_files_are_passed_over(tmp_path):
     assert len(history.warnings) == 2
 
 
-def test_read_while_written(tmp_path):
+def test_read_while_written(tmp_path: Path) -> None:
     night(tmp_path, 1, built("sm_75"))
     stop = threading.Event()
 
-    def write():
+    def write() -> None:
         while not stop.is_set():
             night(tmp_path, 1, built("sm_75"))
             night(tmp_path, 2, built("sm_75"))
@@ -76,7 +77,7 @@ def test_read_while_written(tmp_path):
         writer.join()
 
 
-def test_bad_places(tmp_path):
+def test_bad_places(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="there is no history"):
         read_history(tmp_path / "nowhere")
     assert read_history(tmp_path).runs == ()
@@ -87,7 +88,7 @@ def test_bad_places(tmp_path):
         read_history(tmp_path).find("previous")
 
 
-def test_runs_by_name(tmp_path):
+def test_runs_by_name(tmp_path: Path) -> None:
     for day in (1, 2, 3):
         night(tmp_path, day, built("sm_75"), run=f"{day}a{day}")
     history = read_history(tmp_path)
@@ -95,7 +96,7 @@ def test_runs_by_name(tmp_path):
     assert changes(history.cells_of("previous"), history.cells_of("latest")).items == ()
 
 
-def test_the_previous_run_is_of_the_same_environment(tmp_path):
+def test_the_previous_run_is_of_the_same_environment(tmp_path: Path) -> None:
     night(tmp_path, 1, built(), run="mine")
     other = cell(environment="other")
     append(tmp_path, [record(other, run="theirs")], [plan(other, run="theirs", day=2)])
@@ -104,6 +105,6 @@ def test_the_previous_run_is_of_the_same_environment(tmp_path):
     assert (history.find("latest"), history.find("previous")) == ("mine-too", "mine")
 
 
-def test_columns_can_be_chosen(tmp_path):
+def test_columns_can_be_chosen(tmp_path: Path) -> None:
     night(tmp_path, 1, built("sm_75"))
     assert set(read_history(tmp_path, ["mark"]).table) == {"cell", "mark", "run", "started"}

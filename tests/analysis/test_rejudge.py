@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from record_builders import built, cell, plan, record, rejected
+from record_builders import built, cell, changed, plan, record, rejected
 
 from harness.analysis.rejudge import merged_anew, rejudger
 from harness.records import RecordError, Results
@@ -32,7 +33,7 @@ def cases(tmp_path: Path) -> Path:
     return tmp_path / "cases"
 
 
-def test_a_record_gets_the_verdict_title_and_expectation_of_now(cases):
+def test_a_record_gets_the_verdict_title_and_expectation_of_now(cases: Path) -> None:
     rejudge = rejudger(cases)
     old = record(cell(target="sm_80"), rejected())
     new = rejudge(old)
@@ -40,13 +41,13 @@ def test_a_record_gets_the_verdict_title_and_expectation_of_now(cases):
     assert new["expected"] == {
         "status": "rejected", "stage": "compile", "diagnostic": "incomplete", "xfail": False, "reason": "so", "link": ""
     }  # fmt: skip
-    assert {key for key in old if old[key] != new[key]} == {"verdict", "title", "expected"}
+    assert {key for key, value in old.items() if value != dict(new)[key]} == {"verdict", "title", "expected"}
     assert rejudge(record(cell(target="sm_80")))["verdict"] == "fail"
     assert rejudge(record(cell(target="sm_90")))["verdict"] == "pass"
     assert rejudge(record(cell(target="sm_80"), rejected("something else")))["verdict"] == "fail"
 
 
-def test_a_record_whose_case_or_variant_is_gone_keeps_its_verdict(cases, tmp_path):
+def test_a_record_whose_case_or_variant_is_gone_keeps_its_verdict(cases: Path, tmp_path: Path) -> None:
     rejudge = rejudger(cases)
     for gone in (record(cell("wmma/gone"), rejected()), record(cell(variant={"shape": "m8"}), rejected())):
         assert rejudge(gone) is gone
@@ -54,7 +55,7 @@ def test_a_record_whose_case_or_variant_is_gone_keeps_its_verdict(cases, tmp_pat
     assert rejudger(tmp_path / "none")(other) is other
 
 
-def test_what_counts_after_merging_is_judged(cases):
+def test_what_counts_after_merging_is_judged(cases: Path) -> None:
     cells = [cell(target=target) for target in ("sm_80", "sm_90")]
     records = (record(cells[0], run="a"), record(cells[0], rejected(), run="b"))
     results = Results(records=records, plans=(plan(*cells, run="a"), plan(*cells, run="b", day=2)), warnings=())
@@ -64,9 +65,9 @@ def test_what_counts_after_merging_is_judged(cases):
     assert [item["cell"] for item in merged.missing] == [cells[1].id]
 
 
-def test_keys_of_a_later_version_are_no_obstacle(cases):
+def test_keys_of_a_later_version_are_no_obstacle(cases: Path) -> None:
     later = record(cell(target="sm_80"), rejected())
-    later["diagnostics"][0]["column"] = 3
+    cast("dict[str, Any]", later["diagnostics"][0])["column"] = 3
     assert rejudger(cases)(later)["verdict"] == "pass"
 
 
@@ -77,8 +78,8 @@ def test_keys_of_a_later_version_are_no_obstacle(cases):
         {"requested": {"packages": {"numpy": "?"}, "library": "", "toolkit": "12.4", "headers": "12.4"}},
     ],
 )
-def test_a_record_that_does_not_tell_what_was_asked_for_is_named(cases, change):
-    bad = record(outcome=built())
-    bad["toolchain"] = {**bad["toolchain"], **change}
+def test_a_record_that_does_not_tell_what_was_asked_for_is_named(cases: Path, change: dict[str, Any]) -> None:
+    good = record(outcome=built())
+    bad = changed(good, toolchain={**good["toolchain"], **change})
     with pytest.raises(RecordError, match=r"^wmma/fragments cupy-nvrtc@13\.6\.0 cuda12\.4 sm_80: toolchain or device"):
         rejudger(cases)(bad)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 from hypothesis import given, settings
@@ -9,14 +10,15 @@ from hypothesis import strategies as st
 from record_builders import built, cell, plan, record, rejected
 
 from harness.analysis.frame import cells_frame, make_frame
+from harness.analysis.statement import Statement
 from harness.analysis.statements import statements
 from harness.model import Outcome, Stage, Status
-from harness.records import merge
+from harness.records import Record, merge
 
 LIBRARIES = ["9.0.0", "13.0.0rc1", "13.0.0", "13.1.0"]
 TOOLKITS = ["11.8", "12.4", "12.10", "13.0"]
 TARGETS = ["sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "compute_80"]
-OUTCOMES = {
+OUTCOMES: dict[str, Callable[[str], Outcome]] = {
     "built": built,
     "rejected at compile": lambda target: rejected("incomplete type is not allowed"),
     "rejected at link": lambda target: rejected("bad input", stage=Stage.LINK),
@@ -24,10 +26,11 @@ OUTCOMES = {
     "unsupported": lambda target: Outcome(status=Status.UNSUPPORTED, reason="no such architecture"),
     "unavailable": lambda target: Outcome(status=Status.UNAVAILABLE, reason="not installed"),
 }
+Points = dict[tuple[str, str, str], str]  # what came out, by library, toolkit and target
 POINTS = list(product(LIBRARIES, TOOLKITS, TARGETS))
 
 
-def records_of(points):
+def records_of(points: Points) -> list[Record]:
     cells = {place: cell(library=place[0], toolkit=place[1], target=place[2]) for place in points}
     return [record(cells[place], OUTCOMES[outcome](place[2])) for place, outcome in points.items()]
 
@@ -42,7 +45,7 @@ def records_of(points):
         max_size=60,
     )
 )
-def test_every_cell_can_be_told_from_the_statement(points):
+def test_every_cell_can_be_told_from_the_statement(points: Points) -> None:
     (statement,) = statements(make_frame(records_of(points)))
     covered = {place: outcome for place, outcome in points.items() if outcome != "unavailable"}
     for place in POINTS:
@@ -56,7 +59,7 @@ def test_every_cell_can_be_told_from_the_statement(points):
         assert hole not in {place[0] for place in covered}
 
 
-def _never_speaks_twice(statement):
+def _never_speaks_twice(statement: Statement) -> None:
     """Blocks of clauses do not overlap, and every target of a clause stands in one part."""
     seen = set()
     for clause in statement.clauses:
@@ -65,12 +68,12 @@ def _never_speaks_twice(statement):
             seen.add(point)
 
 
-def headline(points):
+def headline(points: Points) -> Statement:
     (statement,) = statements(make_frame(records_of(points)))
     return statement
 
 
-def test_of_8155():
+def test_of_8155() -> None:
     """The sentence that the issue asks for."""
     points = {}
     for library, target in product(["12.3.0", "13.0.0", "13.1.0", "14.2.0"], ["sm_70", "sm_75", "sm_80", "sm_90"]):
@@ -87,7 +90,7 @@ def test_of_8155():
     )
 
 
-def test_versions_are_numbers_and_holes_are_named():
+def test_versions_are_numbers_and_holes_are_named() -> None:
     points = {("1.0", toolkit, "sm_80"): "built" for toolkit in ("12.4", "12.9")}
     points |= {("1.0", "11.8", "sm_80"): "rejected at compile"}
     statement = headline(points)
@@ -100,21 +103,21 @@ def test_versions_are_numbers_and_holes_are_named():
     assert "Untested in between: CUDA 12.0 to 12.3, 12.5 to 12.8." in statement.notes
 
 
-def test_what_changed_together_is_told_together():
+def test_what_changed_together_is_told_together() -> None:
     """Where library and toolkit both changed, the statement names both."""
     statement = headline({("9.0.0", "11.8", "sm_80"): "built", ("13.0.0", "12.4", "sm_80"): "rejected at compile"})
     assert "9.0.0 with CUDA 11.8: works; from 13.0.0 with CUDA 12.4: rejected" in statement.headline
     assert statement.apart == {("9.0.0", "12.4"), ("13.0.0", "11.8")}
 
 
-def test_headers_of_another_release_are_a_subject_of_their_own():
+def test_headers_of_another_release_are_a_subject_of_their_own() -> None:
     records = [record(cell(toolkit="13.5", headers=headers)) for headers in ("", "13.0")]
     found = statements(make_frame(records))
     assert [item.subject.headers for item in found] == ["", "13.0"]
     assert found[1].headline == "cupy-nvrtc with the headers of CUDA 13.0: works"
 
 
-def test_cells_that_never_arrived_are_not_covered():
+def test_cells_that_never_arrived_are_not_covered() -> None:
     cells = [cell(target=target) for target in ("sm_80", "sm_90")]
     (statement,) = statements(cells_frame(merge([record(cells[0])], [plan(*cells)])))
     assert statement.cells == (cells[0].id,)
@@ -122,14 +125,14 @@ def test_cells_that_never_arrived_are_not_covered():
     assert "No result for 1 cell that should have been tried." in statement.notes
 
 
-def test_nothing_but_unsupported():
+def test_nothing_but_unsupported() -> None:
     statement = headline({("1.0", "13.0", "sm_75"): "unsupported"})
     assert statement.headline == "cupy-nvrtc: not applicable wherever it was tried"
     assert not statement.clauses
     assert not statement.works_everywhere
 
 
-def test_other_names_are_no_other_message():
+def test_other_names_are_no_other_message() -> None:
     records = [
         record(
             cell(target=target),

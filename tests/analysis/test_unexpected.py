@@ -32,7 +32,7 @@ GONE = Outcome(status=Status.UNAVAILABLE, reason="not installed")
         ((rejected(), KNOWN), (built(), KNOWN), True),
     ],
 )
-def test_news(old: tuple, new: tuple, news: bool | None) -> None:
+def test_news(old: tuple[Outcome, Expectation], new: tuple[Outcome, Expectation], news: bool | None) -> None:
     tables = [make_frame([record(None, *side)]) for side in (old, new)]
     found = unexpected(*tables)
     assert [item.new for item in found] == ([] if news is None else [news])

@@ -80,10 +80,16 @@ def spilling(isa: str, target: str, values: int = 60) -> str:
 def assemble(toolkit: Installed, target: str, text: str, folder: Path, *options: str) -> tuple[bytes, str]:
     ptx, cubin = folder / "kernel.ptx", folder / "kernel.cubin"
     ptx.write_text(text)
-    argv = [toolkit.home / "bin" / "ptxas", "-v", f"-arch={target}", *options, ptx, "-o", cubin]
+    argv: list[str | Path] = [toolkit.home / "bin" / "ptxas", "-v", f"-arch={target}", *options, ptx, "-o", cubin]
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return cubin.read_bytes(), done.stdout + done.stderr
+
+
+def known(number: int | None) -> int:
+    """A number that has to be there."""
+    assert number is not None
+    return number
 
 
 def printed(log: str) -> dict[str, dict[str, int]]:
@@ -123,8 +129,8 @@ def test_a_cubin_says_what_its_assembler_said(
         held_against(kernel, said[kernel.name])
     by_name = {kernel.name: kernel for kernel in kernels}
     assert by_name["shared"].shared_bytes == 260
-    assert by_name["shared"].const_bytes - by_name["plain"].const_bytes == 40
-    assert by_name["stack"].local_bytes >= 512
+    assert known(by_name["shared"].const_bytes) - known(by_name["plain"].const_bytes) == 40
+    assert known(by_name["stack"].local_bytes) >= 512
     assert by_name["plain"].shared_bytes == by_name["plain"].local_bytes == by_name["plain"].spill_bytes == 0
 
 
@@ -137,10 +143,10 @@ def test_spills_are_those_of_the_log(
     (kernel,) = read_cubin(data, log)[1]
     held_against(kernel, printed(log)["spills"])
     assert kernel.spill_bytes
-    assert kernel.num_regs <= 24
+    assert known(kernel.num_regs) <= 24
     (roomy,) = read_cubin(*assemble(toolkit(release), target, spilling(isa, target), tmp_path))[1]
     assert (roomy.spill_bytes, roomy.local_bytes) == (0, 0)
-    assert roomy.num_regs > 60
+    assert known(roomy.num_regs) > 60
 
 
 @pytest.mark.compilers

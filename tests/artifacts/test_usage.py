@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.artifacts.usage import kernels_of_log
+from harness.toolkits import Installed
 
 LOG = """
 nvcc -c k.cu
@@ -23,7 +25,7 @@ ptxas info    : Used 6 registers, 352 bytes cmem[0]
 """
 
 
-def test_kernels_of_a_build_log():
+def test_kernels_of_a_build_log() -> None:
     assert kernels_of_log(LOG) == [
         ({"name": "_Z3onePf", "num_regs": 255, "shared_bytes": 4096, "spill_bytes": 16}, "sm_80"),
         ({"name": "_Z3twoPf", "num_regs": 6, "shared_bytes": 0, "spill_bytes": 0}, "sm_90a"),
@@ -33,7 +35,7 @@ def test_kernels_of_a_build_log():
 
 
 @pytest.mark.parametrize("release", ["11.8", "12.9", "13.5"])
-def test_of_real_ptxas(toolkit, tmp_path: Path, release: str):
+def test_of_real_ptxas(toolkit: Callable[[str], Installed], tmp_path: Path, release: str) -> None:
     ptx = tmp_path / "k.ptx"
     ptx.write_text(
         ".version 7.5\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p) {\n"

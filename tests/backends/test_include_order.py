@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from environments import python_with
 
 from harness.toolkits import Installed
@@ -22,7 +23,7 @@ extern "C" __global__ void kernel(int *a) { *a = OWN; }
 
 
 @pytest.fixture
-def attempt(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def attempt(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
     (tmp_path / "kernel.cu").write_text(SOURCE)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "cuda_fp16.h").write_text("#define OWN 1\n")
@@ -65,7 +66,7 @@ def test_headers_of_another_release_come_behind_what_is_asked_for(
 
 
 def test_the_toolkits_own_may_be_asked_for_first(
-    cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path
+    cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     """What mends https://github.com/cupy/cupy/issues/8146 for users: ``options=("-I/usr/local/cuda/include",)``."""
     (tmp_path / "kernel.cu").write_text('#include <mma.h>\nextern "C" __global__ void kernel(int *a) { *a = 1; }\n')

@@ -48,6 +48,11 @@ def append(name: str) -> None:
         file.write("!")
 
 
+def rename_and_append() -> None:
+    os.rename("plain.txt", "moved.txt")
+    append("moved.txt")
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -61,7 +66,7 @@ def append(name: str) -> None:
         (lambda: shutil.rmtree("data"), {"data": ...}),
         (lambda: os.rename("data/in.txt", "moved.txt"), {"moved.txt": "in", "data/in.txt": ...}),
         (lambda: os.rename("data", "moved"), {"moved/in.txt": "in", "data": ...}),
-        (lambda: (os.rename("plain.txt", "moved.txt"), append("moved.txt")), {"moved.txt": "plain!"}),
+        (rename_and_append, {"moved.txt": "plain!"}),
         (lambda: os.truncate("plain.txt", 2), {"plain.txt": "pl"}),
         (lambda: os.chmod("plain.txt", 0o600), {"plain.txt": "plain"}),
         (lambda: os.close(os.open("plain.txt", os.O_RDWR | os.O_TRUNC)), {"plain.txt": ""}),

@@ -179,7 +179,7 @@ def entry(library: ctypes.CDLL, name: str) -> ctypes._CFuncPtr | None:  # type: 
     address = ctypes.c_void_p()
     code = library.cuGetProcAddress_v2(name.encode(), ctypes.byref(address), 12000, ctypes.c_uint64(0), None)
     assert (code == 0) == bool(address)
-    return ctypes.CFUNCTYPE(ctypes.c_int)(address.value) if address else None
+    return ctypes.CFUNCTYPE(ctypes.c_int)(address.value) if address.value else None
 
 
 @needs_compiler

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,7 +193,7 @@ def test_what_the_program_prints_is_kept_apart(compiled: RunCell) -> None:
     assert printed.startswith("kernel.cu(3): error: made up\nTypingError: made up")
 
 
-def test_places_are_in_the_users_files(compiled: RunCell, tmp_path: Any) -> None:
+def test_places_are_in_the_users_files(compiled: RunCell, tmp_path: Path) -> None:
     reply = compiled("from lib.part import bad\n", entries={"bad": "void(float32[:])"},
                      beside={"lib/part.py": HEAD + BAD})  # fmt: skip
     assert reply["status"] == "rejected"
@@ -200,7 +201,7 @@ def test_places_are_in_the_users_files(compiled: RunCell, tmp_path: Any) -> None
     assert str(tmp_path) not in reply["log"]
 
 
-def test_a_cache_lies_in_the_cell(compiled: RunCell, tmp_path: Any) -> None:
+def test_a_cache_lies_in_the_cell(compiled: RunCell, tmp_path: Path) -> None:
     cached = SCALE.replace("jit", "jit(cache=True)")
     reply = compiled("from helper import N\n", cached, LAUNCH, beside={"helper.py": "N = 1\n"})
     assert reply["status"] == "built", reply

@@ -38,7 +38,7 @@ def test_who_refused_is_read_from_the_log(log: str, by_ptxas: bool) -> None:
 
 
 def test_the_toolkits_headers_are_found_last(tmp_path: Path) -> None:
-    setup = Setup(home=tmp_path, release="12.4", headers="12.4", include=[tmp_path / "cuda"], tools=tmp_path)
+    setup = Setup(home=tmp_path, release="12.4", headers="12.4", include=[str(tmp_path / "cuda")], tools=tmp_path)
     job = Job(
         cell="", source=tmp_path / "k.cu", entries={}, definitions={"N": 1}, target="sm_80", scratch=tmp_path,
         options={"std": "c++17", "rdc": True, "debug": True, "flags": ["-lineinfo"]}, include=[str(tmp_path / "own"), str(tmp_path / "cuda")],

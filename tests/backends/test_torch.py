@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cells import Place, make_case, run_all
@@ -87,6 +88,7 @@ def test_a_whole_extension_with_one_host_pass(place: Place, tmp_path: Path) -> N
     cells = [place.cell(case, "torch-nvcc", "13.0", target) for target in ("sm_80", "sm_90")]
     first, second = run_all(cells, place.context).values()
     for record, target in ((first, "sm_80"), (second, "sm_90")):
+        assert record["artifact"] is not None, record["log"][-2000:]
         assert (record["status"], record["artifact"]["target"]) == ("built", target), record["log"][-2000:]
         assert record["stages"] == ["compile", "preprocess", "assemble", "link"]
         assert record["toolchain"]["observed"]["torch"].startswith("2.11.0")
@@ -116,7 +118,7 @@ def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> Non
         ("sm_80", {"rdc": True}, "CUDAExtension"),
     ],
 )
-def test_what_means_nothing(place: Place, tmp_path: Path, target: str, options: dict, words: str) -> None:
+def test_what_means_nothing(place: Place, tmp_path: Path, target: str, options: dict[str, Any], words: str) -> None:
     (tmp_path / "kernel.cu").write_text("__global__ void one(int *a) { *a = 1; }")
     case = make_case(tmp_path / "kernel.cu", "made/nothing", options=options)
     outcome = place.result(place.cell(case, "torch-nvcc", "13.0", target)).outcome

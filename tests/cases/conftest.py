@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from harness.cases import CaseError, load_case
 from harness.model import Case
 
-Write = Callable[..., Path]
+
+class Write(Protocol):
+    """Writes a case of that text, and its sources; returns its ``case.toml``."""
+
+    def __call__(self, text: str | bytes = ..., name: str = ...) -> Path: ...
+
+
+class Load(Protocol):
+    """Loads a case of that text."""
+
+    def __call__(self, text: str | bytes = ..., name: str = ...) -> Case: ...
+
+
+Wrong = Callable[[str | bytes], list[str]]
 
 GOOD = """\
 title = "A case"
@@ -47,13 +61,13 @@ def write(root: Path) -> Write:
 
 
 @pytest.fixture
-def load(root: Path, write: Write) -> Callable[..., Case]:
+def load(root: Path, write: Write) -> Load:
     """Load a case of that text."""
     return lambda text=GOOD, name="topic/some": load_case(write(text, name), root)
 
 
 @pytest.fixture
-def wrong(load: Callable[..., Case]) -> Callable[[str | bytes], list[str]]:
+def wrong(load: Load) -> Wrong:
     """The sentences that a case of that text is refused with."""
 
     def wrong(text: str | bytes) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from harness.cases.keys import ARGUMENT, CASE, EXPECT, EXPECTED, LAUNCH, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, VERIFY
 from harness.model import Stage
 from harness.model.condition import NAMES
+
+from .conftest import Load
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cases.md").read_text()
 WORDS = {word for span in re.findall(r"`([^`\n]+)`", TEXT) for word in re.findall(r"[\w-]+", span)}
@@ -32,27 +35,27 @@ WORDS = {word for span in re.findall(r"`([^`\n]+)`", TEXT) for word in re.findal
         tuple(map(str, Stage)),
     ],
 )
-def test_every_word_is_explained(words):
+def test_every_word_is_explained(words: Collection[str]) -> None:
     assert set(words) <= WORDS
 
 
-def test_the_first_example_is_a_case(load):
+def test_the_first_example_is_a_case(load: Load) -> None:
     example = re.search(r"```toml\n(#:schema.*?)```", TEXT, re.DOTALL)
     assert example is not None
     assert load(example[1]).title == "Adding up in double precision"
 
 
-def test_the_example_of_an_expectation_is_one(load):
+def test_the_example_of_an_expectation_is_one(load: Load) -> None:
     start, expect = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:2]
     assert load(start + expect).expectations[0].reason
 
 
-def test_the_examples_of_libraries_are_some(load):
+def test_the_examples_of_libraries_are_some(load: Load) -> None:
     start, *_, known, described = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     assert [v.libraries for v in load(start + known).variants] == [{"cutlass": "3.4.1"}, {"cutlass": "4.2.0"}]
     assert load(start + described).libraries["mine"].macros == ("MINE_VERSION",)
 
 
-def test_the_example_of_parameters_is_one(load):
+def test_the_example_of_parameters_is_one(load: Load) -> None:
     start, _, parameters = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:3]
     assert len(load(start + parameters).variants) == 8

@@ -66,6 +66,7 @@ def test_a_reference_and_its_tolerances(load: Callable[..., Case], root: Path) -
     (root / "topic/some/reference.py").write_text("def scale(): pass\n")
     case = load(CASE + '[[launch]]\n\n[[verify]]\nreference = "reference.py"\nrtol = 1e-3\n')
     (launch,) = launches_for(cell(case, 0))
+    assert launch.verify is not None
     assert (launch.verify.rtol, launch.verify.atol) == (1e-3, 0.0)
     assert launch.verify.reference == str((root / "topic/some/reference.py").resolve())
 

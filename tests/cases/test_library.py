@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cases import load_cases, options_for
 from harness.cases.listing import check
-from harness.model import Cell, Stage, Status, Target, Toolchain, ToolkitRef
+from harness.model import Case, Cell, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.model.judge import expectation_of
 
 ROOT = Path(__file__).parents[2] / "cases"
@@ -18,18 +20,26 @@ CASES = {case.name: case for case in load_cases(ROOT)}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_case_can_be_pickled_whole(name):
+def test_a_case_can_be_pickled_whole(name: str) -> None:
     case = CASES[name]
-    again = pickle.loads(pickle.dumps(case))
+    again: Case = pickle.loads(pickle.dumps(case))
     assert again == case
     for old, new in zip(case.expectations, again.expectations, strict=True):
         assert new.when.tree == old.when.tree
-    for old, new in zip(case.launches, again.launches, strict=True):
+    for before, after in zip(case.launches, again.launches, strict=True):
         definitions = case.variants[0].definitions
-        assert [size(definitions) for size in new.grid] == [size(definitions) for size in old.grid]
+        assert [size(definitions) for size in after.grid] == [size(definitions) for size in before.grid]
 
 
-def cell(name, backend="nvrtc", target="sm_80", toolkit="12.4", library="", packages=None, **labels):
+def cell(
+    name: str,
+    backend: str = "nvrtc",
+    target: str = "sm_80",
+    toolkit: str = "12.4",
+    library: str = "",
+    packages: Mapping[str, str] | None = None,
+    **labels: object,
+) -> Cell:
     case = CASES[name]
     (variant,) = (
         variant
@@ -45,24 +55,24 @@ def cell(name, backend="nvrtc", target="sm_80", toolkit="12.4", library="", pack
     return Cell(case=case, variant=variant, toolchain=chain, target=Target.parse(target))
 
 
-def cupy(version):
+def cupy(version: str) -> dict[str, Any]:
     return {"backend": "cupy-jitify", "library": version, "packages": {"cupy": version}}
 
 
-def numba(version):
+def numba(version: str) -> dict[str, Any]:
     return {"backend": "numba", "library": version, "packages": {"numba": version}}
 
 
-def test_nothing_is_wrong():
+def test_nothing_is_wrong() -> None:
     assert check(ROOT) == []
 
 
-def test_the_four_features_are_there():
+def test_the_four_features_are_there() -> None:
     assert {case.topic for case in CASES.values()} >= {"wmma", "cooperative", "shared-memory", "exceptions"}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-def test_a_case_tells_what_it_is_for(case):
+def test_a_case_tells_what_it_is_for(case: Case) -> None:
     assert case.description
     assert case.features
     assert case.links
@@ -73,7 +83,7 @@ def test_a_case_tells_what_it_is_for(case):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-def test_sources_need_nothing_of_the_host(case):
+def test_sources_need_nothing_of_the_host(case: Case) -> None:
     if "cuda" in case.sources:
         text = case.sources["cuda"].read_text()
         includes = {line.split()[1] for line in text.splitlines() if line.startswith("#include")}
@@ -93,7 +103,7 @@ def test_sources_need_nothing_of_the_host(case):
 @pytest.mark.parametrize(
     ("fragment", "first"), [("half", 70), ("int8", 72), ("bf16", 80), ("tf32", 80), ("double", 80)]
 )
-def test_fragments_exist_from_a_compute_capability_on(fragment, first, toolkit):
+def test_fragments_exist_from_a_compute_capability_on(fragment: str, first: int, toolkit: str) -> None:
     for number in (50, 60, 61, 70, 72, 75, 80, 86, 89, 90):
         for kind in ("sm", "compute"):
             one = cell("wmma/fragments", target=f"{kind}_{number}", toolkit=toolkit, fragment=fragment, arch="given")
@@ -114,7 +124,7 @@ def test_fragments_exist_from_a_compute_capability_on(fragment, first, toolkit):
         ("13.6.0", "sm_80", "given", "12.9", Status.BUILT, False),
     ],
 )
-def test_the_row_of_cupy_8155(version, target, arch, toolkit, status, xfail):
+def test_the_row_of_cupy_8155(version: str, target: str, arch: str, toolkit: str, status: Status, xfail: bool) -> None:
     one = cell("wmma/accumulator-16x16x8", target=target, toolkit=toolkit, arch=arch, **cupy(version))
     expected = expectation_of(one)
     assert (expected.status, expected.xfail) == (status, xfail)
@@ -135,7 +145,7 @@ def test_the_row_of_cupy_8155(version, target, arch, toolkit, status, xfail):
         ("14.2.0+wheels", "12.9", Status.REJECTED, False),
     ],
 )
-def test_the_row_of_cupy_8146(backend, version, toolkit, status, xfail):
+def test_the_row_of_cupy_8146(backend: str, version: str, toolkit: str, status: Status, xfail: bool) -> None:
     library = {**cupy(version.removesuffix("+wheels")), "backend": backend, "library": version}
     expected = expectation_of(cell("wmma/cupy-8146", toolkit=toolkit, **library))
     assert (expected.status, expected.xfail) == (status, xfail)
@@ -152,7 +162,7 @@ def test_the_row_of_cupy_8146(backend, version, toolkit, status, xfail):
         ("0.59.1", True, Status.BUILT),
     ],
 )
-def test_the_row_of_numba_9432(version, cache, status):
+def test_the_row_of_numba_9432(version: str, cache: bool, status: Status) -> None:
     one = cell("cooperative/numba-9432", cache=cache, **numba(version))
     assert expectation_of(one).status is status
     assert options_for(one).get("cache", False) is cache
@@ -175,7 +185,7 @@ def test_the_row_of_numba_9432(version, cache, status):
         (232448, "13.5", "sm_121", Stage.ASSEMBLE),
     ],
 )
-def test_static_shared_memory(size, toolkit, target, stage):
+def test_static_shared_memory(size: int, toolkit: str, target: str, stage: Stage | None) -> None:
     expected = expectation_of(cell("shared-memory/static", target=target, toolkit=toolkit, bytes=size))
     assert expected.stage is stage
     assert expected.status is (Status.REJECTED if stage else Status.BUILT)

@@ -10,7 +10,7 @@ import pytest
 from harness.cases import CaseError, load_case
 from harness.model import Stage, Status
 
-from .conftest import GOOD
+from .conftest import GOOD, Load, Write, Wrong
 
 FULL = """\
 title = "Everything"
@@ -59,7 +59,7 @@ link = "https://example.org/b"
 """
 
 
-def test_a_full_case(load):
+def test_a_full_case(load: Load) -> None:
     case = load(FULL)
     assert (case.name, case.topic, case.title) == ("topic/some", "topic", "Everything")
     assert case.description == "Two lines\nof text."
@@ -81,17 +81,17 @@ def test_a_full_case(load):
     )
 
 
-def test_a_case_without_parameters_has_one_nameless_variant(load):
+def test_a_case_without_parameters_has_one_nameless_variant(load: Load) -> None:
     (variant,) = load(GOOD).variants
     assert variant.name == ""
 
 
-def test_the_sentence_names_file_line_and_key(wrong):
+def test_the_sentence_names_file_line_and_key(wrong: Wrong) -> None:
     text = GOOD + '\n[[expect]]\nstatus = "rejected"\n\n[[expect]]\nstatuz = "rejected"\nstatus = "built"\n'
     assert wrong(text) == ['cases/topic/some/case.toml:13: expect.statuz: unknown key (did you mean "status"?)']
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
+def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong: Wrong) -> None:
     text = 'tittle = "x"\nfeatures = "wmma"\n[source]\ncuda = "kernel.cc"\n'
     assert [line.split(": ", 2)[:2] for line in wrong(text)] == [
         ["cases/topic/some/case.toml:1", "tittle"],
@@ -193,7 +193,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong):
         ),
     ],
 )
-def test_bad_values(wrong, extra, key, words):
+def test_bad_values(wrong: Wrong, extra: str, key: str, words: str) -> None:
     # Top-level keys must come before the tables of GOOD.
     text = GOOD + "\n" + extra + "\n" if extra.startswith("[") else extra + "\n" + GOOD
     lines = wrong(text)
@@ -218,11 +218,11 @@ def test_bad_values(wrong, extra, key, words):
         ("", "names no program"),
     ],
 )
-def test_bad_sources(wrong, source, words):
+def test_bad_sources(wrong: Wrong, source: str, words: str) -> None:
     assert words in "\n".join(wrong(f'title = "x"\n[source]\n{source}\n'))
 
 
-def test_a_link_out_of_the_folder_is_refused(root, write, tmp_path):
+def test_a_link_out_of_the_folder_is_refused(root: Path, write: Write, tmp_path: Path) -> None:
     path = write()
     (tmp_path / "secret.cu").write_text("")
     (path.parent / "kernel.cu").unlink()
@@ -231,7 +231,7 @@ def test_a_link_out_of_the_folder_is_refused(root, write, tmp_path):
         load_case(path, root)
 
 
-def test_a_pipe_is_no_source_and_no_case(root, write):
+def test_a_pipe_is_no_source_and_no_case(root: Path, write: Write) -> None:
     path = write()
     (path.parent / "kernel.cu").unlink()
     os.mkfifo(path.parent / "kernel.cu")
@@ -254,12 +254,12 @@ def test_a_pipe_is_no_source_and_no_case(root, write):
         ('cudda = ["scale"]', 'did you mean "cuda"'),
     ],
 )
-def test_bad_entries(wrong, entry, words):
+def test_bad_entries(wrong: Wrong, entry: str, words: str) -> None:
     assert words in "\n".join(wrong(f'title = "x"\n[source]\ncuda = "kernel.cu"\n[entry]\n{entry}\n'))
 
 
 @pytest.mark.parametrize("entry", ["", "[entry]\npython = {}", "[entry]\npython = { scale = 'float32' }"])
-def test_python_needs_signatures(wrong, entry):
+def test_python_needs_signatures(wrong: Wrong, entry: str) -> None:
     assert any(": entry.python" in line for line in wrong(f'title="x"\n[source]\npython = "kernel.py"\n{entry}\n'))
 
 
@@ -279,26 +279,26 @@ def test_python_needs_signatures(wrong, entry):
         (b"".join(b"k%d = 1\n" % i for i in range(1000)), "case.toml: and 982 more"),
     ],
 )
-def test_bad_files(wrong, data, words):
+def test_bad_files(wrong: Wrong, data: bytes, words: str) -> None:
     assert words in "\n".join(wrong(data))
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_fine(load):
+def test_a_byte_order_mark_and_windows_line_ends_are_fine(load: Load) -> None:
     assert load(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()).title == "A case"
 
 
-def test_a_case_that_is_not_there(root):
+def test_a_case_that_is_not_there(root: Path) -> None:
     with pytest.raises(CaseError, match=r"cases/a/b/case\.toml: there is no such file"):
         load_case(root / "a" / "b" / "case.toml", root)
 
 
 @pytest.mark.parametrize("name", ["some", "a/b/c", "Topic/some", "topic/so me", "topic/so[me]"])
-def test_a_case_lies_two_folders_deep_and_has_a_plain_name(load, name):
+def test_a_case_lies_two_folders_deep_and_has_a_plain_name(load: Load, name: str) -> None:
     with pytest.raises(CaseError, match=r"a case lies at <topic>/<name>/case\.toml"):
         load(GOOD, name)
 
 
-def test_a_case_outside_the_folder_of_cases(root, write, tmp_path):
+def test_a_case_outside_the_folder_of_cases(root: Path, write: Write, tmp_path: Path) -> None:
     other = tmp_path / "elsewhere"
     other.mkdir()
     with pytest.raises(CaseError, match="lies outside the folder of cases"):
@@ -311,7 +311,7 @@ def test_a_case_outside_the_folder_of_cases(root, write, tmp_path):
         load_case(link / "case.toml", root)
 
 
-def test_relative_paths(root, write, monkeypatch):
+def test_relative_paths(root: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write()
     monkeypatch.chdir(root.parent)
     case = load_case(path.relative_to(root.parent), Path("cases"))

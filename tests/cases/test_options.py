@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.cases import options_for
-from harness.model import Cell, Target, Toolchain, ToolkitRef
+from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 
-from .conftest import GOOD
+from .conftest import GOOD, Load
 
 RULES = """
 [parameters]
@@ -30,7 +30,7 @@ rdc = true
 """
 
 
-def cell(case, backend, variant=0, toolkit="12.4"):
+def cell(case: Case, backend: str, variant: int = 0, toolkit: str = "12.4") -> Cell:
     return Cell(
         case=case,
         variant=case.variants[variant],
@@ -39,7 +39,7 @@ def cell(case, backend, variant=0, toolkit="12.4"):
     )
 
 
-def test_later_tables_win_and_lists_add_up(load):
+def test_later_tables_win_and_lists_add_up(load: Load) -> None:
     case = load(GOOD + RULES)
     assert options_for(cell(case, "cupy-jitify", 0)) == {
         "arch": "given",
@@ -55,7 +55,7 @@ def test_later_tables_win_and_lists_add_up(load):
     }
 
 
-def test_the_case_keeps_its_own_lists(load):
+def test_the_case_keeps_its_own_lists(load: Load) -> None:
     case = load(GOOD + RULES)
     options_for(cell(case, "nvrtc"))["flags"].append("-x")
     assert options_for(cell(case, "nvrtc"))["flags"] == ["-a"]
@@ -65,5 +65,5 @@ def test_the_case_keeps_its_own_lists(load):
     ("backend", "arch"),
     [("nvrtc", "given"), ("cupy-nvrtc", "implicit"), ("cupy-jitify", "implicit"), ("numba", "implicit")],
 )
-def test_the_architecture_is_left_to_libraries_that_know_the_device(load, backend, arch):
+def test_the_architecture_is_left_to_libraries_that_know_the_device(load: Load, backend: str, arch: str) -> None:
     assert options_for(cell(load(GOOD), backend)) == {"arch": arch}

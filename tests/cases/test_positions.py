@@ -53,13 +53,13 @@ deep = 1
         (("nothing",), 1),
     ],
 )
-def test_lines(path, line):
+def test_lines(path: tuple[str | int, ...], line: int) -> None:
     tomllib.loads(TEXT)
     assert Positions(TEXT).line(path) == line
 
 
 @given(st.text(alphabet="ab=.[]{}\"'#\\\n ,1", max_size=60))
-def test_any_text_is_survived(text):
+def test_any_text_is_survived(text: str) -> None:
     assert Positions(text).line(("a", 0, "b")) >= 1
 
 
@@ -70,7 +70,7 @@ def test_any_text_is_survived(text):
         min_size=1,
     )
 )
-def test_keys_after_any_value_are_found(entries):
+def test_keys_after_any_value_are_found(entries: dict[str, str]) -> None:
     lines, text = {}, ""
     for key, value in entries.items():
         lines[key] = text.count("\n") + 1

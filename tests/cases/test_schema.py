@@ -12,18 +12,18 @@ import pytest
 from harness.cases import CaseError
 from harness.cases.schema import FILE_NAME, case_schema, write_schema
 
-from .conftest import GOOD
+from .conftest import GOOD, Load
 from .test_load import FULL
 
 LIBRARY = Path(__file__).parents[2] / "cases"
 VALIDATOR = jsonschema.Draft7Validator(case_schema())
 
 
-def test_it_is_a_schema():
+def test_it_is_a_schema() -> None:
     jsonschema.Draft7Validator.check_schema(case_schema())
 
 
-def test_the_committed_file_is_current(tmp_path):
+def test_the_committed_file_is_current(tmp_path: Path) -> None:
     write_schema(tmp_path / FILE_NAME)
     assert (LIBRARY / FILE_NAME).read_text() == (tmp_path / FILE_NAME).read_text(), (
         "run: python -m harness.cases.schema"
@@ -31,7 +31,7 @@ def test_the_committed_file_is_current(tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.glob("*/*/case.toml")), ids=lambda path: path.parent.name)
-def test_every_case_of_the_library_validates_and_refers_to_it(path):
+def test_every_case_of_the_library_validates_and_refers_to_it(path: Path) -> None:
     text = path.read_text()
     assert text.startswith("#:schema ../../case.schema.json\n")
     assert (path.parent / "../.." / FILE_NAME).resolve() == (LIBRARY / FILE_NAME).resolve()
@@ -39,7 +39,7 @@ def test_every_case_of_the_library_validates_and_refers_to_it(path):
 
 
 @pytest.mark.parametrize("text", [GOOD, FULL])
-def test_what_the_loader_takes_validates(load, text):
+def test_what_the_loader_takes_validates(load: Load, text: str) -> None:
     load(text)
     VALIDATOR.validate(tomllib.loads(text))
 
@@ -71,7 +71,7 @@ def test_what_the_loader_takes_validates(load, text):
         'features = ["Not Lower"]\n' + GOOD,
     ],
 )
-def test_what_the_schema_refuses_the_loader_refuses_too(load, text):
+def test_what_the_schema_refuses_the_loader_refuses_too(load: Load, text: str) -> None:
     assert not VALIDATOR.is_valid(json.loads(json.dumps(tomllib.loads(text))))
     with pytest.raises(CaseError):
         load(text)

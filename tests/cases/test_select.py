@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.cases import CaseError, find_cases, load_cases
 
-from .conftest import GOOD
+from .conftest import GOOD, Write
 
 
 @pytest.fixture
-def library(root, write):
+def library(root: Path, write: Write) -> Path:
     for name in ("wmma/fragments", "wmma/accumulator", "exceptions/throw"):
         write(GOOD, name)
     return root
 
 
-def names(root, *selection):
+def names(root: Path, *selection: str) -> list[str]:
     return [case.name for case in load_cases(root, selection)]
 
 
@@ -37,7 +39,9 @@ def names(root, *selection):
         (("cases",), ["exceptions/throw", "wmma/accumulator", "wmma/fragments"]),
     ],
 )
-def test_selection(library, monkeypatch, selection, expected):
+def test_selection(
+    library: Path, monkeypatch: pytest.MonkeyPatch, selection: tuple[str, ...], expected: list[str]
+) -> None:
     monkeypatch.chdir(library.parent)
     assert names(library, *selection) == expected
 
@@ -55,14 +59,14 @@ def test_selection(library, monkeypatch, selection, expected):
         ("x" * 5000, "no case is called"),
     ],
 )
-def test_a_selection_that_chooses_nothing(library, item, hint):
+def test_a_selection_that_chooses_nothing(library: Path, item: str, hint: str) -> None:
     with pytest.raises(CaseError) as caught:
         find_cases(library, [item])
     assert hint in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_broken_case_that_was_not_chosen_does_not_matter(library, write):
+def test_a_broken_case_that_was_not_chosen_does_not_matter(library: Path, write: Write) -> None:
     write("title = 1", "broken/one")
     assert names(library, "wmma/fragments") == ["wmma/fragments"]
     with pytest.raises(CaseError, match="broken/one") as caught:
@@ -70,7 +74,7 @@ def test_a_broken_case_that_was_not_chosen_does_not_matter(library, write):
     assert {problem.key for problem in caught.value.problems} == {"title", "source"}
 
 
-def test_hidden_folders_and_linked_ones_are_not_entered(library, write, tmp_path):
+def test_hidden_folders_and_linked_ones_are_not_entered(library: Path, write: Write, tmp_path: Path) -> None:
     write(GOOD, ".git/some")
     (tmp_path / "far" / "one").mkdir(parents=True)
     (tmp_path / "far" / "one" / "case.toml").write_text("title = 1")
@@ -78,6 +82,6 @@ def test_hidden_folders_and_linked_ones_are_not_entered(library, write, tmp_path
     assert len(find_cases(library)) == 3
 
 
-def test_no_folder_of_cases(tmp_path):
+def test_no_folder_of_cases(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="there is no folder of cases"):
         load_cases(tmp_path / "nowhere")

@@ -6,12 +6,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cases import find_cases, load_case
 from harness.causes import catalogue, causes_in_log, causes_of
-from harness.model import Status
+from harness.model import Case, Expectation, Status
 
 CASES = Path(__file__).parents[2] / "cases"
 CATALOGUE = catalogue()
@@ -19,17 +20,17 @@ EXAMPLES = [(name, text) for name, cause in CATALOGUE.items() for text in cause.
 
 
 def made(
-    message="",
+    message: str = "",
     *,
-    status="rejected",
-    stage="compile",
-    reason="",
-    log="",
-    backend="nvrtc",
-    target="sm_80",
-    toolkit="12.4",
-    **packages,
-):
+    status: str = "rejected",
+    stage: str = "compile",
+    reason: str = "",
+    log: str = "",
+    backend: str = "nvrtc",
+    target: str = "sm_80",
+    toolkit: str = "12.4",
+    **packages: str,
+) -> dict[str, Any]:
     """What the catalogue looks at in a record."""
     return {
         "cell": "", "status": status, "stage": stage, "reason": reason, "log": log, "backend": backend, "library": "", "target": target, "toolkit": toolkit,
@@ -39,7 +40,7 @@ def made(
 
 
 @pytest.mark.parametrize(("name", "text"), EXAMPLES)
-def test_examples_are_found(name, text):
+def test_examples_are_found(name: str, text: str) -> None:
     """In a log the entry itself is told, and what comes before it in the table depends on a cell."""
     found = causes_in_log(f"first line\n{text}\n")
     names = [match.cause.name for match in found]
@@ -49,7 +50,7 @@ def test_examples_are_found(name, text):
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_entry_is_whole(name):
+def test_every_entry_is_whole(name: str) -> None:
     cause = CATALOGUE[name]
     assert cause.title
     assert not cause.title.endswith(".")
@@ -69,9 +70,10 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize(("case", "rule"), EXPECTED)
-def test_every_refusal_of_the_cases_is_known(case, rule):
+def test_every_refusal_of_the_cases_is_known(case: Case, rule: Expectation) -> None:
     """Whatever a case expects a compiler to say has a cause and a remedy."""
     # How many bytes is no matter.
+    assert rule.diagnostic is not None
     pattern = re.sub(r"0x[0-9a-f]+(?= )", "0x[0-9a-f]+", rule.diagnostic)
     known = [
         (cause, text)
@@ -84,7 +86,7 @@ def test_every_refusal_of_the_cases_is_known(case, rule):
     assert causes_of(made(known[0][1], status=rule.status, stage=stage))
 
 
-def test_the_condition_decides_between_causes():
+def test_the_condition_decides_between_causes() -> None:
     said = 'incomplete type "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 8, float, void>" is not allowed'
     old = made(said, backend="cupy-jitify", cupy="13.0.0")
     assert causes_of(old)[0].cause.name == "jitify-caps-the-architecture"
@@ -95,35 +97,35 @@ def test_the_condition_decides_between_causes():
     assert causes_of(made(said))[0].cause.name == "wmma-architecture"
 
 
-def test_the_stage_decides_between_causes():
+def test_the_stage_decides_between_causes() -> None:
     said = "Entry function 'k' uses too much shared data (0xc004 bytes, 0xc000 max)"
     assert causes_of(made(said, stage="link"))[0].cause.name == "shared-memory-link"
     assert causes_of(made(said, stage="assemble"))[0].cause.name == "shared-memory"
 
 
-def test_a_deadline_needs_no_words():
+def test_a_deadline_needs_no_words() -> None:
     (match,) = causes_of(made(status="timed_out"))
     assert (match.cause.name, match.text) == ("deadline", "")
 
 
-def test_what_was_built_has_causes_for_its_warnings_only():
+def test_what_was_built_has_causes_for_its_warnings_only() -> None:
     warning = "nvrtc: Architectures prior to '<compute/sm>_75' are deprecated"
     assert [match.cause.name for match in causes_of(made(warning, status="built"))] == ["deprecated-architecture"]
     assert causes_of(made(status="built", log="uses too much shared data")) == ()
 
 
-def test_the_log_is_asked_where_the_diagnostics_say_nothing():
+def test_the_log_is_asked_where_the_diagnostics_say_nothing() -> None:
     record = made("something vague", log="ld: error\nUnsupported gpu architecture 'compute_50'\n")
     (match,) = causes_of(record)
     assert (match.cause.name, match.line) == ("unknown-architecture", 2)
 
 
-def test_what_is_not_known_is_not_guessed():
+def test_what_is_not_known_is_not_guessed() -> None:
     assert causes_of(made("expected a semicolon")) == ()
     assert causes_in_log("all is well\n") == ()
 
 
-def test_hostile_logs():
+def test_hostile_logs() -> None:
     """No escape sequence gets out, and no log makes the patterns slow."""
     (match,) = causes_in_log("\x1b]0;title\x07\x1b[31mdefined more than once\x1b[0m")
     assert match.text == "defined more than once"
@@ -151,7 +153,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_long_logs_end(name):
+def test_long_logs_end(name: str) -> None:
     """In a process of its own: an expression that backtracks cannot be interrupted."""
     code = "import sys; from harness.causes import explain_log; explain_log(sys.stdin.read())"
     subprocess.run([sys.executable, "-c", code], input=HOSTILE[name].encode(), check=True, timeout=120)

@@ -26,7 +26,8 @@ def excerpts() -> list[Excerpt]:
     for file in sorted(CORPUS.glob("*.log")):
         for part in file.read_text("utf-8").split("#### ")[1:]:
             head, _, log = part.partition("\n")
-            found.append(Excerpt(*head.split(" | "), log))
+            cause, by, name = head.split(" | ")
+            found.append(Excerpt(cause, by, name, log))
     return found
 
 

@@ -36,7 +36,7 @@ name = sys.argv[sys.argv.index("-e") + 1]
 pathlib.Path("reports").mkdir(exist_ok=True)
 pathlib.Path("reports", "argv").open("a").write(" ".join(sys.argv[1:]) + "\\n")
 if name != "silent":
-    sys.path.insert(0, {str(ROOT / "tests" / "records")!r})
+    sys.path.insert(0, {str(ROOT / "tests")!r})
     from harness.records import RecordWriter
     from record_builders import cell, plan, record
     cells, run = [cell(target=target) for target in ("sm_80", "sm_90")], uuid.uuid4().hex

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "records"))
-
+from command import Command
 from record_builders import cell, plan, record, rejected
 
 from harness.records import RecordWriter
@@ -40,7 +36,9 @@ def cut(tmp_path: Path) -> Path:
         ("history add cut.jsonl", 0),
     ],
 )
-def test_each_command_says_what_was_cut_and_uses_the_rest(cumatrix: Any, cut: Path, command: str, code: int) -> None:
+def test_each_command_says_what_was_cut_and_uses_the_rest(
+    cumatrix: Command, cut: Path, command: str, code: int
+) -> None:
     done = cumatrix(*command.split())
     assert "Traceback" not in done.stderr
     (said,) = [line for line in done.stderr.splitlines() if "incomplete" in line]
@@ -51,7 +49,7 @@ def test_each_command_says_what_was_cut_and_uses_the_rest(cumatrix: Any, cut: Pa
     assert done.returncode == code
 
 
-def test_a_report_of_nothing_else_says_why_there_is_nothing(cumatrix: Any, cut: Path) -> None:
+def test_a_report_of_nothing_else_says_why_there_is_nothing(cumatrix: Command, cut: Path) -> None:
     cut.with_name("cut.plan.json").unlink()
     cut.write_bytes(cut.read_bytes()[:100])
     done = cumatrix("report", "cut.jsonl")

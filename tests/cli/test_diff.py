@@ -6,10 +6,13 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command import Command
+
+from harness.toolkits import Installed
 
 from .test_errors import sentence
 
@@ -19,7 +22,7 @@ BIG = "__global__ void k(int *a, int n) { int s[64]; for (int i = 0; i < 64; ++i
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, toolkit: Any) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory, toolkit: Callable[[str], Installed]) -> Path:
     """Nights of a program that worked, worked with more registers, and broke."""
     folder = tmp_path_factory.mktemp("diff")
     toolkit("12.9")
@@ -36,12 +39,12 @@ def made(tmp_path_factory: pytest.TempPathFactory, toolkit: Any) -> Path:
 
 
 @pytest.fixture
-def run(cumatrix: Any, made: Path) -> Any:
+def run(cumatrix: Command, made: Path) -> Command:
     """The command, beside the records."""
     return type(cumatrix)(made)
 
 
-def test_a_regression_exits_with_1(run: Any) -> None:
+def test_a_regression_exits_with_1(run: Command) -> None:
     done = run("diff", "good.jsonl", "bad.jsonl")
     assert (done.returncode, done.stderr) == (1, "")
     assert "1 regression: is not as expected" in done.stdout
@@ -54,21 +57,21 @@ def test_a_regression_exits_with_1(run: Any) -> None:
     )
 
 
-def test_a_fix_does_not(run: Any) -> None:
+def test_a_fix_does_not(run: Command) -> None:
     done = run("diff", "bad.jsonl", "good.jsonl", "--only", "fix")
     assert done.returncode == 0
     assert done.stdout.startswith("1 fix: ")
     assert "appeared:" not in done.stdout
 
 
-def test_the_same_and_other_resources(run: Any) -> None:
+def test_the_same_and_other_resources(run: Command) -> None:
     assert run("diff", "good.jsonl", "good.jsonl").stdout == "nothing changed; 2 cells are the same\n"
     done = run("diff", "good.jsonl", "big.jsonl")
     assert done.returncode == 0
     assert "2 resources: built both times" in done.stdout
 
 
-def test_nothing_changed_is_not_all_is_well(run: Any) -> None:
+def test_nothing_changed_is_not_all_is_well(run: Command) -> None:
     done = run("diff", "bad.jsonl", "bad.jsonl")
     assert done.returncode == 0
     assert done.stdout == (
@@ -81,7 +84,7 @@ def test_nothing_changed_is_not_all_is_well(run: Any) -> None:
     assert bad[0]["page"] == "index.html#cell=k.cu;;nvrtc;;12.9;sm_80"
 
 
-def test_json(run: Any) -> None:
+def test_json(run: Command) -> None:
     done = run("diff", "good.jsonl", "bad.jsonl", "--json")
     assert done.returncode == 1
     value = json.loads(done.stdout)
@@ -89,7 +92,7 @@ def test_json(run: Any) -> None:
     assert value["changes"][0]["new"]["outcome"] == "rejected at compile"
 
 
-def test_parquet_and_folders_hold_the_same(run: Any, made: Path) -> None:
+def test_parquet_and_folders_hold_the_same(run: Command, made: Path) -> None:
     assert run("report", "good.jsonl", "--out", "page").returncode == 0
     assert run("diff", "page/results.parquet", "good.jsonl").stdout == "nothing changed; 2 cells are the same\n"
     (made / "folder").mkdir(exist_ok=True)
@@ -98,7 +101,7 @@ def test_parquet_and_folders_hold_the_same(run: Any, made: Path) -> None:
     assert run("diff", "folder", "page/results.parquet").returncode == 0
 
 
-def test_history(run: Any) -> None:
+def test_history(run: Command) -> None:
     for name in ("good", "big", "bad"):
         done = run("history", "add", f"{name}.jsonl", "--commit", f"commit-of-{name}")
         assert (done.returncode, done.stdout) == (0, "")
@@ -133,7 +136,7 @@ def test_history(run: Any) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )
-def test_errors(run: Any, made: Path, arguments: list[str], code: int, words: list[str]) -> None:
+def test_errors(run: Command, made: Path, arguments: list[str], code: int, words: list[str]) -> None:
     (made / "broken.parquet").write_bytes(b"PAR1")
     (made / "empty.jsonl").write_bytes(b"")
     (made / "empty.plan.json").write_text(
@@ -152,7 +155,7 @@ def test_errors(run: Any, made: Path, arguments: list[str], code: int, words: li
     sentence(run(*arguments), code, *words)
 
 
-def test_foreign_parquet(run: Any, made: Path) -> None:
+def test_foreign_parquet(run: Command, made: Path) -> None:
     import pandas as pd
 
     pd.DataFrame({"a": [1]}).to_parquet(made / "foreign.parquet")

@@ -6,9 +6,9 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command import Command
 from environments import python_with
 
 from harness.toolkits import Installed
@@ -19,7 +19,7 @@ def _toolkit(toolkit: Callable[[str], Installed]) -> None:
     toolkit("13.0")
 
 
-def test_where_nothing_can_be_used_it_says_what_to_do(cumatrix: Any, tmp_path: Path) -> None:
+def test_where_nothing_can_be_used_it_says_what_to_do(cumatrix: Command, tmp_path: Path) -> None:
     done = cumatrix("doctor", "-t", "13.0,12.4", env={"CUMATRIX_HOME": str(tmp_path / "home")})
     assert done.returncode == 4
     lines = done.stdout.splitlines()
@@ -29,7 +29,7 @@ def test_where_nothing_can_be_used_it_says_what_to_do(cumatrix: Any, tmp_path: P
         assert f"cumatrix toolkits install {release}" in line
 
 
-def test_an_interpreter_that_cannot_be_run_is_named(cumatrix: Any) -> None:
+def test_an_interpreter_that_cannot_be_run_is_named(cumatrix: Command) -> None:
     done = cumatrix("doctor", "--python", "/nowhere/python")
     assert (done.returncode, done.stdout) == (4, "")
     assert "/nowhere/python" in done.stderr
@@ -37,7 +37,7 @@ def test_an_interpreter_that_cannot_be_run_is_named(cumatrix: Any) -> None:
 
 @pytest.mark.compilers
 @pytest.mark.usefixtures("_toolkit")
-def test_an_interpreter_by_a_relative_path(cumatrix: Any) -> None:
+def test_an_interpreter_by_a_relative_path(cumatrix: Command) -> None:
     """Workers start in folders of their own."""
     python = python_with("numba==0.61.2")
     done = cumatrix("doctor", "-t", "13.0", "--python", os.path.relpath(python, cumatrix.folder))
@@ -49,7 +49,7 @@ def test_an_interpreter_by_a_relative_path(cumatrix: Any) -> None:
 
 @pytest.mark.compilers
 @pytest.mark.usefixtures("_toolkit")
-def test_each_result_is_there_before_the_next_is_tried(cumatrix: Any) -> None:
+def test_each_result_is_there_before_the_next_is_tried(cumatrix: Command) -> None:
     done = subprocess.run(
         cumatrix.argv("doctor", "-t", "13.0"), cwd=cumatrix.folder, text=True, timeout=800, check=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -65,7 +65,7 @@ def test_each_result_is_there_before_the_next_is_tried(cumatrix: Any) -> None:
 
 @pytest.mark.compilers
 @pytest.mark.usefixtures("_toolkit")
-def test_what_may_take_minutes_is_said_beforehand(cumatrix: Any, toolkit: Callable[[str], Installed]) -> None:
+def test_what_may_take_minutes_is_said_beforehand(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:
     toolkit("12.4")
     done = cumatrix("doctor", "-t", "12.4", "--python", python_with("cupy-cuda12x==13.2.0"), timeout=600)
     assert (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cells import write_case, write_library
+from command import Command
 
 from harness.toolkits import Installed
 
@@ -19,7 +21,7 @@ COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "history", "hist
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 @pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help(cumatrix: Any, command: str, option: str) -> None:
+def test_help(cumatrix: Command, command: str, option: str) -> None:
     done = cumatrix(*command.split(), option)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"Usage: cumatrix {command}".rstrip())
@@ -27,7 +29,7 @@ def test_help(cumatrix: Any, command: str, option: str) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 110
 
 
-def test_help_lists_what_works_and_the_exit_codes(cumatrix: Any) -> None:
+def test_help_lists_what_works_and_the_exit_codes(cumatrix: Command) -> None:
     words = cumatrix("--help").stdout
     for command in ("run", "try", "report", "merge", "diff", "history", "explain", "cases", "toolkits", "doctor"):
         assert f"\n  {command} " in words
@@ -36,7 +38,7 @@ def test_help_lists_what_works_and_the_exit_codes(cumatrix: Any) -> None:
         assert code in " ".join(words.split())
 
 
-def sentence(done: Any, code: int, *words: str) -> None:
+def sentence(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
     """One plain sentence on stderr, which says `words`."""
     assert done.returncode == code, (done.stdout, done.stderr)
     assert done.stdout == ""
@@ -103,11 +105,11 @@ def library(tmp_path: Path) -> Path:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )  # fmt: skip
-def test_one_sentence(cumatrix: Any, library: Path, arguments: list[str], code: int, words: list[str]) -> None:
+def test_one_sentence(cumatrix: Command, library: Path, arguments: list[str], code: int, words: list[str]) -> None:
     sentence(cumatrix(*arguments), code, *words)
 
 
-def test_words_after_k_work_and_the_condition_to_write_is_told(cumatrix: Any, library: Path) -> None:
+def test_words_after_k_work_and_the_condition_to_write_is_told(cumatrix: Command, library: Path) -> None:
     done = cumatrix("run", "-k", "not nvrtc and nothing-has-this-name")
     assert done.returncode == 3
     hint, error = done.stderr.splitlines()
@@ -115,7 +117,7 @@ def test_words_after_k_work_and_the_condition_to_write_is_told(cumatrix: Any, li
     assert error.startswith("cumatrix: no cell is left of ")
 
 
-def test_a_part_that_is_not_installed_is_named_with_its_remedy(cumatrix: Any, tmp_path: Path) -> None:
+def test_a_part_that_is_not_installed_is_named_with_its_remedy(cumatrix: Command, tmp_path: Path) -> None:
     env = {"CUMATRIX_HOME": str(tmp_path / "empty")}
     sentence(
         cumatrix("toolkits", "path", "12.4", env=env), 4, "CUDA 12.4 is not installed", "cumatrix toolkits install 12.4"
@@ -136,7 +138,7 @@ def test_a_part_that_is_not_installed_is_named_with_its_remedy(cumatrix: Any, tm
         ('[[expect]]\nstatus = "rejected"\nreason = "r"\nwhen = "bakend == \'nvrtc\'"', ["bakend", "backend"]),
     ],
 )
-def test_a_misspelt_key_is_named_with_its_line(cumatrix: Any, tmp_path: Path, line: str, words: list[str]) -> None:
+def test_a_misspelt_key_is_named_with_its_line(cumatrix: Command, tmp_path: Path, line: str, words: list[str]) -> None:
     if line.startswith("["):
         path = write_case(tmp_path / "cases", "some/case", "__global__ void k() {}", line)
     else:
@@ -146,7 +148,7 @@ def test_a_misspelt_key_is_named_with_its_line(cumatrix: Any, tmp_path: Path, li
         sentence(cumatrix(*arguments), 2, "case.toml", "did you mean", *words)
 
 
-def test_a_damaged_line_of_records_is_named(cumatrix: Any, tmp_path: Path) -> None:
+def test_a_damaged_line_of_records_is_named(cumatrix: Command, tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text('{"schema": 1, "cell": "x"\n{"schema": 1}\n')
     for arguments in (["report", "r.jsonl", "--out", "html"], ["merge", "r.jsonl", "--out", "m.jsonl"]):
         done = cumatrix(*arguments)
@@ -162,17 +164,17 @@ class TestWithRecords:
     def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:
         toolkit("12.4")
 
-    def run(self, cumatrix: Any, *arguments: str) -> Any:
+    def run(self, cumatrix: Command, *arguments: str) -> Any:
         return cumatrix("run", "-b", "nvrtc", "-t", "12.4", "-a", "sm_50,sm_80", *arguments)
 
-    def test_as_expected(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
+    def test_as_expected(self, cumatrix: Command, library: Path, tmp_path: Path) -> None:
         done = self.run(cumatrix)
         assert done.returncode == 0, done.stderr
         assert done.stdout == ""
         assert "14 of 14 cells" in done.stderr
         assert len((tmp_path / "reports" / "local.jsonl").read_text().splitlines()) == 14
 
-    def test_json_is_all_there_is_on_stdout(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
+    def test_json_is_all_there_is_on_stdout(self, cumatrix: Command, library: Path, tmp_path: Path) -> None:
         done = self.run(cumatrix, "--json")
         assert done.returncode == 0
         records = [json.loads(line) for line in done.stdout.splitlines()]
@@ -188,7 +190,7 @@ class TestWithRecords:
         assert not (tmp_path / "reports").exists()
 
     def test_cells_that_a_condition_leaves_out_are_neither_run_nor_missed(
-        self, cumatrix: Any, library: Path, tmp_path: Path
+        self, cumatrix: Command, library: Path, tmp_path: Path
     ) -> None:
         done = self.run(cumatrix, "--where", 'cc >= "8.0" and (topic == "wrong" or N == 2)', "--out", "r.jsonl")
         assert done.returncode == 0
@@ -200,20 +202,22 @@ class TestWithRecords:
         merged = cumatrix("merge", "r.jsonl", "--out", "merged.jsonl")
         assert (merged.returncode, merged.stderr) == (0, "3 cells, 0 never arrived, 0 disagreed\n")
 
-    def test_not_as_expected(self, cumatrix: Any, library: Path) -> None:
+    def test_not_as_expected(self, cumatrix: Command, library: Path) -> None:
         (library / "plain/one/kernel.cu").write_text("__global__ void one() { wrong; }")
         done = self.run(cumatrix)
         assert done.returncode == 1
         assert "plain/one nvrtc cuda12.4 sm_80" in done.stderr
         assert 'identifier "wrong" is undefined' in done.stderr
 
-    def test_a_known_fault_that_is_gone(self, cumatrix: Any, library: Path) -> None:
+    def test_a_known_fault_that_is_gone(self, cumatrix: Command, library: Path) -> None:
         (library / "wrong/known/kernel.cu").write_text("__global__ void known() {}")
         done = self.run(cumatrix, "wrong")
         assert done.returncode == 1
         assert "unexpectedly built: wrong/known" in done.stderr
 
-    def test_only_what_means_nothing(self, cumatrix: Any, library: Path, toolkit: Callable[[str], Installed]) -> None:
+    def test_only_what_means_nothing(
+        self, cumatrix: Command, library: Path, toolkit: Callable[[str], Installed]
+    ) -> None:
         toolkit("13.0")
         (record,) = cumatrix.records("run", "plain/one", "-b", "nvrtc", "-t", "13.0", "-a", "sm_50")
         assert (record["status"], record["verdict"]) == ("unsupported", "unsupported")
@@ -223,7 +227,7 @@ class TestWithRecords:
         assert "no compiler answered the one cell: CUDA 13.0 knows no sm_50" in done.stderr
 
     def test_what_was_named_and_not_answered_is_said(
-        self, cumatrix: Any, library: Path, toolkit: Callable[[str], Installed]
+        self, cumatrix: Command, library: Path, toolkit: Callable[[str], Installed]
     ) -> None:
         toolkit("13.0")
         write_case(
@@ -249,12 +253,12 @@ class TestWithRecords:
         assert "no compiler answered for the toolkit 13.0: CUDA 13.0 knows no sm_50" in done.stderr
         assert "no compiler answered" not in self.run(cumatrix).stderr  # where everything was answered
 
-    def test_a_library_that_is_not_there(self, cumatrix: Any, library: Path) -> None:
+    def test_a_library_that_is_not_there(self, cumatrix: Command, library: Path) -> None:
         (record,) = cumatrix.records("run", "plain/one", "-b", "cupy-nvrtc", "-t", "12.4", "-a", "sm_80")
         assert record["status"] == "unavailable"
         assert "cupy-cuda12x" in record["reason"]
 
-    def test_a_truncated_file_of_records_keeps_the_rest(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
+    def test_a_truncated_file_of_records_keeps_the_rest(self, cumatrix: Command, library: Path, tmp_path: Path) -> None:
         assert self.run(cumatrix, "--out", "r.jsonl").returncode == 0
         data = (tmp_path / "r.jsonl").read_bytes()
         (tmp_path / "r.jsonl").write_bytes(data[:-100])
@@ -269,11 +273,11 @@ class TestWithRecords:
         assert (done.returncode, "cut off" in done.stderr) == (0, False)
 
     @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-    def test_a_folder_that_may_not_be_written(self, cumatrix: Any, library: Path, tmp_path: Path) -> None:
+    def test_a_folder_that_may_not_be_written(self, cumatrix: Command, library: Path, tmp_path: Path) -> None:
         (tmp_path / "locked").mkdir(mode=0o500)
         sentence(self.run(cumatrix, "--out", "locked/r.jsonl"), 2, "locked/r.jsonl")
 
-    def test_doctor_says_what_can_be_used(self, cumatrix: Any) -> None:
+    def test_doctor_says_what_can_be_used(self, cumatrix: Command) -> None:
         done = cumatrix("doctor", "-t", "12.4")
         assert done.returncode == 0, done.stderr
         assert "nvrtc       cuda 12.4: usable: nvrtc 12.4" in done.stdout

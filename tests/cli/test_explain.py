@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
+
+from harness.toolkits import Installed
 
 from .test_errors import sentence
 
@@ -16,7 +20,7 @@ SOURCE = "__global__ void big(int *a) { __shared__ int s[12289]; s[threadIdx.x] 
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory, toolkit: Any) -> Path:
+def results(tmp_path_factory: pytest.TempPathFactory, toolkit: Callable[[str], Installed]) -> Path:
     """Records of a real run: refused for 49156 bytes, and built."""
     folder = tmp_path_factory.mktemp("explain")
     toolkit("12.9")
@@ -29,11 +33,11 @@ def results(tmp_path_factory: pytest.TempPathFactory, toolkit: Any) -> Path:
     return folder
 
 
-def explain(cumatrix: Any, results: Path, *arguments: str) -> Any:
+def explain(cumatrix: Command, results: Path, *arguments: str) -> Any:
     return type(cumatrix)(results)("explain", *arguments)
 
 
-def test_of_a_cell(cumatrix: Any, results: Path) -> None:
+def test_of_a_cell(cumatrix: Command, results: Path) -> None:
     done = explain(cumatrix, results, "big.cu nvrtc cuda12.9 sm_80")
     assert (done.returncode, done.stderr) == (0, "")
     assert "uses too much shared data (0xc004 bytes, 0xc000 max)" in done.stdout
@@ -41,7 +45,7 @@ def test_of_a_cell(cumatrix: Any, results: Path) -> None:
     assert "https://github.com/cupy/cupy/issues/8156" in done.stdout
 
 
-def test_of_kernels_that_were_built(cumatrix: Any, results: Path) -> None:
+def test_of_kernels_that_were_built(cumatrix: Command, results: Path) -> None:
     done = explain(cumatrix, results, "small sm_90", "--json", "--results", "reports/small.jsonl")
     value = json.loads(done.stdout)
     assert (value["status"], value["causes"]) == ("built", [])
@@ -53,7 +57,7 @@ def test_of_kernels_that_were_built(cumatrix: Any, results: Path) -> None:
     assert "compute-capabilities" in shown
 
 
-def test_of_a_log_and_of_standard_input(cumatrix: Any, results: Path) -> None:
+def test_of_a_log_and_of_standard_input(cumatrix: Command, results: Path) -> None:
     (results / "build.log").write_text("ok\nnvcc fatal   : Unsupported gpu architecture 'compute_50'\n")
     done = explain(cumatrix, results, "build.log")
     assert done.returncode == 0
@@ -72,7 +76,7 @@ kernel.cu(1): error: no instance of overloaded function "atomicAdd" matches the 
 """
 
 
-def test_an_error_comes_before_the_warning_beside_it(cumatrix: Any, results: Path) -> None:
+def test_an_error_comes_before_the_warning_beside_it(cumatrix: Command, results: Path) -> None:
     (results / "atomic.log").write_text(OLD + ATOMIC)
     done = explain(cumatrix, results, "atomic.log")
     assert done.returncode == 0
@@ -86,7 +90,7 @@ def test_an_error_comes_before_the_warning_beside_it(cumatrix: Any, results: Pat
     assert value["unexplained"] is None
 
 
-def test_an_error_that_nobody_knows_is_said_to_be_one(cumatrix: Any, results: Path) -> None:
+def test_an_error_that_nobody_knows_is_said_to_be_one(cumatrix: Command, results: Path) -> None:
     (results / "unknown.log").write_text(OLD + 'kernel.cu(1): error: identifier "lost" is undefined\n')
     done = explain(cumatrix, results, "unknown.log")
     assert done.returncode == 1
@@ -97,7 +101,7 @@ def test_an_error_that_nobody_knows_is_said_to_be_one(cumatrix: Any, results: Pa
     assert [item["of"] for item in value["causes"]] == ["warning"]
 
 
-def test_a_cell_whose_error_nobody_knows(cumatrix: Any, results: Path) -> None:
+def test_a_cell_whose_error_nobody_knows(cumatrix: Command, results: Path) -> None:
     """NVRTC 12.9 warns of sm_50 whatever the program; that is not why this one was refused."""
     (results / "lost.cu").write_text("__global__ void lost(int *a) { *a = lost_and_found; }\n")
     axes = ["-b", "nvrtc", "-t", "12.9", "-a", "sm_50", "--out", "lost.jsonl"]
@@ -109,7 +113,7 @@ def test_a_cell_whose_error_nobody_knows(cumatrix: Any, results: Path) -> None:
     assert done.stdout.index("no cause is known of this") < done.stdout.index("Of a warning: An architecture that goes")
 
 
-def test_nothing_known(cumatrix: Any, results: Path) -> None:
+def test_nothing_known(cumatrix: Command, results: Path) -> None:
     (results / "quiet.log").write_bytes(b"all is \x1b[31mwell\xff\x00\n")
     done = explain(cumatrix, results, "quiet.log")
     assert (done.returncode, done.stdout.strip()) == (1, "no known cause is in this log")
@@ -125,9 +129,9 @@ def test_nothing_known(cumatrix: Any, results: Path) -> None:
         (["big.cu", "--target", "sm80"], ["'sm80' is not a target"]),
     ],
 )
-def test_errors(cumatrix: Any, results: Path, arguments: list[str], words: list[str]) -> None:
+def test_errors(cumatrix: Command, results: Path, arguments: list[str], words: list[str]) -> None:
     sentence(explain(cumatrix, results, *arguments), 2, *words)
 
 
-def test_without_records(cumatrix: Any) -> None:
+def test_without_records(cumatrix: Command) -> None:
     sentence(cumatrix("explain", "anything"), 2, "name the records with --results")

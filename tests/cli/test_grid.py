@@ -64,7 +64,9 @@ def test_every_cell_stands_under_its_target(width: int) -> None:
         elif line.startswith("  nvrtc"):
             for end, target in columns:
                 letter = line[:end].split(" ")[-1]
-                found[re.search(r"12\.\d*|…", line)[0], target] = letter
+                release = re.search(r"12\.\d*|…", line)
+                assert release is not None
+                found[release[0], target] = letter
     if width >= 44:  # narrower, the toolkit is cut off
         expected = {
             (record["toolkit"], record["target"].replace("sm_", "").replace("compute_", "c")): kind_of(record).letter

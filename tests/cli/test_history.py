@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from history_builders import CELLS, night
 from record_builders import built, cell, plan, record, rejected
 
@@ -29,7 +30,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def history(cumatrix: Any, nights: Path) -> Run:
+def history(cumatrix: Command, nights: Path) -> Run:
     """A command of ``cumatrix history`` over these nights."""
     shutil.copytree(nights, cumatrix.folder / "history")
     return lambda *arguments: cumatrix("history", *arguments)
@@ -83,7 +84,7 @@ def test_broken_names_the_last_good_and_the_first_bad_run(history: Run) -> None:
     assert text.splitlines()[-1] == "2 cells broken, 2 flaky"
 
 
-def test_add_appends_and_replaces(cumatrix: Any) -> None:
+def test_add_appends_and_replaces(cumatrix: Command) -> None:
     for run, day, targets, rows in (
         ("mine", 1, ["sm_75"], [("mine", 1)]),
         ("later", 2, ["sm_75", "sm_80"], [("mine", 1), ("later", 2)]),
@@ -97,7 +98,7 @@ def test_add_appends_and_replaces(cumatrix: Any) -> None:
         assert {row["commit"] for row in listed} == {"abc"}
 
 
-def test_the_folder_can_be_another_one(cumatrix: Any, nights: Path) -> None:
+def test_the_folder_can_be_another_one(cumatrix: Command, nights: Path) -> None:
     for done in (
         cumatrix("history", "list", "--json", "--history", nights),
         cumatrix("history", "list", "--json", env={"CUMATRIX_HISTORY": str(nights)}),
@@ -116,7 +117,7 @@ def test_the_folder_can_be_another_one(cumatrix: Any, nights: Path) -> None:
     ],
 )
 def test_what_cannot_be_told_is_one_sentence(
-    history: Run, cumatrix: Any, arguments: tuple[str, ...], code: int, words: str
+    history: Run, cumatrix: Command, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     (cumatrix.folder / "empty").mkdir()
     done = history(*arguments)
@@ -125,14 +126,14 @@ def test_what_cannot_be_told_is_one_sentence(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_file_without_records_and_without_a_plan_adds_nothing(history: Run, cumatrix: Any) -> None:
+def test_a_file_without_records_and_without_a_plan_adds_nothing(history: Run, cumatrix: Command) -> None:
     (cumatrix.folder / "empty.jsonl").touch()
     done = history("add", "empty.jsonl")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[-1] == "cumatrix: there are no records in these files"
 
 
-def test_names_in_a_history_do_nothing_to_the_terminal(cumatrix: Any) -> None:
+def test_names_in_a_history_do_nothing_to_the_terminal(cumatrix: Command) -> None:
     of = cell(environment="\x1b[31mred")
     night(cumatrix.folder / "history", 1, rejected("\x1b]0;title\x07"), cells=[of], run="\x1b[2Jrun", commit="\x1b[1m")
     for command in (("list",), ("broken",), ("cell", of.id)):

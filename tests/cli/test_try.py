@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 
 from harness.toolkits import Installed
 
@@ -65,7 +66,7 @@ __global__ void reduce(const int *in, int *out) {
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_it_agrees_with_nvrtc_driven_by_hand(
-    name: str, cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path
+    name: str, cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     source = tmp_path / f"{name}.cu"
     source.write_text(KERNELS[name])
@@ -74,7 +75,7 @@ def test_it_agrees_with_nvrtc_driven_by_hand(
     def by_hand(place: tuple[str, str]) -> dict[str, Any]:
         release, target = place
         folders = [f"-I{folder}" for folder in homes[release].include]
-        argv = [
+        argv: list[str | Path] = [
             sys.executable,
             "-S",
             Path(__file__).with_name("hand.py"),
@@ -84,7 +85,8 @@ def test_it_agrees_with_nvrtc_driven_by_hand(
             "--std=c++17",
             *folders,
         ]
-        return json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+        found: dict[str, Any] = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+        return found
 
     places = list(product(RELEASES, TARGETS))
     with ThreadPoolExecutor(2) as pool:
@@ -104,7 +106,7 @@ def test_it_agrees_with_nvrtc_driven_by_hand(
             assert found[place]["artifact"]["bytes"] == hand["bytes"], place
 
 
-def attempt(cumatrix: Any, *arguments: str | Path, **keywords: Any) -> dict[str, Any]:
+def attempt(cumatrix: Command, *arguments: str | Path, **keywords: Any) -> dict[str, Any]:
     (record,) = cumatrix.records("try", *arguments, "-t", "12.4", "-a", "sm_80", **keywords)
     return record
 
@@ -120,21 +122,21 @@ def file(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Callable[..., P
     return file
 
 
-def test_a_file_as_it_stands(cumatrix: Any, file: Callable[..., Path]) -> None:
+def test_a_file_as_it_stands(cumatrix: Command, file: Callable[..., Path]) -> None:
     record = attempt(cumatrix, file("__global__ void k() {}"))
     assert (record["cell"], record["status"]) == ("program.cu nvrtc cuda12.4 sm_80", "built")
     assert [kernel["name"] for kernel in record["artifact"]["kernels"]] == ["_Z1kv"]
     assert record["stages"] == ["compile", "assemble"]
 
 
-def test_what_a_compiler_refuses_exits_with_1(cumatrix: Any, file: Callable[..., Path]) -> None:
+def test_what_a_compiler_refuses_exits_with_1(cumatrix: Command, file: Callable[..., Path]) -> None:
     done = cumatrix("try", file("__global__ void k() { no; }"), "-b", "nvrtc", "-t", "12.4", "-a", "sm_80")
     assert done.returncode == 1
     assert done.stdout == ""
     assert 'identifier "no" is undefined' in done.stderr
 
 
-def test_options_reach_the_compiler(cumatrix: Any, file: Callable[..., Path], tmp_path: Path) -> None:
+def test_options_reach_the_compiler(cumatrix: Command, file: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "inc").mkdir()
     (tmp_path / "inc" / "mine.h").write_text("#define FROM_HEADER 1\n")
     source = file(
@@ -152,20 +154,20 @@ def test_options_reach_the_compiler(cumatrix: Any, file: Callable[..., Path], tm
     assert attempt(cumatrix, source, *everything[:-1])["status"] == "rejected"
 
 
-def test_an_option_that_the_compiler_does_not_know(cumatrix: Any, file: Callable[..., Path]) -> None:
+def test_an_option_that_the_compiler_does_not_know(cumatrix: Command, file: Callable[..., Path]) -> None:
     record = attempt(cumatrix, file("__global__ void k() {}"), "--option=--no-such-thing")
     assert record["status"] == "rejected"
     assert "--no-such-thing" in record["diagnostics"][0]["message"]
 
 
-def test_a_header_beside_the_file(cumatrix: Any, file: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_header_beside_the_file(cumatrix: Command, file: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "beside.h").write_text("#define BESIDE 1\n")
     assert (
         attempt(cumatrix, file('#include "beside.h"\n__global__ void k(int *a) { *a = BESIDE; }'))["status"] == "built"
     )
 
 
-def test_python(cumatrix: Any, file: Callable[..., Path], venv: Callable[..., str]) -> None:
+def test_python(cumatrix: Command, file: Callable[..., Path], venv: Callable[..., str]) -> None:
     source = file("from numba import cuda\n@cuda.jit\ndef axpy(a, x):\n    a[0] += N * x[0]\n", "axpy.py")
     common = ("--python", venv("numba==0.59.1"), "-b", "numba", "-D", "N=3")
     record = attempt(cumatrix, source, *common, "--signature", "axpy=void(float32[:], float32[:])")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from cells import write_case
+from command import Command
 
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
@@ -19,7 +20,9 @@ AXES = {"nvrtc": ("-b", "nvrtc", "-t", "12.4"), "nvcc": ("-b", "nvcc", "-t", "13
 
 
 @pytest.fixture(params=AXES)
-def attempt(request: pytest.FixtureRequest, cumatrix: Any, toolkit: Callable[[str], Installed]) -> Callable[..., Any]:
+def attempt(
+    request: pytest.FixtureRequest, cumatrix: Command, toolkit: Callable[[str], Installed]
+) -> Callable[..., Any]:
     """Try a file with one compiler for one target; its record."""
     axes = AXES[request.param]
     toolkit(axes[-1])
@@ -90,7 +93,7 @@ def test_a_record_has_no_path_of_this_machine(attempt: Callable[..., Any], tmp_p
 
 
 def test_a_case_names_its_include_directories(
-    cumatrix: Any, toolkit: Callable[[str], Installed], venv: Callable[..., str], tmp_path: Path
+    cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str], tmp_path: Path
 ) -> None:
     """CuPy gets a text, which lies nowhere: of RawModule's users each names the folder of their headers."""
     toolkit("12.4")

@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cells import write_case
+from command import Command
 
 from harness.toolkits import Installed
 
@@ -41,7 +41,7 @@ def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
     return tmp_path / "vectorAdd.cu"
 
 
-def test_nvcc_is_taken_and_a_toolkit_that_has_it(cumatrix: Any, program: Path) -> None:
+def test_nvcc_is_taken_and_a_toolkit_that_has_it(cumatrix: Command, program: Path) -> None:
     done = cumatrix("try", program, "--json")
     assert done.returncode == 0, done.stderr
     assert "vectorAdd.cu is a host program (main() in line 9, a launch in line 12" in done.stderr
@@ -55,14 +55,14 @@ def test_nvcc_is_taken_and_a_toolkit_that_has_it(cumatrix: Any, program: Path) -
     assert len(reasons) == 1 and "main() in line 9" in reasons.pop()
 
 
-def test_what_is_wrong_in_it_is_nvccs_to_say(cumatrix: Any, program: Path) -> None:
+def test_what_is_wrong_in_it_is_nvccs_to_say(cumatrix: Command, program: Path) -> None:
     program.write_text(VECTOR_ADD.replace("c[i] =", "d[i] ="))
     done = cumatrix("try", program, "-a", "sm_80")
     assert done.returncode == 1
     assert 'identifier "d" is undefined' in done.stderr and "stdio" not in done.stderr
 
 
-def test_a_backend_that_is_named_is_asked(cumatrix: Any, program: Path) -> None:
+def test_a_backend_that_is_named_is_asked(cumatrix: Command, program: Path) -> None:
     done = cumatrix("try", program, "-b", "nvrtc", "-t", "13.0", "-a", "sm_80", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["status"] == "rejected"
@@ -70,7 +70,7 @@ def test_a_backend_that_is_named_is_asked(cumatrix: Any, program: Path) -> None:
 
 
 def test_a_toolkit_without_nvcc_that_is_named(
-    cumatrix: Any, program: Path, toolkit: Callable[[str], Installed]
+    cumatrix: Command, program: Path, toolkit: Callable[[str], Installed]
 ) -> None:
     toolkit("12.9")
     done = cumatrix("try", program, "-t", "12.9", "-a", "sm_80", "--json")
@@ -80,14 +80,14 @@ def test_a_toolkit_without_nvcc_that_is_named(
     assert "has no nvcc" in found["nvcc"]["reason"]
 
 
-def test_nvcc_alone_needs_no_toolkit_named(cumatrix: Any, program: Path) -> None:
+def test_nvcc_alone_needs_no_toolkit_named(cumatrix: Command, program: Path) -> None:
     program.write_text("__global__ void k(int *a) { *a = 1; }")
     done = cumatrix("try", program, "-b", "nvcc", "-a", "sm_80", "--json")
     assert (done.returncode, json.loads(done.stdout)["toolkit"]) == (0, "13.0")
 
 
 @pytest.mark.parametrize("backends", ["nvcc", "nvrtc,nvcc"])
-def test_a_run_of_nvcc_needs_no_toolkit_named_either(cumatrix: Any, program: Path, backends: str) -> None:
+def test_a_run_of_nvcc_needs_no_toolkit_named_either(cumatrix: Command, program: Path, backends: str) -> None:
     write_case(program.parent / "cases", "plain/one", "__global__ void one(int *a) { *a = 1; }")
     records = cumatrix.records("run", "-b", backends, "-a", "sm_80")
     assert {record["backend"] for record in records} == set(backends.split(","))
@@ -95,7 +95,7 @@ def test_a_run_of_nvcc_needs_no_toolkit_named_either(cumatrix: Any, program: Pat
 
 
 @pytest.mark.parametrize("option", ["-default-device", "--device-as-default-execution-space"])
-def test_host_functions_for_the_device(cumatrix: Any, program: Path, option: str) -> None:
+def test_host_functions_for_the_device(cumatrix: Command, program: Path, option: str) -> None:
     """NVRTC then takes main() for a function of the device, and builds it."""
     program.write_text("__global__ void k(int *a) { *a = 1; }\nint main() { return 0; }")
     arguments = ("try", program, "-t", "13.0", "-a", "sm_80", f"--option={option}", "--json")
@@ -103,7 +103,7 @@ def test_host_functions_for_the_device(cumatrix: Any, program: Path, option: str
     assert {record["backend"]: record["status"] for record in records}["nvrtc"] == "built"
 
 
-def test_headers_that_somebody_has_for_the_device(cumatrix: Any, program: Path, tmp_path: Path) -> None:
+def test_headers_that_somebody_has_for_the_device(cumatrix: Command, program: Path, tmp_path: Path) -> None:
     program.write_text("#include <vector>\n__global__ void k(int *a) { *a = VECTOR; }")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "vector").write_text("#define VECTOR 1\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 
 from harness.toolkits import Installed
 
@@ -29,22 +30,23 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def tried(cumatrix: Any, *arguments: str | Path, **keywords: Any) -> list[dict[str, Any]]:
+def tried(cumatrix: Command, *arguments: str | Path, **keywords: Any) -> list[dict[str, Any]]:
     return cumatrix.records("try", *arguments, "-t", "13.0", "-a", "80", "-b", "nvrtc", **keywords)
 
 
-def one(cumatrix: Any, *arguments: str | Path) -> dict[str, Any]:
+def one(cumatrix: Command, *arguments: str | Path) -> dict[str, Any]:
     (record,) = tried(cumatrix, *arguments)
     return record
 
 
-def matrix(cumatrix: Any, folder: Path, *results: str) -> list[dict[str, Any]]:
+def matrix(cumatrix: Command, folder: Path, *results: str) -> list[dict[str, Any]]:
     done = cumatrix("report", *results, "--out", "html")
     assert done.returncode == 0, done.stderr
-    return json.loads((folder / "html" / "matrix.json").read_text())["cells"]
+    cells: list[dict[str, Any]] = json.loads((folder / "html" / "matrix.json").read_text())["cells"]
+    return cells
 
 
-def test_every_way_to_compile_a_program_is_a_cell_of_its_own(cumatrix: Any, tmp_path: Path) -> None:
+def test_every_way_to_compile_a_program_is_a_cell_of_its_own(cumatrix: Command, tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"inc{number}").mkdir()
         (tmp_path / f"inc{number}" / "n.h").write_text(f"#define N {number}\n")
@@ -67,7 +69,7 @@ def test_every_way_to_compile_a_program_is_a_cell_of_its_own(cumatrix: Any, tmp_
     assert {cell["cell"]: cell["status"] for cell in shown} == {cell: record["status"] for cell, record in seen.items()}
 
 
-def test_the_same_options_are_one_cell_however_they_are_written(cumatrix: Any, program: Path) -> None:
+def test_the_same_options_are_one_cell_however_they_are_written(cumatrix: Command, program: Path) -> None:
     ways = [
         ("kernel.cu", "-std=c++17", "-DA=1", "-D", "B", "-lineinfo", "--rdc"),
         (program, "--std", "c++17", "-D", "B=1", "-D", "A=1", "--generate-line-info", "-rdc=true"),
@@ -77,7 +79,7 @@ def test_the_same_options_are_one_cell_however_they_are_written(cumatrix: Any, p
     assert cells == {"kernel.cu[-std=c++17 -rdc=true -lineinfo -DA=1 -DB=1] nvrtc cuda13.0 sm_80"}
 
 
-def test_another_content_is_another_run_of_the_same_cell(cumatrix: Any, program: Path, tmp_path: Path) -> None:
+def test_another_content_is_another_run_of_the_same_cell(cumatrix: Command, program: Path, tmp_path: Path) -> None:
     argv = ("try", "kernel.cu", "-t", "13.0", "-a", "80", "-b", "nvrtc", "--out", "r.jsonl")
     assert cumatrix(*argv).returncode == 0
     program.write_text("__global__ void k() { wrong; }\n")
@@ -85,7 +87,7 @@ def test_another_content_is_another_run_of_the_same_cell(cumatrix: Any, program:
     assert [cell["status"] for cell in matrix(cumatrix, tmp_path, "r.jsonl")] == ["rejected"]
 
 
-def test_two_programs_of_one_name_are_two(cumatrix: Any, tmp_path: Path) -> None:
+def test_two_programs_of_one_name_are_two(cumatrix: Command, tmp_path: Path) -> None:
     for name, text in (("a", PLAIN), ("b", "__global__ void k() { wrong; }\n")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "kernel.cu").write_text(text)
@@ -113,7 +115,7 @@ def test_two_programs_of_one_name_are_two(cumatrix: Any, tmp_path: Path) -> None
     assert all(cell["case"].startswith("kernel.cu@") for cell in shown)
 
 
-def test_options_for_one_backend_alone(cumatrix: Any, program: Path) -> None:
+def test_options_for_one_backend_alone(cumatrix: Command, program: Path) -> None:
     argv = ("try", "kernel.cu", "-b", "nvrtc,nvcc", "-t", "13.0", "-a", "80", "--json", "-O3")
     done = cumatrix(*argv, "--option", "nvcc:-lineinfo", "--option=nvrtc:-default-device", "--option=-DX=a:-b")
     command = {record["backend"]: record["command"][0] for record in map(json.loads, done.stdout.splitlines())}
@@ -125,7 +127,7 @@ def test_options_for_one_backend_alone(cumatrix: Any, program: Path) -> None:
 
 
 @pytest.mark.parametrize("release", ["11.8", "13.0"])
-def test_the_options_of_nvcc_are_taken(cumatrix: Any, program: Path, release: str) -> None:
+def test_the_options_of_nvcc_are_taken(cumatrix: Command, program: Path, release: str) -> None:
     backends = "nvrtc" if release == "11.8" else "nvrtc,nvcc"
     done = cumatrix(
         "try", "kernel.cu", "-b", backends, "-t", release, "-arch=sm_80", "--json", "-std=c++17", "-O3", "-lineinfo", "--use_fast_math",
@@ -143,14 +145,14 @@ def test_the_options_of_nvcc_are_taken(cumatrix: Any, program: Path, release: st
 @pytest.mark.parametrize(
     "option", ["-G", "--device-debug", "-rdc=true", "--rdc", "-dc", "--relocatable-device-code=true"]
 )
-def test_debug_and_relocatable_code(cumatrix: Any, program: Path, option: str) -> None:
+def test_debug_and_relocatable_code(cumatrix: Command, program: Path, option: str) -> None:
     record = one(cumatrix, option, "kernel.cu")
     assert record["status"] == "built", record["log"]
     wanted = "-G" if option in ("-G", "--device-debug") else "--relocatable-device-code=true"
     assert wanted in record["command"][0]
 
 
-def test_generate_code(cumatrix: Any, program: Path) -> None:
+def test_generate_code(cumatrix: Command, program: Path) -> None:
     argv = ("try", "kernel.cu", "-b", "nvrtc", "-t", "13.0")
     records = cumatrix.records(
         *argv, "-gencode", "arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=[sm_90,compute_90]"
@@ -163,7 +165,7 @@ def test_generate_code(cumatrix: Any, program: Path) -> None:
 
 
 def test_headers_and_the_newest_release_of_a_major_version(
-    cumatrix: Any, tmp_path: Path, toolkit: Callable[[str], Installed]
+    cumatrix: Command, tmp_path: Path, toolkit: Callable[[str], Installed]
 ) -> None:
     toolkit("13.5")
     (tmp_path / "kernel.cuh").write_text(PLAIN)
@@ -171,7 +173,7 @@ def test_headers_and_the_newest_release_of_a_major_version(
     assert [(record["toolkit"], record["status"]) for record in cumatrix.records(*argv)] == [("13.5", "built")] * 2
 
 
-def test_options_that_no_file_takes(cumatrix: Any, tmp_path: Path) -> None:
+def test_options_that_no_file_takes(cumatrix: Command, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("from numba import cuda\n")
     for words in (
         ("-O3",),
@@ -187,13 +189,13 @@ def test_options_that_no_file_takes(cumatrix: Any, tmp_path: Path) -> None:
         assert "is an option of compilers of CUDA C++, and there is only Python" in done.stderr
 
 
-def test_a_backend_that_nothing_knows(cumatrix: Any, program: Path) -> None:
+def test_a_backend_that_nothing_knows(cumatrix: Command, program: Path) -> None:
     done = cumatrix("try", "kernel.cu", "--option", "nvc:-O3")
     assert done.returncode == 2
     assert "unknown backend 'nvc' (did you mean \"nvcc\"?)" in done.stderr
 
 
-def test_a_file_that_got_no_answer_is_said(cumatrix: Any, program: Path, tmp_path: Path) -> None:
+def test_a_file_that_got_no_answer_is_said(cumatrix: Command, program: Path, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("from numba import cuda\n")
     done = cumatrix("try", "kernel.cu", "kernel.py", "-b", "nvrtc", "-t", "13.0", "-a", "80")
     assert done.returncode == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 
 from harness.toolkits import Installed
 
@@ -45,7 +46,7 @@ def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
 
 
 @pytest.fixture
-def attempt(cumatrix: Any, program: Path, venv: Callable[..., str]) -> Callable[..., Any]:
+def attempt(cumatrix: Command, program: Path, venv: Callable[..., str]) -> Callable[..., Any]:
     """Try the program with Numba; returns the process."""
 
     def run(*arguments: str, text: str = "", targets: str = "sm_80") -> Any:
@@ -143,7 +144,9 @@ def test_a_name_that_the_text_does_not_show_is_looked_for_when_it_runs(
     assert "axpy.py has no CUDA kernel other: it has hidden" in done.stderr
 
 
-def test_a_signature_goes_to_the_file_that_has_its_name(cumatrix: Any, program: Path, venv: Callable[..., str]) -> None:
+def test_a_signature_goes_to_the_file_that_has_its_name(
+    cumatrix: Command, program: Path, venv: Callable[..., str]
+) -> None:
     for name in ("one", "two"):
         text = f"from numba import cuda\n@cuda.jit\ndef {name}(a):\n    a[0] = 1\n"
         program.with_name(f"{name}.py").write_text(text)
@@ -155,7 +158,7 @@ def test_a_signature_goes_to_the_file_that_has_its_name(cumatrix: Any, program: 
     assert [record["status"] for record in records] == ["built", "built"]
 
 
-def test_signatures_are_for_python(cumatrix: Any, program: Path) -> None:
+def test_signatures_are_for_python(cumatrix: Command, program: Path) -> None:
     source = program.with_name("axpy.cu")
     source.write_text("__global__ void k() {}")
     done = cumatrix("try", source, "-t", "12.9", "-a", "sm_80", "--signature", "k=void()")
@@ -163,7 +166,7 @@ def test_signatures_are_for_python(cumatrix: Any, program: Path) -> None:
     assert "there is no Python file" in done.stderr
 
 
-def test_without_numba_it_says_how_to_get_it(cumatrix: Any, program: Path, venv: Callable[..., str]) -> None:
+def test_without_numba_it_says_how_to_get_it(cumatrix: Command, program: Path, venv: Callable[..., str]) -> None:
     bare = venv()
     for more in ((), ("-b", "numba")):
         done = cumatrix("try", program, "--python", bare, "-t", "12.9", "-a", "sm_80", *more)
@@ -171,7 +174,7 @@ def test_without_numba_it_says_how_to_get_it(cumatrix: Any, program: Path, venv:
         assert f"`{bare} -m pip install numba" in done.stderr
 
 
-def test_a_backend_for_another_language_is_said(cumatrix: Any, program: Path) -> None:
+def test_a_backend_for_another_language_is_said(cumatrix: Command, program: Path) -> None:
     done = cumatrix("try", program, "-b", "nvrtc", "-t", "12.9", "-a", "sm_80")
     assert done.returncode == 3
     assert "axpy.py is not for nvrtc, only for numba, numba-cuda" in done.stderr

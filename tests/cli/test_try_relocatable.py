@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 
 from harness.artifacts import is_relocatable
 from harness.toolkits import Installed
@@ -30,7 +31,7 @@ AXES = {
 
 
 @pytest.fixture
-def attempt(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def attempt(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Try a text for one target; its record."""
 
     def attempt(text: str, *arguments: str, target: str = "sm_80") -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command import Command
 from record_builders import cell, plan, record, rejected
 
 from harness.records import plan_path
@@ -30,7 +30,7 @@ def ids(path: Path) -> list[str]:
     return [json.loads(line)["cell"] for line in path.read_text().splitlines()]
 
 
-def test_merge(cumatrix: Any, results: Path) -> None:
+def test_merge(cumatrix: Command, results: Path) -> None:
     done = cumatrix("merge", "r.jsonl", "--where", 'size == 4 and cc >= "8.0" and cc < "10.0"', "--out", "m.jsonl")
     assert (done.returncode, done.stderr) == (0, "2 cells, 0 never arrived, 0 disagreed\n")
     assert ids(results.with_name("m.jsonl")) == [CELLS["sm_80"].id, CELLS["sm_90"].id]
@@ -45,7 +45,7 @@ def test_merge(cumatrix: Any, results: Path) -> None:
     assert not results.with_name("n.jsonl").exists()
 
 
-def test_report(cumatrix: Any, results: Path) -> None:
+def test_report(cumatrix: Command, results: Path) -> None:
     done = cumatrix("report", "r.jsonl", "--where", 'status == "rejected"', "--out", "html")
     assert done.returncode == 0, done.stderr
     assert "1 cells: 1 fail; 1 not as expected" in done.stderr
@@ -59,7 +59,7 @@ def test_report(cumatrix: Any, results: Path) -> None:
     assert not results.with_name("no").exists()
 
 
-def test_explain(cumatrix: Any, results: Path) -> None:
+def test_explain(cumatrix: Command, results: Path) -> None:
     chosen = ["--results", "r.jsonl", "--where", 'verdict == "fail"']
     for what in ([], ["demo/sum"], [CELLS["sm_75"].id]):
         done = cumatrix("explain", *what, *chosen, "--json")
@@ -71,7 +71,7 @@ def test_explain(cumatrix: Any, results: Path) -> None:
     sentence(cumatrix("explain"), 2, "name a cell or a log")
 
 
-def test_history(cumatrix: Any, results: Path) -> None:
+def test_history(cumatrix: Command, results: Path) -> None:
     assert cumatrix("history", "add", "r.jsonl").returncode == 0
     (row,) = json.loads(cumatrix("history", "list", "--where", 'status == "built"', "--json").stdout)
     assert (row["cells"], row["built"]) == (2, 2)
@@ -81,6 +81,6 @@ def test_history(cumatrix: Any, results: Path) -> None:
     assert json.loads(done.stdout)["cell"] == CELLS["sm_90"].id
 
 
-def test_diff(cumatrix: Any, results: Path) -> None:
+def test_diff(cumatrix: Command, results: Path) -> None:
     done = cumatrix("diff", "r.jsonl", "r.jsonl", "--where", 'target == "sm_80"')
     assert (done.returncode, done.stdout) == (0, "nothing changed; 1 cells are the same\n")

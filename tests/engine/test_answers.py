@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,7 +158,7 @@ def _now(near: Path) -> int:
 @pytest.mark.parametrize(
     "entry", [{}, {"paths": 3}, {"paths": [["a"]], "hashes": []}, {"paths": [], "hashes": [["x", "y"]]}]
 )
-def test_an_entry_that_cannot_be_read_counts_as_missing(cache: ResultCache, entry: dict) -> None:
+def test_an_entry_that_cannot_be_read_counts_as_missing(cache: ResultCache, entry: dict[str, Any]) -> None:
     cache.keep_fact(FIRST, {"sets": ["s"]})
     cache.keep_fact("set:s", entry)
     assert found(cache) == []

@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_a_refusal_in_which_the_machine_had_a_say_is_not_kept(words: str) -> Non
         {"status": "built", "artifact": {"x": 1}},
     ],
 )
-def test_an_entry_of_another_version_counts_as_missing(tmp_path: Path, value: dict) -> None:
+def test_an_entry_of_another_version_counts_as_missing(tmp_path: Path, value: dict[str, Any]) -> None:
     cache = ResultCache(tmp_path)
     cache.keep_fact("key", value)
     assert cache.outcome("key") is None

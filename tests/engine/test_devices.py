@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import threading
 from typing import Any
 
@@ -97,7 +98,7 @@ def test_without_a_driver_the_reason_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     def ask(*_: Any, **__: Any) -> Any:
         raise OSError("no such file")
 
-    monkeypatch.setattr(module.subprocess, "run", ask)
+    monkeypatch.setattr(subprocess, "run", ask)
     found = find_devices()
     assert not found.items
     assert "cannot be asked: no such file" in found.problem

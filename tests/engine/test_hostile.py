@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -17,7 +16,8 @@ from cells import Place, lasting, make_case, run_all
 from harness.engine.context import RunContext
 from harness.model import Cell
 from harness.protocol.wire import Limits
-from harness.toolkits import Installed
+from harness.records import Record
+from harness.toolkits import Installed, ToolkitStore
 
 pytestmark = pytest.mark.compilers
 
@@ -99,16 +99,14 @@ def patience(perform: Perform) -> float:
     return deadline(record["seconds"])
 
 
-Perform = Callable[..., dict[str, Any]]
+Perform = Callable[..., Record]
 
 
 @pytest.fixture
 def perform(place: Place, programs: Callable[[str, str], Path]) -> Perform:
     """Run one hostile program; returns its record."""
 
-    def run(
-        name: str, *, seconds: float = 60, memory: int = 0, output: int = 256 << 10, **words: str
-    ) -> dict[str, Any]:
+    def run(name: str, *, seconds: float = 60, memory: int = 0, output: int = 256 << 10, **words: str) -> Record:
         text = PROGRAMS[name]
         for key, value in words.items():
             text = text.replace("{" + key + "}", value)
@@ -243,12 +241,12 @@ def test_the_neighbours_do_not_notice(place: Place, programs: Callable[[str, str
 
 @pytest.fixture
 def control(
-    store: Any, places: Callable[[str], Place], toolkit: Callable[[str], Installed]
-) -> Callable[..., dict[str, Any]]:
+    store: ToolkitStore, places: Callable[[str], Place], toolkit: Callable[[str], Installed]
+) -> Callable[..., Record]:
     toolkit("12.4")
     place = places("")
 
-    def run(source: Path) -> dict[str, Any]:
+    def run(source: Path) -> Record:
         neighbour = source.parent.parent / "neighbour" / "kernel.cu"
         neighbour.parent.mkdir(exist_ok=True)
         neighbour.write_text("__global__ void k(int *a) { *a = 1; }")
@@ -263,7 +261,7 @@ def control(
     return run
 
 
-def test_a_compiler_that_takes_too_long_is_ended(control: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+def test_a_compiler_that_takes_too_long_is_ended(control: Callable[..., Record], tmp_path: Path) -> None:
     source = tmp_path / "slow" / "kernel.cu"
     source.parent.mkdir()
     source.write_text("__global__ void k(int *a) { *a = " + " + ".join(f"a[{n}]" for n in range(100_000)) + "; }")
@@ -271,7 +269,7 @@ def test_a_compiler_that_takes_too_long_is_ended(control: Callable[..., dict[str
     assert (record["status"], record["stage"]) == ("timed_out", "compile")
 
 
-def test_a_compiler_that_waits_for_a_pipe_is_ended(control: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+def test_a_compiler_that_waits_for_a_pipe_is_ended(control: Callable[..., Record], tmp_path: Path) -> None:
     source = tmp_path / "pipe" / "kernel.cu"
     source.parent.mkdir()
     pipe = source.parent / "never"

@@ -8,11 +8,11 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import uv
 from cells import Place, make_case, make_exit, make_order
+from command import Command
 
 from harness.engine.collect import collect_outcome
 from harness.model import Outcome
@@ -212,7 +212,7 @@ def test_what_came_out_for_another_target_is_not_built(
 
 
 def test_a_requested_version_that_is_another(
-    cumatrix: Any, venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path
+    cumatrix: Command, venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     toolkit("12.4")
     (tmp_path / "kernel.py").write_text(PYTHON)

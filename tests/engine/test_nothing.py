@@ -10,12 +10,13 @@ from harness.backends import BACKENDS
 from harness.engine.environment import Environment
 from harness.engine.nothing import nothing
 from harness.errors import NothingToRun
+from harness.model import Case
 
 BARE = Environment(name="local", python="/somewhere/bin/python", version="3.11.7", distributions={})
 CONTROL = [BACKENDS["nvrtc"], BACKENDS["nvcc"]]
 
 
-def case(tmp_path: Path, name: str):
+def case(tmp_path: Path, name: str) -> Case:
     (tmp_path / name).write_text("")
     return make_case(tmp_path / name)
 

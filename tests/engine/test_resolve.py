@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from harness.engine.result import PreparedCell, Result
 from harness.engine.run import Run
 from harness.model import Cell, Outcome, Status
 from harness.protocol.wire import Limits
-from harness.toolkits import ToolkitStore
+from harness.toolkits import Installed, ToolkitStore
 
 PLAIN = Environment(name="mine", python=sys.executable, version="3.11.7", distributions={})
 TEXT = 'extern "C" __global__ void k(float *x) { *x = 1; }\n'
@@ -61,8 +61,8 @@ def test_what_is_not_installed_settles_a_cell(store: ToolkitStore, cell: Cell, t
 @pytest.mark.compilers
 class TestPrepared:
     @pytest.fixture(autouse=True)
-    def _toolkit(self, toolkit: object) -> None:
-        toolkit("12.4")  # type: ignore[operator]
+    def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:
+        toolkit("12.4")
 
     def test_what_an_executor_is_given_and_gives_can_be_pickled(self, resolver: Resolver, cell: Cell) -> None:
         prepared = resolver.resolve(cell)
@@ -133,9 +133,9 @@ class TestPrepared:
 
 @pytest.mark.compilers
 def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(
-    resolver: Resolver, cell: Cell, toolkit: object
+    resolver: Resolver, cell: Cell, toolkit: Callable[[str], Installed]
 ) -> None:
-    toolkit("12.4")  # type: ignore[operator]
+    toolkit("12.4")
     prepared = resolver.resolve(cell)
     assert isinstance(prepared, PreparedCell)
 
@@ -149,7 +149,8 @@ def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(
     assert first is not None and first.cell.toolchain.library == "b"
     other = work.next(None)
     assert other is not None and other.cell.toolchain.library == "a"
-    current, order = first.cell.toolchain, []
+    current = first.cell.toolchain
+    order: list[str] = []
     while len(order) < 3 and (found := work.next(current)):
         order.append(found.cell.toolchain.library)
         current = found.cell.toolchain

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from cells import lasting, write_case, write_library
+from command import Command
 
 from harness.records import read_records
 from harness.toolkits import Installed
@@ -40,7 +41,7 @@ def alike(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> N
         assert lasting(record) == lasting(other[name])
 
 
-def test_order_and_runners_do_not_change_a_record(cumatrix: Any, tmp_path: Path) -> None:
+def test_order_and_runners_do_not_change_a_record(cumatrix: Command, tmp_path: Path) -> None:
     write_library(tmp_path / "cases")
     found = {}
     for order, jobs in (("plan", 1), ("reverse", 1), ("random", 2), ("plan", 2)):
@@ -56,7 +57,7 @@ def test_order_and_runners_do_not_change_a_record(cumatrix: Any, tmp_path: Path)
         alike(first, other)
 
 
-def test_pytest_gives_the_same_records_on_any_number_of_workers(cumatrix: Any, tmp_path: Path) -> None:
+def test_pytest_gives_the_same_records_on_any_number_of_workers(cumatrix: Command, tmp_path: Path) -> None:
     write_library(tmp_path / "cases")
     done = cumatrix("run", *AXES, "--no-cache", "--out", tmp_path / "run.jsonl")
     assert done.returncode == 0, done.stderr
@@ -105,7 +106,7 @@ def none_left(folder: Path) -> None:
 
 
 @pytest.fixture
-def start(cumatrix: Any, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+def start(cumatrix: Command, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     """Start a run whose processes can be told by their environment."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -194,7 +195,7 @@ def test_further_interruptions_change_nothing(
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_a_changed_source_alone_is_compiled_again(cumatrix: Any, tmp_path: Path) -> None:
+def test_a_changed_source_alone_is_compiled_again(cumatrix: Command, tmp_path: Path) -> None:
     write_library(tmp_path / "cases")
     env = {"CUMATRIX_CACHE": str(tmp_path / "cache")}
     arguments = ("run", "plain", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "--out", "out.jsonl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_each_backend_gets_the_cases_of_its_language(request_for: Request) -> No
 
 
 def test_nvcc_joins_unasked_where_its_wheels_begin(request_for: Request) -> None:
-    def names(**axes: str) -> set[str]:
+    def names(**axes: Any) -> set[str]:
         wanted = Request(
             cases=request_for.cases, selection=("made/add",), toolkits="12.9,13.0", targets="sm_80", **axes
         )

@@ -11,9 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "records")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from subjects import KINDS, Fuzzer, problems  # noqa: E402 - it lies beside this file
+from fuzzing import KINDS, Fuzzer, problems
 
 
 def main() -> int:

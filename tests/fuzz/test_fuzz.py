@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subjects import KINDS, Fuzzer, problems
+from fuzzing import KINDS, Fuzzer, problems
 
 FEW = {"records": 10, "plan": 6, "exported": 10, "history": 10}
 

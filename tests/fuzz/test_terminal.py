@@ -14,9 +14,9 @@ from typing import Any
 
 import click
 import pytest
+from fuzzing import good, write
 from in_process import ACTING, Called, call
 from mutations import HOSTILE
-from subjects import good, write
 
 from harness.cli.main import cumatrix
 from harness.records.errors import RecordError
@@ -27,12 +27,11 @@ from harness.toolkits import Installed
 BAD = "".join(character for character in HOSTILE if character not in "\0\r\n") + "\x85\x9bm\u061c\u202d"
 HIDDEN = "\u061c\u202d\u2066\ufeff"  # control characters are refused in cases
 CASE = """title = "title {bad}"
-features = ["wmma {bad}"]
-links = ["https://example.org/{bad}"]
-[sources]
-cuda = "kernel.cu"
+features = ["wmma"]
+links = ["https://example.org/"]
+source = "kernel.cu"
 [parameters]
-"word" = ["one {bad}"]
+word = ["one"]
 [[expect]]
 status = "rejected"
 diagnostic = "never said {bad}"
@@ -102,7 +101,7 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
     fine(call("report", results, "--out", tmp_path), 2)
     fine(call("diff", results, write(tmp_path / "good"), "--cases", none))
     fine(call("diff", results, results, "--cases", none, "--json"))
-    fine(call("explain", "sm_80", "--results", results), 2)  # several, which are named
+    fine(call("explain", "sm_", "--results", results), 2)  # several, which are named
     for target in ("sm_75", "sm_80", "sm_90", "compute_90a"):
         told = fine(
             call("explain", "--where", f'target == "{target}" and status != "x"', "--results", results), 0, 1, 2

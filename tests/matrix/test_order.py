@@ -12,7 +12,7 @@ from harness.records import merge
 from harness.report.table import totals
 
 
-def test_columns_are_in_the_order_of_backends_versions_and_targets():
+def test_columns_are_in_the_order_of_backends_versions_and_targets() -> None:
     cells = [
         cell(backend="torch-nvcc", library="2.5", target="sm_80"),
         cell(backend="numba", library="0.61.0", target="sm_80"),
@@ -47,7 +47,7 @@ def test_columns_are_in_the_order_of_backends_versions_and_targets():
     ]
 
 
-def test_rows_are_in_natural_order():
+def test_rows_are_in_natural_order() -> None:
     cells = [cell("b/x"), cell("a/y", {"n": 10}), cell("a/y", {"n": 9}), cell("a/x")]
     table = frame(merge(map(record, cells), []))
     assert list(table[[*ROWS]].itertuples(index=False, name=None)) == [
@@ -58,14 +58,14 @@ def test_rows_are_in_natural_order():
     ]
 
 
-def test_missing_and_not_planned_are_different():
+def test_missing_and_not_planned_are_different() -> None:
     planned = [cell(target="sm_80"), cell(target="sm_90"), cell("other/one", target="sm_80")]
     table = frame(merge([record(planned[0]), record(planned[2])], [plan(*planned)]))
     assert table["mark"].tolist() == ["built", "built", "missing"]
     assert totals(table) == {"built": 2, "missing": 1}
 
 
-def test_only_missing_cells_make_a_matrix_too():
+def test_only_missing_cells_make_a_matrix_too() -> None:
     table = frame(merge([], [plan(cell())]))
     assert totals(table) == {"missing": 1}
     assert table["status"].tolist() == [""]
@@ -86,5 +86,5 @@ AXIS = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "compute_80", "compute_90"
         (AXIS, "sm_75–sm_100, compute_80, compute_90"),
     ],
 )
-def test_targets_fold_into_ranges_of_what_was_asked_for(chosen, text):
+def test_targets_fold_into_ranges_of_what_was_asked_for(chosen: list[str], text: str) -> None:
     assert fold_targets(chosen, AXIS) == text

@@ -18,7 +18,7 @@ FACTS: dict[str, Any] = {
     "toolkit": Version("12.4"), "headers": Version("12.4"), "library": Version("13.0.0"), "cupy": Version("13.0.0"),
     "fragment": "tf32", "size": 49156, "cached": True,
 }  # fmt: skip
-PARAMETERS = {"fragment": ["half", "tf32"], "size": [49152, 49156], "cached": [True, False]}
+PARAMETERS: dict[str, list[Any]] = {"fragment": ["half", "tf32"], "size": [49152, 49156], "cached": [True, False]}
 
 
 def holds(text: str, **changes: Any) -> bool:

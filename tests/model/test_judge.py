@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_a_known_fault_that_fails_otherwise_is_a_failure() -> None:
     assert judge(expected, other) is Verdict.FAIL
 
 
-def cell(*expectations: Expectation, target: str = "sm_80", release: str = "12.4", headers: str = "12.4", labels: dict | None = None,
+def cell(*expectations: Expectation, target: str = "sm_80", release: str = "12.4", headers: str = "12.4", labels: dict[str, Any] | None = None,
          backend: str = "nvrtc", library: str = "", name: str = "a/b") -> Cell:  # fmt: skip
     variant = Variant(labels=labels or {}, definitions={})
     case = Case(name=name, path=Path("case.toml"), title="", variants=(variant,), expectations=expectations)

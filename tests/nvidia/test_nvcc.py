@@ -6,11 +6,11 @@ import hashlib
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from cells import Place, make_case, run_all
+from command import Command
 
 from harness.engine.context import RunContext
 from harness.model import Outcome, Stage, Status
@@ -199,9 +199,7 @@ def test_a_deadline_ends_the_whole_tree(
 
 
 @pytest.mark.compilers
-def test_a_limit_of_the_users(
-    cumatrix: Callable[..., Any], toolkit: Callable[[str], Installed], tmp_path: Path
-) -> None:
+def test_a_limit_of_the_users(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     toolkit("13.0")
     (tmp_path / "deep.cu").write_text(
         "__global__ void k(int *x) { x[0] = " + "(" * 100_000 + "1" + ")" * 100_000 + "; }"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import cast
 
 import pytest
-from record_builders import record
+from record_builders import artifact_of, record
 
 from harness.model import Artifact, KernelResources
 from harness.model import Diagnostic as Message
@@ -24,28 +25,32 @@ def below(table: type) -> list[Field]:
 @pytest.mark.parametrize(
     ("model", "table"), [(Message, Diagnostic), (KernelResources, Kernel), (Artifact, ArtifactJson)]
 )
-def test_what_the_model_writes_has_the_keys_of_the_definition(model, table):
+def test_what_the_model_writes_has_the_keys_of_the_definition(
+    model: type[Message | KernelResources | Artifact], table: type
+) -> None:
     assert [field.name for field in fields(model)] == [field.name for field in fields_of(table)]
 
 
-def test_a_record_that_is_made_has_every_key_that_is_required():
+def test_a_record_that_is_made_has_every_key_that_is_required() -> None:
     made = record()
     assert {name for name, field in FIELDS.items() if field.required} <= made.keys() <= FIELDS.keys()
-    assert made["expected"].keys() == {field.name for field in fields_of(FIELDS["expected"].table)}
+    expected = FIELDS["expected"].table
+    assert expected is not None
+    assert made["expected"].keys() == {field.name for field in fields_of(expected)}
 
 
-def test_every_key_is_described():
+def test_every_key_is_described() -> None:
     assert len(below(Record)) > 60
     assert [field.name for field in below(Record) if not field.description.strip() or "|" in field.description] == []
 
 
-def test_keys_of_a_plan_are_keys_of_records():
+def test_keys_of_a_plan_are_keys_of_records() -> None:
     assert FIELDS.keys() >= {*CELL_KEYS, "program"}
 
 
-def test_the_path_to_a_value_is_in_front():
+def test_the_path_to_a_value_is_in_front() -> None:
     made = record()
-    made["artifact"]["kernels"].append({"name": "second", "num_regs": 2.5})
+    artifact_of(made)["kernels"].append(cast("Kernel", {"name": "second", "num_regs": 2.5}))
     with pytest.raises(RecordError) as caught:
         check_record(made)
     assert str(caught.value) == "artifact.kernels[1].num_regs: must be a whole number, not 2.5"

@@ -9,19 +9,19 @@ from record_builders import built, cell, record, rejected
 
 from harness.analysis.frame import cells_frame
 from harness.model import Outcome, Stage, Status
-from harness.records import merge
+from harness.records import Merged, Record, merge
 from harness.records.devices import tell_devices, virtual_against_real
 from harness.records.merge import spell_other
 
 H200 = {"virtual": False, "name": "NVIDIA H200", "compute_capability": "9.0"}
 
 
-def real(outcome: Outcome, **where: Any) -> dict[str, Any]:
+def real(outcome: Outcome, **where: Any) -> Record:
     """A record of the device."""
     return {**record(cell(target="sm_90", **where), outcome), "device": H200}
 
 
-def virtual(outcome: Outcome, **where: Any) -> dict[str, Any]:
+def virtual(outcome: Outcome, **where: Any) -> Record:
     """A record without one."""
     found = record(cell(target="sm_90", **where), outcome)
     return {**found, "device": {"virtual": True, "compute_capability": "9.0"}}
@@ -92,20 +92,20 @@ def test_only_the_same_cell_is_compared() -> None:
 
 
 def test_a_toolkit_of_the_machine_is_the_same_release() -> None:
-    mine = {**real(rejected(), toolkit="13.0"), "toolkit": "13.0@local"}
+    mine: Record = {**real(rejected(), toolkit="13.0"), "toolkit": "13.0@local"}
     (pair,) = virtual_against_real([virtual(built("sm_90"), toolkit="13.0"), mine]).differences
     assert pair.real is mine
 
 
 def test_two_devices_are_two_pairs() -> None:
-    other = {**real(built("sm_90")), "device": {**H200, "name": "NVIDIA H100"}}
+    other: Record = {**real(built("sm_90")), "device": {**H200, "name": "NVIDIA H100"}}
     pairs = virtual_against_real([virtual(built("sm_90")), real(rejected()), other]).pairs
     assert [(pair.device, pair.differs) for pair in pairs] == [("NVIDIA H100", False), ("NVIDIA H200", True)]
 
 
-def both(*records: dict[str, Any]) -> Any:
+def both(*records: Record) -> Merged:
     """Merged records, each on its device a cell of its own, as ids have it."""
-    named = [
+    named: list[Record] = [
         {**item, "cell": item["cell"] + (f" on {item['device']['name']}" if "name" in item["device"] else "")}
         for item in records
     ]
@@ -134,8 +134,8 @@ def test_one_row_tells_both_answers(without: Outcome, on: Outcome, counts: str, 
 
 
 def test_two_devices_and_another_run_are_told_beside_each_other() -> None:
-    other = {**real(on_device(Stage.LOAD)), "device": {**H200, "name": "NVIDIA H100"}}
-    earlier = {**virtual(rejected("no")), "run": "run-0"}
+    other: Record = {**real(on_device(Stage.LOAD)), "device": {**H200, "name": "NVIDIA H100"}}
+    earlier: Record = {**virtual(rejected("no")), "run": "run-0"}
     merged = both(earlier, virtual(built("sm_90")), real(built("sm_90", stage=Stage.VERIFY)), other)
     found = {
         record["device"].get("name", ""): list(map(spell_other, record.get("others", ()))) for record in merged.records

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from record_builders import built, cell, plan, record, rejected
+from record_builders import built, cell, changed, plan, record, rejected
 
 from harness.model import Outcome, Stage, Status
 from harness.records import merge, plan_path, read_records, write_merged
 from harness.records.plan import make_plan
 
 
-def test_identical_facts_are_one_record_and_no_conflict():
+def test_identical_facts_are_one_record_and_no_conflict() -> None:
     first = record(outcome=built(seconds=1), run="a")
     second = record(outcome=built(seconds=2), run="b", cached=True)
     merged = merge([first, second], [plan(cell(), run="b", day=1), plan(cell(), run="a", day=2)])
@@ -23,7 +24,7 @@ def test_identical_facts_are_one_record_and_no_conflict():
 
 
 @pytest.mark.parametrize("flipped", [False, True])
-def test_later_run_wins_whatever_the_order_of_files(flipped):
+def test_later_run_wins_whatever_the_order_of_files(flipped: bool) -> None:
     old, new = record(run="old"), record(outcome=rejected(), run="new")
     plans = [plan(cell(), run="new", day=2), plan(cell(), run="old", day=1)]
     merged = merge([new, old] if flipped else [old, new], plans[::-1] if flipped else plans)
@@ -34,14 +35,14 @@ def test_later_run_wins_whatever_the_order_of_files(flipped):
     assert str(conflict) == f"{cell().id}: rejected in run new counts; built in run old"
 
 
-def test_start_is_compared_as_time_and_not_as_text():
+def test_start_is_compared_as_time_and_not_as_text() -> None:
     early = plan(cell(), run="early", started="2026-01-02T01:00:00+09:00")
     late = plan(cell(), run="late", started="2026-01-01T20:00:00+00:00")
     merged = merge([record(run="late"), record(outcome=rejected(), run="early")], [late, early])
     assert merged.records[0]["run"] == "late"
 
 
-def test_the_later_of_two_runs_of_one_second_wins():
+def test_the_later_of_two_runs_of_one_second_wins() -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     early, late = (
         make_plan([cell()], run=run, environment="", argv=(), started=noon + timedelta(milliseconds=after))
@@ -52,7 +53,7 @@ def test_the_later_of_two_runs_of_one_second_wins():
     assert [plan["run"] for plan in merged.plans] == ["zulu", "alpha"]
 
 
-def test_run_without_plan_loses():
+def test_run_without_plan_loses() -> None:
     merged = merge([record(run="planned"), record(outcome=rejected(), run="other")], [plan(cell(), run="planned")])
     assert merged.records[0]["run"] == "planned"
 
@@ -66,11 +67,11 @@ def test_run_without_plan_loses():
     ],
     ids=["diagnostic", "stage", "status"],
 )
-def test_what_counts_as_a_conflict(other):
+def test_what_counts_as_a_conflict(other: Outcome) -> None:
     assert len(merge([record(outcome=rejected()), record(outcome=other)], []).conflicts) == 1
 
 
-def test_other_signal_is_a_conflict_and_other_log_is_not():
+def test_other_signal_is_a_conflict_and_other_log_is_not() -> None:
     crash = Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=11)
     abort = Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=6)
     assert merge([record(outcome=crash), record(outcome=abort)], []).conflicts
@@ -85,7 +86,7 @@ MEANS_NOTHING = Outcome(status=Status.UNSUPPORTED, reason="CUDA 12.4 knows no sm
 @pytest.mark.parametrize("silent", [UNAVAILABLE, OURS, MEANS_NOTHING], ids=["unavailable", "ours", "unsupported"])
 @pytest.mark.parametrize("answer", [built(), rejected()], ids=["built", "rejected"])
 @pytest.mark.parametrize("flipped", [False, True])
-def test_an_answer_is_not_hidden_by_the_lack_of_one(answer, silent, flipped):
+def test_an_answer_is_not_hidden_by_the_lack_of_one(answer: Outcome, silent: Outcome, flipped: bool) -> None:
     old, new = record(outcome=answer, run="old"), record(outcome=silent, run="new")
     plans = [plan(cell(), run="new", day=2), plan(cell(), run="old", day=1)]
     merged = merge([new, old] if flipped else [old, new], plans)
@@ -97,19 +98,19 @@ def test_an_answer_is_not_hidden_by_the_lack_of_one(answer, silent, flipped):
     assert merged.records[0]["others"][0]["reason"] == silent.reason
 
 
-def test_the_lack_of_an_answer_is_of_no_interest_once_there_is_one():
+def test_the_lack_of_an_answer_is_of_no_interest_once_there_is_one() -> None:
     old, new = record(outcome=UNAVAILABLE, run="old"), record(run="new")
     merged = merge([old, new], [plan(cell(), run="old", day=1), plan(cell(), run="new", day=2)])
     assert (merged.records, merged.conflicts, merged.unanswered) == ((new,), (), ())
 
 
-def test_without_any_answer_the_last_word_counts():
+def test_without_any_answer_the_last_word_counts() -> None:
     old, new = record(outcome=OURS, run="old"), record(outcome=UNAVAILABLE, run="new")
     merged = merge([old, new], [plan(cell(), run="old", day=1), plan(cell(), run="new", day=2)])
     assert merged.records[0]["status"] == "unavailable"
 
 
-def test_a_merged_file_still_says_what_was_different(tmp_path):
+def test_a_merged_file_still_says_what_was_different(tmp_path: Path) -> None:
     runs = {"a": built(), "b": rejected("one"), "c": UNAVAILABLE, "d": rejected("two")}
     records = [record(outcome=outcome, run=run) for run, outcome in runs.items()]
     plans = [plan(cell(), run=run, day=day) for day, run in enumerate(runs, 1)]
@@ -128,7 +129,7 @@ def test_a_merged_file_still_says_what_was_different(tmp_path):
         assert len(again.conflicts) == 1
 
 
-def test_planned_cells_that_never_arrived():
+def test_planned_cells_that_never_arrived() -> None:
     planned = [cell(target=target) for target in ("sm_80", "sm_90", "sm_100")]
     merged = merge([record(planned[0], run="a")], [plan(*planned[:2], run="a"), plan(*planned[2:], run="b")])
     assert [item["target"] for item in merged.missing] == ["sm_100", "sm_90"]
@@ -136,14 +137,14 @@ def test_planned_cells_that_never_arrived():
     assert not merge([record(item, run="c") for item in planned], [plan(*planned)]).missing
 
 
-def test_is_pure():
+def test_is_pure() -> None:
     records, plans = [record(), record(outcome=rejected(), run="b")], [plan(cell())]
     before = copy.deepcopy((records, plans))
     merge(records, plans)
     assert (records, plans) == before
 
 
-def test_written_file_merges_to_the_same(tmp_path):
+def test_written_file_merges_to_the_same(tmp_path: Path) -> None:
     planned = [cell(), cell(target="sm_90")]
     merged = merge(
         [record(run="a"), record(outcome=rejected(), run="b")],
@@ -159,11 +160,11 @@ def test_written_file_merges_to_the_same(tmp_path):
     assert [len(item["cells"]) for item in twice.plans] == [3, 1]
 
 
-def test_failed_write_leaves_the_earlier_files(tmp_path):
+def test_failed_write_leaves_the_earlier_files(tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
     write_merged(merge([record()], [plan(cell())]), path)
     before = {item: item.read_bytes() for item in (path, plan_path(path))}
-    bad = {**record(), "log": {1, 2}}
+    bad = changed(record(), log={1, 2})
     with pytest.raises(TypeError):
         write_merged(merge([bad], [plan(cell())]), path)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from record_builders import cell, record
+from command import Command
+from record_builders import artifact_of, cell, changed, record
 
-from harness.records import read_records
+from harness.records import Record, read_records
 from harness.records.remarks import REMARK, amended, remarks, with_remark
 from harness.toolkits import Installed
 
@@ -86,7 +87,9 @@ WHOLE = {
 
 
 @pytest.fixture
-def built(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path) -> Callable[[str], list[dict[str, Any]]]:
+def built(
+    cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> Callable[[str], list[dict[str, Any]]]:
     """Records of a program for all targets; all of them are built, but for what 5.0 does not have."""
 
     def built(text: str) -> list[dict[str, Any]]:
@@ -99,7 +102,7 @@ def built(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path) ->
     return built
 
 
-def remarked(records: list[dict[str, Any]]) -> dict[str, list[str]]:
+def remarked(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     found = {record["target"]: [note for note in record["notes"] if note.startswith(REMARK)] for record in records}
     return {target: notes for target, notes in found.items() if notes}
 
@@ -121,7 +124,7 @@ def test_code_that_is_whole(built: Callable[[str], list[dict[str, Any]]], name: 
 
 
 @pytest.mark.compilers
-def test_it_is_told_everywhere(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
+def test_it_is_told_everywhere(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     """In the table, in the file of records, and in a report of records that do not have it."""
     toolkit("12.9")
     (tmp_path / "k.cu").write_text(KERNEL + GUARDED["nothing is left below 8.0"][0] + "\n}")
@@ -131,9 +134,9 @@ def test_it_is_told_everywhere(cumatrix: Any, toolkit: Callable[[str], Installed
     assert done.returncode == 0
     assert "sm_50: remark: k looks compiled out for sm_50" in done.stderr and "1 more of its targets" in done.stderr
     kept = read_records([out]).records
-    assert remarked(list(kept)).keys() == {"sm_50", "sm_60"}
-    bare = [{**record, "notes": []} for record in kept]
-    assert remarked([with_remark(record, remarks(bare)) for record in bare]) == remarked(list(kept))
+    assert remarked(kept).keys() == {"sm_50", "sm_60"}
+    bare: list[Record] = [{**record, "notes": []} for record in kept]
+    assert remarked([with_remark(record, remarks(bare)) for record in bare]) == remarked(kept)
 
 
 def test_amending_leaves_everything_else_as_it_is() -> None:
@@ -156,9 +159,9 @@ def test_amending_leaves_everything_else_as_it_is() -> None:
 
 @pytest.mark.parametrize("counted", [{"instructions": 90}, {"instructions": 90, "opcodes": 0}, {"opcodes": 9}])
 def test_code_that_was_counted_by_half_is_no_obstacle(counted: dict[str, int]) -> None:
-    def of(target: str, counted: dict[str, int]) -> Any:
+    def of(target: str, counted: dict[str, int]) -> Record:
         made = record(cell(target=target))
-        return {**made, "artifact": {**made["artifact"], "kernels": [{"name": "k", **counted}]}}
+        return changed(made, artifact={**artifact_of(made), "kernels": [{"name": "k", **counted}]})
 
     whole = of("sm_90", {"instructions": 90, "opcodes": 9})
     assert remarks([of("sm_80", counted), whole]) == remarks([whole, of("sm_100", counted)]) == {}

@@ -18,7 +18,7 @@ from harness.records import at_stage, failed_at
         (Outcome(status=Status.TIMED_OUT, stage=Stage.LINK), "timed_out at link", "timed_out at link"),
     ],
 )
-def test_how_far_it_got(outcome, whole, failed):
+def test_how_far_it_got(outcome: Outcome, whole: str, failed: str) -> None:
     made = record(outcome=outcome)
     assert at_stage(made["status"], made["stage"]) == whole
     assert failed_at(made) == failed

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 
-def settled(page: Any) -> Any:
+class Visit(Protocol):
+    """Opens a page of the report."""
+
+    def __call__(
+        self,
+        address: str = "index.html",
+        *,
+        script: bool = True,
+        folder: Path = ...,
+        may_say: str = ...,
+        **options: Any,  # of a browser's context
+    ) -> Page: ...
+
+
+def settled(page: Page) -> Page:
     """Wait until the page has drawn what it was asked for, and means to do nothing more by itself."""
     page.wait_for_function(
         """async () => {

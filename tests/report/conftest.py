@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import settled
-from site_builders import build_site
+
+from .browsing import Visit, settled
+from .site_builders import build_site
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def browser() -> Iterator[Browser]:
     """Chromium of the machine; without one the tests are skipped, but not where CI says that it must be there."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
@@ -40,17 +44,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def visit(browser: Any, site: Path) -> Iterator[Callable[..., Any]]:
+def visit(browser: Browser, site: Path) -> Iterator[Visit]:
     """Opens a page of the report from disk. An error in it, a refusal of its policy, or a request elsewhere fails the test."""
     problems: list[str] = []
-    contexts = []
+    contexts: list[BrowserContext] = []
 
-    def told(said: Any, may_say: str) -> bool:
+    def told(said: ConsoleMessage, may_say: str) -> bool:
         return said.type == "error" and may_say not in said.text
+
+    def dismissed(dialog: Dialog) -> None:
+        problems.append(f"dialog {dialog.message}")
+        dialog.dismiss()
 
     def open_page(
         address: str = "index.html", *, script: bool = True, folder: Path = site, may_say: str = "\0", **options: Any
-    ) -> Any:
+    ) -> Page:
         context = browser.new_context(
             java_script_enabled=script, **{"viewport": {"width": 1400, "height": 900}, **options}
         )
@@ -59,7 +67,7 @@ def visit(browser: Any, site: Path) -> Iterator[Callable[..., Any]]:
         page.set_default_timeout(300_000)  # for what never happens; nothing is measured by it
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda said: problems.append(said.text) if told(said, may_say) else None)
-        page.on("dialog", lambda dialog: (problems.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", dismissed)
         page.on("request", lambda asked: None if asked.url.startswith("file:") else problems.append(asked.url))
         page.goto(f"{folder.as_uri()}/{address}")
         if script and address.startswith("index.html"):

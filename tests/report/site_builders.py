@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from record_builders import BUILT, built, cell, plan, record, rejected
+from record_builders import BUILT, built, cell, changed, plan, record, rejected
 
 from harness.analysis.history import append
 from harness.model import Cell, Diagnostic, Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
-from harness.records import RecordWriter
+from harness.records import Record, RecordWriter
 from harness.report.build import build_report
 
 TARGETS = ("sm_75", "sm_80", "sm_90", "sm_90a", "compute_80")
@@ -55,7 +55,11 @@ def outcome(of: Cell) -> tuple[Outcome, Expectation] | None:
     if of.case.name == "zz/hostile":
         expected = Expectation(when=Condition.always(), status=Status.BUILT, reason=HOSTILE, link="javascript:alert(4)")
         said = Diagnostic(severity="error", message=HOSTILE, file="kernel.cu", line=12, code=HOSTILE)
-        more = {"notes": (HOSTILE,), "reason": HOSTILE, "observed": {HOSTILE: HOSTILE, "__proto__": {"x": HOSTILE}}}
+        more: dict[str, Any] = {
+            "notes": (HOSTILE,),
+            "reason": HOSTILE,
+            "observed": {HOSTILE: HOSTILE, "__proto__": {"x": HOSTILE}},
+        }
         return rejected(log=HOSTILE * 9, command=("nvrtc", HOSTILE), diagnostics=(said,), **more), expected
     if of.case.name == "atomics/add":
         if target == "compute_80":
@@ -76,14 +80,14 @@ def outcome(of: Cell) -> tuple[Outcome, Expectation] | None:
     return built(target), BUILT
 
 
-def records(run: str = "run-2") -> list[dict[str, Any]]:
+def records(run: str = "run-2") -> list[Record]:
     """Everything that arrived."""
-    found = []
+    found: list[Record] = []
     for of in cells():
         happened = outcome(of)
         if happened is not None:
             found.append({**record(of, *happened, run=run), "variant": of.variant.name})
-    return [{**found[0], "novelty": {"libraries": ["cutlass 3.5"]}}, *found[1:]]
+    return [changed(found[0], novelty={"libraries": ["cutlass 3.5"]}), *found[1:]]
 
 
 def build_site(folder: Path) -> Path:
@@ -95,7 +99,7 @@ def build_site(folder: Path) -> Path:
     fragments.mkdir(parents=True)
     (fragments / "kernel.cu").write_text(SOURCE)
     # In the run before, numba's crash was none.
-    before = [
+    before: list[Record] = [
         {**item, "status": "built", "verdict": "pass", "signal": None} if item["status"] == "crashed" else item
         for item in records("run-1")
     ]

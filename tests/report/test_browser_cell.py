@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from record_builders import cell, plan, record, rejected
-from site_builders import HOSTILE, cells
+from record_builders import cell, changed, plan, record, rejected
 
-from harness.records import RecordWriter
+from harness.records import Record, RecordWriter
 from harness.report.build import build_report
 from harness.report.text import clean
+
+from .browsing import Visit
+from .site_builders import HOSTILE, cells
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 CELL = "index.html#cell=wmma/fragments;shape=m16n16k8;{}"
 TOLD = clean(HOSTILE)
 
 
-def panel(page):
+def panel(page: Page) -> str:
     page.wait_for_selector("#cell section, #cell [role=alert]")
     return " ".join(page.inner_text("#cell").split())
 
 
-def test_cell_tells_everything_that_is_known(visit):
+def test_cell_tells_everything_that_is_known(visit: Visit) -> None:
     text = panel(visit(CELL.format("cupy-jitify;12.3.0;12.4;sm_80")))
     for words in (
         "known failure",
@@ -44,7 +51,7 @@ def test_cell_tells_everything_that_is_known(visit):
         assert words in text, words
 
 
-def test_resources_history_and_unknown_facts_are_shown(visit):
+def test_resources_history_and_unknown_facts_are_shown(visit: Visit) -> None:
     text = panel(visit(CELL.format("numba;0.59.0;12.4;sm_90a")))
     assert "crashed at compile, by signal 11 (SIGSEGV)" in text
     assert "History C crashed at compile 2026-01-02, run run-2 ✓ built 2026-01-01, run run-1" in text
@@ -58,13 +65,13 @@ def test_resources_history_and_unknown_facts_are_shown(visit):
     assert "novelty libraries cutlass 3.5" in panel(visit(CELL.format("nvrtc;;12.4;sm_75")))
 
 
-def test_missing_cell_says_so(visit):
+def test_missing_cell_says_so(visit: Visit) -> None:
     text = panel(visit("index.html#cell=atomics/add;;nvrtc;;12.4;compute_80"))
     assert "planned, but no record of it ever arrived" in text
     assert "cumatrix run atomics/add -b nvrtc -t 12.4 -a compute_80" in text
 
 
-def test_clicking_opens_and_the_link_is_in_the_address(visit):
+def test_clicking_opens_and_the_link_is_in_the_address(visit: Visit) -> None:
     page = visit("index.html#q=case:atomics")
     page.locator("tbody td[aria-label='not available']").first.click()
     assert "CuPy 13.6.0 is not installed" in panel(page)
@@ -79,7 +86,7 @@ def test_clicking_opens_and_the_link_is_in_the_address(visit):
     assert page.url.endswith("#q=case:atomics")
 
 
-def test_place_that_stands_for_several_lists_them(visit):
+def test_place_that_stands_for_several_lists_them(visit: Visit) -> None:
     page = visit("index.html#q=case:wmma+backend:numba&across=backend")
     page.locator("tbody td.c:not(.open)").first.click()
     assert page.inner_text("#cell h2").strip() == "5 cells"
@@ -88,7 +95,7 @@ def test_place_that_stands_for_several_lists_them(visit):
     assert "crashed at compile" in panel(page)
 
 
-def test_data_that_is_gone_is_told(visit, site, tmp_path):
+def test_data_that_is_gone_is_told(visit: Visit, site: Path, tmp_path: Path) -> None:
     folder = tmp_path / "html"
     shutil.copytree(site, folder)
     for path in (folder / "data").glob("cells-*.js"):
@@ -99,7 +106,7 @@ def test_data_that_is_gone_is_told(visit, site, tmp_path):
     assert "data/cells-0.js cannot be loaded" in page.inner_text("#cell")
 
 
-def test_hostile_texts_are_shown_and_do_nothing(visit):
+def test_hostile_texts_are_shown_and_do_nothing(visit: Visit) -> None:
     page = visit("index.html#cell=zz/hostile;;cupy-nvrtc;13.6.0;12.4;sm_80")
     text = panel(page)
     shown = " ".join(TOLD.split())
@@ -120,14 +127,14 @@ def test_hostile_texts_are_shown_and_do_nothing(visit):
 @pytest.mark.parametrize(
     "name", ["support", "disagreements", "changes", "history", "coverage", "pictures", "cases/zz-hostile"]
 )
-def test_hostile_texts_do_nothing_on_other_pages(visit, name):
+def test_hostile_texts_do_nothing_on_other_pages(visit: Visit, name: str) -> None:
     page = visit(f"{name}.html")
     assert page.locator("img, script").count() == 0
     if name in ("support", "cases/zz-hostile"):
         assert "<img src=x onerror=alert(2)>" in page.inner_text("main")
 
 
-def test_policy_refuses_scripts_and_markup(browser, site):
+def test_policy_refuses_scripts_and_markup(browser: Browser, site: Path) -> None:
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{site.as_uri()}/index.html")
@@ -155,7 +162,7 @@ def test_policy_refuses_scripts_and_markup(browser, site):
     context.close()
 
 
-def test_every_cell_can_be_linked_to(visit):
+def test_every_cell_can_be_linked_to(visit: Visit) -> None:
     page = visit()
     found = page.evaluate("""async () => {
         const matrix = new Matrix(await cumatrix.load('matrix'));
@@ -165,12 +172,12 @@ def test_every_cell_can_be_linked_to(visit):
     assert all(found)
 
 
-def test_what_other_runs_told_and_how_to_try_a_program_again(visit, tmp_path):
+def test_what_other_runs_told_and_how_to_try_a_program_again(visit: Visit, tmp_path: Path) -> None:
     program = {"case": "kernel.cu", "variant": "-std=c++17 '-DX=a b'", "program": "3fa9c1000000"}
     name = "kernel.cu[-std=c++17 '-DX=a b'] cupy-nvrtc@13.6.0 cuda12.4 sm_80"
     runs = [
-        {**record(run="old"), **program, "cell": name},
-        {**record(outcome=rejected(HOSTILE), run="new"), **program, "cell": name},
+        changed(record(run="old"), **program, cell=name),
+        changed(record(outcome=rejected(HOSTILE), run="new"), **program, cell=name),
     ]
     plans = [plan(run="old", day=1), plan(run="new", day=2)]
     for item, planned in zip(runs, plans, strict=True):
@@ -184,10 +191,10 @@ def test_what_other_runs_told_and_how_to_try_a_program_again(visit, tmp_path):
     assert "cumatrix run" not in text
 
 
-def test_a_cell_says_both_where_a_device_tells_something_else(visit, tmp_path):
+def test_a_cell_says_both_where_a_device_tells_something_else(visit: Visit, tmp_path: Path) -> None:
     virtual = record(cell(target="sm_90"), run="one")
     device = {"virtual": False, "name": "NVIDIA H200"}
-    real = {**record(cell(target="sm_90"), rejected(), run="one"), "device": device}
+    real: Record = {**record(cell(target="sm_90"), rejected(), run="one"), "device": device}
     with RecordWriter(tmp_path / "one.jsonl", plan(cell(target="sm_90"), run="one")) as writer:
         writer.append({**virtual, "device": {"virtual": True}})
         writer.append({**real, "cell": f"{real['cell']} on NVIDIA H200"})

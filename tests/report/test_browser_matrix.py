@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pytest
-from browsing import settled
-from site_builders import cells, records
+
+from .browsing import Visit, settled
+from .site_builders import cells, records
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ALL = len(cells())
 
 
-def count(page):
+def count(page: Page) -> int:
     """Cells that the page says it shows."""
-    return int(re.match(r"([\d,]+)", page.inner_text("#said"))[1].replace(",", ""))
+    found = re.match(r"([\d,]+)", page.inner_text("#said"))
+    assert found is not None
+    return int(found[1].replace(",", ""))
 
 
-def fill(page, query):
+def fill(page: Page, query: str) -> int:
     page.fill("#q", query)
     page.keyboard.press("Enter")
     page.wait_for_function(
@@ -29,8 +36,8 @@ def fill(page, query):
     return count(page)
 
 
-def number(**wanted):
-    return sum(all(item[key] == value for key, value in wanted.items()) for item in records())
+def number(**wanted: str) -> int:
+    return sum(all(dict(item)[key] == value for key, value in wanted.items()) for item in records())
 
 
 # Counted by hand from what `site_builders` says: 50 cells of wmma/fragments (2 shapes, 5 toolchains, 5 targets), 15 of atomics/add
@@ -65,7 +72,7 @@ def number(**wanted):
         ("mark:crashed", 2),
     ],
 )
-def test_queries_choose_what_they_say(visit, query, shown):
+def test_queries_choose_what_they_say(visit: Visit, query: str, shown: int) -> None:
     assert fill(visit(), query) == shown
 
 
@@ -81,7 +88,7 @@ def test_queries_choose_what_they_say(visit, query, shown):
         ("or", "“or” has nothing before it"),
     ],
 )
-def test_query_that_cannot_be_read_is_told_and_changes_nothing(visit, query, said):
+def test_query_that_cannot_be_read_is_told_and_changes_nothing(visit: Visit, query: str, said: str) -> None:
     page = visit("index.html#q=backend:numba")
     page.fill("#q", query)
     page.wait_for_function("said => document.querySelector('#said').textContent.includes(said)", arg=said)
@@ -89,7 +96,7 @@ def test_query_that_cannot_be_read_is_told_and_changes_nothing(visit, query, sai
     assert page.locator("tbody tr.leaf").count() == 2
 
 
-def test_hostile_and_half_written_queries_do_no_harm(visit):
+def test_hostile_and_half_written_queries_do_no_harm(visit: Visit) -> None:
     page = visit()
     for query in (
         '"',
@@ -110,7 +117,7 @@ def test_hostile_and_half_written_queries_do_no_harm(visit):
     assert fill(page, "") == ALL
 
 
-def test_counts_beside_filters_follow_and_tell_what_choosing_would_give(visit):
+def test_counts_beside_filters_follow_and_tell_what_choosing_would_give(visit: Visit) -> None:
     page = visit()
     page.click("summary:has-text('backend')")
     choice = page.locator("details.facet:has(summary:has-text('backend')) label:has-text('nvrtc')").first
@@ -135,7 +142,7 @@ def test_counts_beside_filters_follow_and_tell_what_choosing_would_give(visit):
     assert count(page) == ALL
 
 
-def test_completion_offers_fields_and_values_and_is_taken_by_keyboard(visit):
+def test_completion_offers_fields_and_values_and_is_taken_by_keyboard(visit: Visit) -> None:
     page = visit()
     page.focus("#q")
     page.keyboard.type("back")
@@ -159,7 +166,7 @@ def test_completion_offers_fields_and_values_and_is_taken_by_keyboard(visit):
     assert page.input_value("#q") == ""
 
 
-def test_every_state_is_in_the_address_and_comes_back_from_it(visit):
+def test_every_state_is_in_the_address_and_comes_back_from_it(visit: Visit) -> None:
     page = visit()
     fill(page, 'backend:numba,nvrtc "a&b=c%" or case:wmma')
     page.select_option("#across", "target,backend,library,toolkit")
@@ -176,7 +183,7 @@ def test_every_state_is_in_the_address_and_comes_back_from_it(visit):
     assert again.url == address
 
 
-def test_back_and_forward_go_through_what_was_chosen(visit):
+def test_back_and_forward_go_through_what_was_chosen(visit: Visit) -> None:
     page = visit()
     page.select_option("#across", "target")
     page.click("#swap")
@@ -190,7 +197,7 @@ def test_back_and_forward_go_through_what_was_chosen(visit):
     page.wait_for_function("document.querySelector('#across').value === 'target'")
 
 
-def test_the_corner_says_what_the_rows_are(visit):
+def test_the_corner_says_what_the_rows_are(visit: Visit) -> None:
     page = visit()
     for down, corner in (("topic,case", "Case"), ("topic", "Topic"), ("topic,case,variant", "Case, variant")):
         page.select_option("#down", down)
@@ -202,14 +209,14 @@ def test_the_corner_says_what_the_rows_are(visit):
 @pytest.mark.parametrize(
     "address", ["#q=%", "#down=x&across=y", "#down=case&across=case", "#cell=nothing", "#fold=a;b/c", "#a=b"]
 )
-def test_addresses_that_mean_nothing_show_everything(visit, address):
+def test_addresses_that_mean_nothing_show_everything(visit: Visit, address: str) -> None:
     page = visit(f"index.html{address}")
     assert page.locator("tbody tr").count() > 1
     if "cell" in address:
         assert "No such cell" in page.inner_text("#cell")
 
 
-def test_pivots_gather_cells_and_lose_none(visit):
+def test_pivots_gather_cells_and_lose_none(visit: Visit) -> None:
     page = visit()
     for down in ("topic,case,variant", "topic,case", "topic"):
         page.select_option("#down", down)
@@ -227,7 +234,7 @@ def test_pivots_gather_cells_and_lose_none(visit):
             assert sum(told) == ALL, (down, across)
 
 
-def test_kinds_tell_not_run_not_applicable_missing_and_unexpected_apart(visit):
+def test_kinds_tell_not_run_not_applicable_missing_and_unexpected_apart(visit: Visit) -> None:
     page = visit()
     for name in (
         "not run",
@@ -250,14 +257,14 @@ def test_kinds_tell_not_run_not_applicable_missing_and_unexpected_apart(visit):
     assert "dashed" in shapes["missing"]
 
 
-def test_keyboard_goes_everywhere(visit):
+def test_keyboard_goes_everywhere(visit: Visit) -> None:
     page = visit("index.html#q=case:wmma")
     focus = "[document.activeElement.dataset.line, document.activeElement.dataset.column ?? '-1'].join()"
 
-    def press(*keys):
+    def press(*keys: str) -> str:
         for key in keys:
             page.keyboard.press(key)
-        return page.evaluate(focus)
+        return str(page.evaluate(focus))
 
     assert page.locator("#viewport [tabindex='0']").count() == 1
     page.focus("#viewport [tabindex='0']")
@@ -284,7 +291,7 @@ def test_keyboard_goes_everywhere(visit):
     assert page.evaluate("document.activeElement.id") == "q"
 
 
-def test_headings_stay_in_view(visit):
+def test_headings_stay_in_view(visit: Visit) -> None:
     page = visit(viewport={"width": 700, "height": 500})
     page.eval_on_selector("#viewport", "box => { box.scrollTop = 200; box.scrollLeft = 300; }")
     settled(page)

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from browsing import settled
-from site_builders import cells
 
 from harness.records.parquet import results_parquet
 from harness.report.build import build_report
+
+from .browsing import Visit, settled
+from .site_builders import cells
 
 PAGES = (
     "index.html",
@@ -24,7 +25,7 @@ PAGES = (
 MB = 1_000_000
 
 
-def test_everything_can_be_read_without_javascript(visit):
+def test_everything_can_be_read_without_javascript(visit: Visit) -> None:
     page = visit(script=False)
     assert page.locator("#explorer").is_hidden()
     assert "each case has a table of its own" in page.inner_text("main")
@@ -43,7 +44,7 @@ def test_everything_can_be_read_without_javascript(visit):
         assert len(page.inner_text("main")) > 100
 
 
-def test_statements_disagreements_changes_history_and_coverage_say_what_happened(visit):
+def test_statements_disagreements_changes_history_and_coverage_say_what_happened(visit: Visit) -> None:
     assert "works on sm_75–sm_90, compute_80, crashes at compile on sm_90a" in visit("support.html").inner_text("main")
     sides = visit("disagreements.html").inner_text("main")
     assert "rejected at compile" in sides
@@ -67,7 +68,7 @@ def test_statements_disagreements_changes_history_and_coverage_say_what_happened
     "address",
     [*PAGES, "cases/wmma-fragments.html", "index.html#cell=wmma/fragments;shape=m16n16k8;numba;0.59.0;12.4;sm_90a"],
 )
-def test_accessibility_has_no_violations(visit, address, scheme):
+def test_accessibility_has_no_violations(visit: Visit, address: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page = visit(address, color_scheme=scheme, bypass_csp=True)
     if "cell=" in address:
@@ -82,12 +83,12 @@ def test_accessibility_has_no_violations(visit, address, scheme):
 
 
 @pytest.mark.parametrize("address", [*PAGES, "cases/wmma-fragments.html"])
-def test_small_screens_scroll_in_one_direction(visit, address):
+def test_small_screens_scroll_in_one_direction(visit: Visit, address: str) -> None:
     page = visit(address, viewport={"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
-def test_paper_gets_the_whole_table(visit):
+def test_paper_gets_the_whole_table(visit: Visit) -> None:
     page = visit()
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -96,7 +97,7 @@ def test_paper_gets_the_whole_table(visit):
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory):
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of 20,000 cells that nobody measured."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
     from made_up import made_up, made_up_plan
@@ -108,19 +109,19 @@ def large(tmp_path_factory):
     return folder / "html"
 
 
-def test_first_load_of_many_cells_is_small(large):
+def test_first_load_of_many_cells_is_small(large: Path) -> None:
     first = [large / "index.html", large / "data" / "matrix.js", *(large / "assets").iterdir()]
     assert sum(path.stat().st_size for path in first) < 3 * MB / 5
     assert max(path.stat().st_size for path in (large / "data").iterdir()) < MB
 
 
-def test_many_cells_are_all_there_and_only_those_in_view_are_drawn(visit, large):
+def test_many_cells_are_all_there_and_only_those_in_view_are_drawn(visit: Visit, large: Path) -> None:
     page = visit(folder=large)
     assert page.inner_text("#said") == "20,000 cells"
     page.select_option("#across", "backend,library,toolkit,target")
     page.click("#unfold") if page.locator("#unfold").is_visible() else None
     assert page.locator("tbody td.c").count() < 8_000
-    assert int(page.get_attribute("#viewport table", "aria-colcount")) == 251
+    assert page.get_attribute("#viewport table", "aria-colcount") == "251"
     page.focus("#viewport [tabindex='0']")
     page.keyboard.press("Control+End")
     focused = "document.activeElement.getAttribute('aria-colindex')"

@@ -20,7 +20,7 @@ FILES = [
 
 
 @pytest.fixture
-def results(tmp_path):
+def results(tmp_path: Path) -> Path:
     path = tmp_path / "results" / "r.jsonl"
     with RecordWriter(path, plan(cell(), cell(target="sm_90"), cell(target="sm_100"))) as writer:
         writer.append(record())
@@ -28,15 +28,15 @@ def results(tmp_path):
     return path
 
 
-def names(folder):
+def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def contents(folder):
+def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_writes_everything_and_sums_up(results, tmp_path):
+def test_writes_everything_and_sums_up(results: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "html"
     summary = build_report([results.parent], out)
     assert names(out) == FILES
@@ -47,19 +47,19 @@ def test_writes_everything_and_sums_up(results, tmp_path):
     assert out.stat().st_mode & 0o777 == 0o777 & ~_umask()
 
 
-def _umask():
+def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-def test_same_records_give_the_same_bytes(results, tmp_path):
+def test_same_records_give_the_same_bytes(results: Path, tmp_path: Path) -> None:
     build_report([results], tmp_path / "a")
     build_report([results.parent], tmp_path / "b")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-def test_replaces_an_earlier_report_completely(results, tmp_path):
+def test_replaces_an_earlier_report_completely(results: Path, tmp_path: Path) -> None:
     out = tmp_path / "html"
     (out / "cases").mkdir(parents=True)
     (out / "cases" / "gone.html").write_text("old")
@@ -68,12 +68,14 @@ def test_replaces_an_earlier_report_completely(results, tmp_path):
 
 
 @pytest.mark.parametrize("broken", ["results_parquet", "case_files_of"])
-def test_failure_leaves_the_earlier_report(results, tmp_path, monkeypatch, broken):
+def test_failure_leaves_the_earlier_report(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
     out = tmp_path / "html"
     build_report([results], out)
     before = contents(out)
 
-    def fail(*args):
+    def fail(*args: object) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr(build, broken, fail)
@@ -83,13 +85,15 @@ def test_failure_leaves_the_earlier_report(results, tmp_path, monkeypatch, broke
     assert names(tmp_path) == ["html", "results"]
 
 
-def test_failed_swap_puts_the_earlier_report_back(results, tmp_path, monkeypatch):
+def test_failed_swap_puts_the_earlier_report_back(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "html"
     build_report([results], out)
     before = contents(out)
     real = Path.rename
 
-    def rename(source, target):
+    def rename(source: Path, target: Path) -> Path:
         if source.name == "new":
             raise OSError("cannot rename")
         return real(source, target)
@@ -100,7 +104,7 @@ def test_failed_swap_puts_the_earlier_report_back(results, tmp_path, monkeypatch
     assert contents(out) == before
 
 
-def test_refuses_to_replace_what_is_no_report(results, tmp_path):
+def test_refuses_to_replace_what_is_no_report(results: Path, tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"r\.jsonl, which is no part of a report") as caught:
         build_report([results], results.parent)
     assert caught.value.exit_code == 2
@@ -109,7 +113,7 @@ def test_refuses_to_replace_what_is_no_report(results, tmp_path):
         build_report([results], results)
 
 
-def test_nothing_to_report(tmp_path):
+def test_nothing_to_report(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(NothingToReport) as caught:
         build_report([tmp_path / "empty"], tmp_path / "html")
@@ -117,14 +121,14 @@ def test_nothing_to_report(tmp_path):
     assert not (tmp_path / "html").exists()
 
 
-def test_damaged_records_make_no_report(results, tmp_path):
+def test_damaged_records_make_no_report(results: Path, tmp_path: Path) -> None:
     results.write_bytes(results.read_bytes() + b"{}\n")
     with pytest.raises(RecordError, match="line 3: schema: missing"):
         build_report([results], tmp_path / "html")
     assert not (tmp_path / "html").exists()
 
 
-def test_run_that_was_killed_is_reported_with_a_warning(results, tmp_path):
+def test_run_that_was_killed_is_reported_with_a_warning(results: Path, tmp_path: Path) -> None:
     results.write_bytes(results.read_bytes()[:-20])
     summary = build_report([results], tmp_path / "html")
     assert (summary.totals, summary.missing) == ({"built": 1, "missing": 2}, 2)
@@ -132,6 +136,6 @@ def test_run_that_was_killed_is_reported_with_a_warning(results, tmp_path):
     assert "line 2: cut off" in (tmp_path / "html" / "index.html").read_text()
 
 
-def test_verdicts_can_be_given_anew(results, tmp_path):
+def test_verdicts_can_be_given_anew(results: Path, tmp_path: Path) -> None:
     summary = build_report([results], tmp_path / "html", rejudge=lambda item: {**item, "verdict": "xfail"})
     assert summary.totals == {"xfail": 2, "missing": 1}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
-from record_builders import cell, plan, record, rejected
+from record_builders import cell, changed, plan, record, rejected
 
 from harness.analysis import cells_frame
 from harness.matrix.links import cell_link, matrix_link
@@ -18,9 +19,11 @@ from harness.report.page import page_names
 HOSTILE = "\x1b[31m'\\');alert(1)//</script>\u2028\u202e__proto__"
 
 
-def read(data):
+def read(data: bytes) -> tuple[str, Any]:
     """What a script hands over, as a browser would read it."""
-    name, text = re.fullmatch(r'cumatrix\.receive\("([\w-]+)",\'(.*)\'\);\n', data.decode(), re.DOTALL).groups()
+    found = re.fullmatch(r'cumatrix\.receive\("([\w-]+)",\'(.*)\'\);\n', data.decode(), re.DOTALL)
+    assert found is not None
+    name, text = found.groups()
     assert not re.search(r"(?<!\\)(\\\\)*'", text)
     assert "\n" not in text
     assert "\u2028" not in text
@@ -30,11 +33,11 @@ def read(data):
 
 
 @pytest.mark.parametrize("value", [HOSTILE, {HOSTILE: [HOSTILE]}, ['\n\t"', 1.5, None, True], "ä€𝄞"])
-def test_scripts_hand_over_what_was_put_in(value):
+def test_scripts_hand_over_what_was_put_in(value: Any) -> None:
     assert read(script("x-1", compact(value))) == ("x-1", value)
 
 
-def test_matrix_has_every_cell_in_its_place():
+def test_matrix_has_every_cell_in_its_place() -> None:
     planned = [cell(case, {"n": n}, target=t) for case in ("a/x", "b/y") for n in (9, 10) for t in ("sm_80", "sm_100")]
     merged = merge([record(item) for item in planned[:-1]], [plan(*planned)])
     table = cells_frame(merged)
@@ -56,15 +59,15 @@ def test_matrix_has_every_cell_in_its_place():
     assert len(more["message"]) == 8
 
 
-def test_details_have_each_value_once_and_every_key():
+def test_details_have_each_value_once_and_every_key() -> None:
     records = [record(cell(variant={"n": n}), rejected(log=HOSTILE * (n == 3))) for n in range(CELLS + 1)]
-    records[0]["new key"] = {"deep": [HOSTILE]}
+    records[0] = changed(records[0], **{"new key": {"deep": [HOSTILE]}})
     ids = [item["cell"] for item in records]
     texts = list(chunks([*ids, "gone"], {item["cell"]: item for item in records}, lambda item: {"remedy": ["r"]}))
     first, second = map(json.loads, texts)
     assert (first["start"], second["start"]) == (0, CELLS)
 
-    def value(chunk, key, place):
+    def value(chunk: dict[str, Any], key: str, place: int) -> Any:
         return chunk["values"][chunk["columns"][key][place]]
 
     assert value(first, "new key", 0) == {"deep": ["'\\');alert(1)//</script>\ufffd\ufffd__proto__"]}
@@ -77,7 +80,7 @@ def test_details_have_each_value_once_and_every_key():
     assert len(texts[0]) < 150 * CELLS
 
 
-def test_links_into_the_matrix_are_quoted():
+def test_links_into_the_matrix_are_quoted() -> None:
     assert matrix_link(case='a"b', target="sm_80,sm_90") == "index.html#q=case:%22ab%22%20target:%22sm_80,sm_90%22"
     of = {"case": "a/b", "variant": "x;y=50%&", "backend": "nvrtc", "library": "", "toolkit": "12.4", "target": "sm_80"}
     assert cell_link(of) == "index.html#cell=a/b;x%253By=50%2525%26;nvrtc;;12.4;sm_80"

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from record_builders import BUILT, built, cell, plan, record, rejected
 
 from harness.analysis import cells_frame as frame
-from harness.analysis.history import append, read_history
-from harness.model import Outcome, Status
-from harness.records import merge
+from harness.analysis.history import History, append, read_history
+from harness.model import Expectation, Outcome, Status
+from harness.records import Merged, merge
 from harness.report.badges import badge, badges
 from harness.report.feed import atom_feed, entries_of
 from harness.report.junit import junit_xml
+
+from .markup import text_of
 
 HOSTILE = "</text><script>alert(1)</script>&\x1b[31m\x00\ufffe'\""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -24,11 +27,11 @@ UNAVAILABLE = Outcome(status=Status.UNAVAILABLE, reason="not installed")
 XFAIL = replace(BUILT, status=Status.REJECTED, xfail=True, reason="known")
 
 
-def texts(svg: bytes | str) -> list[str]:
+def texts(svg: bytes | str) -> list[str | None]:
     return [item.text for item in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-def test_badges():
+def test_badges() -> None:
     cells = {
         "cupy13": [built(), built(), UNSUPPORTED],
         "numba/059": [built(), rejected()],
@@ -55,19 +58,19 @@ def test_badges():
     assert badges(frame(merge(list(reversed(records)), []))) == found
 
 
-def test_badges_are_named_and_hold_any_text():
+def test_badges_are_named_and_hold_any_text() -> None:
     svg = badge(HOSTILE, "2 as expected", "#2e7d32")
     root = ET.fromstring(svg)
     assert {item.tag.removeprefix(SVG) for item in root.iter()} == {"svg", "title", "clipPath", "rect", "g", "text"}
     assert root.get("role") == "img"
-    assert root.get("aria-label") == root.find(f"{SVG}title").text
-    assert "2 as expected" in root.get("aria-label")
+    assert root.get("aria-label") == text_of(root, f"{SVG}title")
+    assert "2 as expected" in root.attrib["aria-label"]
 
 
 @pytest.fixture
-def merged():
+def merged() -> Merged:
     cells = [cell(target=target) for target in ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")]
-    outcomes = [
+    outcomes: list[tuple[Outcome] | tuple[Outcome, Expectation]] = [
         (built("sm_75"),),
         (rejected(HOSTILE, log=HOSTILE * 2000),),
         (UNSUPPORTED,),
@@ -79,7 +82,7 @@ def merged():
     return merge([*records, other], [plan(*cells)])
 
 
-def test_junit(merged):
+def test_junit(merged: Merged) -> None:
     data = junit_xml(merged)
     root = ET.fromstring(data)
     assert [suite.get("name") for suite in root] == ["cupy13: cupy-nvrtc 13.6.0, CUDA 12.4", "other: nvrtc, CUDA 12.4"]
@@ -97,10 +100,10 @@ def test_junit(merged):
     }
     assert {test.get("classname") for test in root[0]} == {"wmma.fragments"}
     assert root[0][4][0].get("message") == "known"
-    failure = root[0][1].find("failure")
-    assert "expected: built" in failure.text
-    assert "<script>" in failure.text  # as text
-    assert len(root[0][1].find("system-out").text) < 9000
+    failure = text_of(root[0][1], "failure")
+    assert "expected: built" in failure
+    assert "<script>" in failure  # as text
+    assert len(text_of(root[0][1], "system-out")) < 9000
     assert {item.tag for item in root.iter()} == {
         "testsuites",
         "testsuite",
@@ -113,7 +116,7 @@ def test_junit(merged):
     assert data == junit_xml(merged)
 
 
-def test_junit_is_read_by_others(merged, tmp_path):
+def test_junit_is_read_by_others(merged: Merged, tmp_path: Path) -> None:
     junitparser = pytest.importorskip("junitparser")
     (tmp_path / "junit.xml").write_bytes(junit_xml(merged))
     read = junitparser.JUnitXml.fromfile(str(tmp_path / "junit.xml"))
@@ -121,7 +124,7 @@ def test_junit_is_read_by_others(merged, tmp_path):
 
 
 @pytest.fixture
-def history(tmp_path):
+def history(tmp_path: Path) -> History:
     for day, outcome in enumerate(
         [built(), rejected(HOSTILE), rejected(HOSTILE), Outcome(status=Status.CRASHED, signal=11)], 1
     ):
@@ -136,7 +139,7 @@ def history(tmp_path):
     return read_history(tmp_path)
 
 
-def test_feed(history):
+def test_feed(history: History) -> None:
     entries = entries_of(history)
     assert [(entry.run, entry.before, len(entry.regressions)) for entry in entries] == [
         ("run-4", "run-3", 1),
@@ -148,26 +151,26 @@ def test_feed(history):
     for element in (root, *root.findall(f"{ATOM}entry")):
         for name in ("title", "id", "updated"):
             assert len(element.findall(f"{ATOM}{name}")) == 1
-    assert root.find(f"{ATOM}author/{ATOM}name").text == "cumatrix"
+    assert text_of(root, f"{ATOM}author/{ATOM}name") == "cumatrix"
     assert [item.get("href") for item in root.findall(f"{ATOM}link")] == [
         "https://example.org/matrix/",
         "https://example.org/matrix/regressions.atom",
     ]
-    assert root.find(f"{ATOM}updated").text == "2026-01-04T12:00:00+00:00"
-    ids = [item.text for item in root.iter(f"{ATOM}id")]
+    assert text_of(root, f"{ATOM}updated") == "2026-01-04T12:00:00+00:00"
+    ids = [item.text or "" for item in root.iter(f"{ATOM}id")]
     assert len(set(ids)) == 3
     assert all(name.startswith("urn:uuid:") for name in ids)
     first, second = root.findall(f"{ATOM}entry")
-    assert first.find(f"{ATOM}title").text == "1 regression in cupy13, commit 0123456789ab"
-    content = second.find(f"{ATOM}content")
-    assert content.get("type") == "html"
-    assert "<script" not in content.text
-    assert "&lt;script&gt;" in content.text
-    assert "built → rejected at compile" in content.text
+    assert text_of(first, f"{ATOM}title") == "1 regression in cupy13, commit 0123456789ab"
+    assert [item.get("type") for item in second.findall(f"{ATOM}content")] == ["html"]
+    content = text_of(second, f"{ATOM}content")
+    assert "<script" not in content
+    assert "&lt;script&gt;" in content
+    assert "built → rejected at compile" in content
     assert atom_feed(entries_of(history), address="https://example.org/matrix/") == data
 
 
-def test_feed_of_nothing_is_a_feed(tmp_path):
+def test_feed_of_nothing_is_a_feed(tmp_path: Path) -> None:
     root = ET.fromstring(atom_feed(entries_of(read_history(tmp_path)), address="javascript:alert(1)"))
-    assert root.find(f"{ATOM}updated").text == "1970-01-01T00:00:00+00:00"
+    assert text_of(root, f"{ATOM}updated") == "1970-01-01T00:00:00+00:00"
     assert root.findall(f"{ATOM}link") == []

@@ -15,15 +15,16 @@ from record_builders import built, cell, plan, record, rejected
 
 from harness.analysis import cells_frame as frame
 from harness.model import Outcome, Status
-from harness.records import merge
+from harness.records import Merged, Record, merge
 from harness.records.parquet import read_parquet, results_parquet
+from harness.records.plan import Plan
 from harness.report.exports import matrix_csv, matrix_json
 from harness.report.junit import junit_xml
 from harness.report.markdown import escape, matrix_markdown
 from harness.report.page import page_names
 
 
-def parquet_and_back(merged):
+def parquet_and_back(merged: Merged) -> tuple[list[Record], list[Plan]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.parquet"
         path.write_bytes(results_parquet(merged.records, merged.plans))
@@ -31,7 +32,7 @@ def parquet_and_back(merged):
 
 
 @pytest.fixture
-def merged():
+def merged() -> Merged:
     planned = [cell(target=t) for t in ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100")]
     outcomes = [rejected('=cmd|"x" @team #1 `a` <b>'), built("sm_80"), built("sm_86"), built("sm_90")]
     records = [record(of, outcome) for of, outcome in zip(planned, outcomes, strict=False)]
@@ -39,7 +40,7 @@ def merged():
     return merge([*records, crash], [plan(*planned)])
 
 
-def test_json_has_axes_provenance_and_cells(merged):
+def test_json_has_axes_provenance_and_cells(merged: Merged) -> None:
     table = frame(merged)
     value = json.loads(matrix_json(merged, table, page_names(table["case"]), ["careful"]))
     assert value["schema"] == 1
@@ -68,7 +69,7 @@ def test_json_has_axes_provenance_and_cells(merged):
     assert by_target["z/crash", "sm_80"]["page"].startswith("cases/z-crash.html#c")
 
 
-def test_csv_has_one_row_a_cell_and_no_formulas(merged):
+def test_csv_has_one_row_a_cell_and_no_formulas(merged: Merged) -> None:
     rows = list(csv.DictReader(io.StringIO(matrix_csv(frame(merged)).decode())))
     assert len(rows) == 6
     assert [row["mark"] for row in rows] == ["fail", "built", "built", "built", "missing", "crashed"]
@@ -78,7 +79,7 @@ def test_csv_has_one_row_a_cell_and_no_formulas(merged):
     assert not [value for row in rows for value in row.values() if value.startswith(("=", "+", "-", "@"))]
 
 
-def test_markdown_folds_targets_into_ranges(merged):
+def test_markdown_folds_targets_into_ranges(merged: Merged) -> None:
     text = matrix_markdown(frame(merged))
     assert "6 cells, **3 not as expected**: ✓ 3 built, F 1 not as expected, C 1 crashed, ? 1 missing." in text
     assert "| wmma/fragments | ✓ sm_80–sm_90<br>F sm_75<br>? sm_100 |" in text
@@ -95,13 +96,13 @@ def test_markdown_folds_targets_into_ranges(merged):
         assert row.count("|") == 3
 
 
-def test_markdown_escapes():
+def test_markdown_escapes() -> None:
     assert escape("a|b\n*c* <d> [e](f) @g #1 \\") == (
         "a&#124;b &#42;c&#42; &#60;d&#62; &#91;e&#93;&#40;f&#41; &#64;g &#35;1 &#92;"
     )
 
 
-def test_markdown_keeps_within_its_size(merged):
+def test_markdown_keeps_within_its_size(merged: Merged) -> None:
     table = frame(merged)
     whole = matrix_markdown(table)
     text = matrix_markdown(table, max_bytes=len(whole.encode()) - 1)
@@ -111,7 +112,7 @@ def test_markdown_keeps_within_its_size(merged):
     assert text.endswith("Too long to be shown here: z. See index.html or matrix.csv.\n")
 
 
-def test_markdown_tells_long_names_once():
+def test_markdown_tells_long_names_once() -> None:
     said = [rejected(f"Function '{name * 60}' is too large") for name in "ab"]
     records = [record(cell(target=target), outcome) for target, outcome in zip(("sm_80", "sm_90"), said, strict=True)]
     listed = [line for line in matrix_markdown(frame(merge(records, []))).splitlines() if line.startswith("- ")]
@@ -119,12 +120,12 @@ def test_markdown_tells_long_names_once():
     assert "<code>Function '…' is too large</code>" in listed[0]
 
 
-def test_markdown_lists_only_so_many(merged):
+def test_markdown_lists_only_so_many(merged: Merged) -> None:
     table = frame(merge([record(cell(variant={"n": n}), rejected()) for n in range(60)], []))
     assert "- and 10 more: see matrix.csv" in matrix_markdown(table)
 
 
-def test_parquet_is_flat_and_typed(merged):
+def test_parquet_is_flat_and_typed(merged: Merged) -> None:
     table = pd.read_parquet(io.BytesIO(results_parquet(merged.records)))
     assert len(table) == 5
     row = table.set_index(["case", "target"]).loc[("wmma/fragments", "sm_80")]
@@ -144,14 +145,14 @@ def test_parquet_is_flat_and_typed(merged):
     assert str(table["cached"].dtype) == "bool"
 
 
-def test_parquet_of_nothing_has_the_same_columns(merged):
+def test_parquet_of_nothing_has_the_same_columns(merged: Merged) -> None:
     full = pd.read_parquet(io.BytesIO(results_parquet(merged.records)))
     empty = pd.read_parquet(io.BytesIO(results_parquet([])))
     assert list(empty.columns) == list(full.columns)
     assert empty.empty
 
 
-def test_what_other_runs_told_stands_in_every_export():
+def test_what_other_runs_told_stands_in_every_export() -> None:
     gone = Outcome(status=Status.UNAVAILABLE, reason="not there")
     runs = [record(run="a"), record(outcome=rejected("no | such type"), run="b"), record(outcome=gone, run="c")]
     merged = merge(runs, [plan(cell(), run=run, day=day) for day, run in enumerate("abc", 1)])
@@ -171,7 +172,7 @@ def test_what_other_runs_told_stands_in_every_export():
     assert merge(records, merged.plans).records == merged.records
 
 
-def test_cells_on_which_all_runs_agree_have_nothing_to_tell():
+def test_cells_on_which_all_runs_agree_have_nothing_to_tell() -> None:
     merged = merge([record(run="a"), record(run="b", cached=True)], [])
     assert list(frame(merged)["others"]) == [""]
     assert "Other runs" not in matrix_markdown(frame(merged))
@@ -179,7 +180,7 @@ def test_cells_on_which_all_runs_agree_have_nothing_to_tell():
 
 
 @pytest.mark.parametrize("silent", ["unavailable", "missing"])
-def test_a_device_that_was_not_there_does_not_hide_what_was_compiled(silent):
+def test_a_device_that_was_not_there_does_not_hide_what_was_compiled(silent: str) -> None:
     one = cell(backend="nvrtc", library="", target="sm_90")
     other = replace(one, toolchain=replace(one.toolchain, device="NVIDIA H200"))
     gone = Outcome(status=Status.UNAVAILABLE, reason="no device")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import pytest
-from record_builders import BUILT, built, cell, plan, record, rejected
+from record_builders import BUILT, built, cell, changed, plan, record, rejected
 
 from harness.analysis import cells_frame as frame
 from harness.matrix.order import natural_key
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
-from harness.records import merge
+from harness.records import Record, merge
+from harness.records.plan import Plan
 from harness.report.groups import anchor_of
 from harness.report.page import SHOWN, assets, page_names
 from harness.report.site import Site, case_files_of, front_files
@@ -29,31 +33,35 @@ HOSTILE = (
 class Page(HTMLParser):
     """Tags, attributes and text of a page."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.tags, self.attributes, self.words = [], [], []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.words: list[str] = []
         self.feed(text)
         self.text = " ".join(" ".join(self.words).split())
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes += [(tag, name, value) for name, value in attrs]
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         self.words.append(data)
 
-    def values(self, name):
-        return [value for _, key, value in self.attributes if key == name]
+    def values(self, name: str) -> list[str]:
+        return [value or "" for _, key, value in self.attributes if key == name]
 
 
-def pages(*records, plans=(), warnings=(), cases=None):
+def pages(
+    *records: Record, plans: Sequence[Plan] = (), warnings: Sequence[str] = (), cases: Path | None = None
+) -> dict[str, str]:
     merged = merge(records, plans)
     site = Site(merged=merged, table=frame(merged), warnings=tuple(warnings), cases=cases)
     made = dict(chain(front_files(site), case_files_of(site)))
     return {name: data.decode() for name, data in made.items() if name.endswith(".html")}
 
 
-def hostile_record():
+def hostile_record() -> Record:
     of = cell(title=HOSTILE)
     of = replace(
         of,
@@ -81,10 +89,10 @@ def hostile_record():
     return {**record(of, outcome, expected), "variant": HOSTILE, "environment": HOSTILE, "library": HOSTILE}
 
 
-def test_hostile_texts_are_shown_and_do_nothing():
+def test_hostile_texts_are_shown_and_do_nothing() -> None:
     hostile = hostile_record()
     bad_plan = plan(cell(target="sm_90"), environment=HOSTILE, argv=[HOSTILE], machine={HOSTILE: HOSTILE})
-    other = {**record(outcome=built(), run="earlier"), "cell": hostile["cell"]}
+    other: Record = {**record(outcome=built(), run="earlier"), "cell": hostile["cell"]}
     made = pages(hostile, other, plans=[bad_plan], warnings=[HOSTILE])
     assert set(made) == {
         *(
@@ -112,7 +120,7 @@ def test_hostile_texts_are_shown_and_do_nothing():
     assert "javascript:alert(3)" in page.text  # as text: the reader sees what was refused
 
 
-def test_policy_lets_in_the_pages_own_files_and_nothing_else():
+def test_policy_lets_in_the_pages_own_files_and_nothing_else() -> None:
     for text in pages(record()).values():
         (policy,) = [value for value in Page(text).values("content") if "default-src" in value]
         rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -123,13 +131,13 @@ def test_policy_lets_in_the_pages_own_files_and_nothing_else():
         assert "<style" not in text
 
 
-def test_nothing_is_fetched_from_elsewhere():
+def test_nothing_is_fetched_from_elsewhere() -> None:
     for name, data in assets().items():
         text = data.decode()
         assert not re.search(r"url\(|@import|\bfetch\(|XMLHttpRequest|innerHTML|insertAdjacentHTML|eval\(", text), name
 
 
-def test_every_cell_has_an_id_and_every_link_leads_somewhere():
+def test_every_cell_has_an_id_and_every_link_leads_somewhere() -> None:
     cells = [cell(case, {"n": n}, target=t) for case in ("a/b", "a-b/c") for n in (1, 2) for t in ("sm_80", "sm_90")]
     made = pages(*map(record, cells[:-1]), plans=[plan(*cells)])
     ids = {name: set(Page(text).values("id")) for name, text in made.items()}
@@ -145,7 +153,7 @@ def test_every_cell_has_an_id_and_every_link_leads_somewhere():
                 assert not anchor or "=" in anchor or anchor in ids[file], f"{link} in {name}"
 
 
-def test_cells_with_the_same_facts_are_told_once():
+def test_cells_with_the_same_facts_are_told_once() -> None:
     same = [
         record(cell(target=t), rejected(f"{t} is too old, see sm_801 and compute_{t[3:]}", log=f"for {t}"))
         for t in ("sm_70", "sm_75", "sm_80")
@@ -158,7 +166,7 @@ def test_cells_with_the_same_facts_are_told_once():
     assert all(f'id="{anchor_of(item["cell"])}"' in page for item in same)
 
 
-def test_only_so_many_kinds_of_outcome_are_told_and_the_gravest_are():
+def test_only_so_many_kinds_of_outcome_are_told_and_the_gravest_are() -> None:
     fine = [record(cell(variant={"n": n}), built(notes=(f"note {n}",), reason=f"{n}")) for n in range(80)]
     bad = record(cell(variant={"n": 99}), rejected("at the end"))
     page = Page(pages(*fine, bad)["cases/wmma-fragments.html"])
@@ -167,7 +175,7 @@ def test_only_so_many_kinds_of_outcome_are_told_and_the_gravest_are():
     assert page.text.index("at the end") < page.text.index("note")
 
 
-def test_page_of_a_case_tells_everything():
+def test_page_of_a_case_tells_everything() -> None:
     outcome = Outcome(
         status=Status.CRASHED,
         stage=Stage.COMPILE,
@@ -195,7 +203,7 @@ def test_page_of_a_case_tells_everything():
     assert "Kernel Registers Shared Local Constant Spills Stack kernel 40 1,024 – – 0 –" in text
 
 
-def test_index_says_what_needs_attention():
+def test_index_says_what_needs_attention() -> None:
     planned = [cell(target=t) for t in ("sm_80", "sm_86", "sm_90", "sm_100")]
     bad = [record(item, rejected("no such type"), BUILT) for item in planned[:3]]
     text = Page(pages(*bad, plans=[plan(*planned)], warnings=["x.jsonl: line 9: cut off"])["index.html"]).text
@@ -207,14 +215,14 @@ def test_index_says_what_needs_attention():
     assert "Everything is as expected." in Page(pages(record())["index.html"]).text
 
 
-def test_index_lists_runs_that_disagree():
+def test_index_lists_runs_that_disagree() -> None:
     text = Page(pages(record(run="a"), record(outcome=rejected(), run="b"))["index.html"]).text
     assert "1 cell came out differently" in text
     assert "rejected in b, built in a" in text
     assert "answer of an earlier run" not in text
 
 
-def test_index_says_where_a_later_run_had_no_answer():
+def test_index_says_where_a_later_run_had_no_answer() -> None:
     gone = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not <b>there</b>")
     later = [plan(cell(), run="a", day=1), plan(cell(), run="b", day=2)]
     text = Page(pages(record(run="a"), record(outcome=gone, run="b"), plans=later)["index.html"]).text
@@ -223,7 +231,7 @@ def test_index_says_where_a_later_run_had_no_answer():
     assert "Everything is as expected." in text
 
 
-def test_tables_are_made_for_screen_readers():
+def test_tables_are_made_for_screen_readers() -> None:
     page = Page(pages(record(), record(cell(target="sm_90")))["cases/wmma-fragments.html"])
     assert page.values("scope").count("colgroup") == 2
     assert {"col", "colgroup", "row"} <= set(page.values("scope"))
@@ -231,7 +239,7 @@ def test_tables_are_made_for_screen_readers():
     assert "✓ built" in page.text
 
 
-def test_diagnostic_is_shown_in_its_place(tmp_path):
+def test_diagnostic_is_shown_in_its_place(tmp_path: Path) -> None:
     folder = tmp_path / "wmma" / "fragments"
     folder.mkdir(parents=True)
     (folder / "kernel.cu").write_text("".join(f"line {number}\n" for number in range(1, 30)))
@@ -243,19 +251,19 @@ def test_diagnostic_is_shown_in_its_place(tmp_path):
 
 
 @pytest.mark.parametrize("case", ["../../etc/passwd", "/abs", "a/..", "..", "x" * 500, "a b\n/c", "ä/ö", "C:\\x"])
-def test_page_names_stay_in_their_folder(case):
+def test_page_names_stay_in_their_folder(case: str) -> None:
     name = page_names([case])[case]
     assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.html", name)
     assert len(name) < 120
 
 
-def test_page_names_are_never_shared():
+def test_page_names_are_never_shared() -> None:
     cases = ["a-b/c", "a/b-c", "A/b-c", "a/b c"]
     assert len({name.lower() for name in page_names(cases).values()}) == len(cases)
     assert page_names(["wmma/fragments"]) == {"wmma/fragments": "wmma-fragments.html"}
 
 
-def test_files_of_a_case_are_shown_and_no_others(tmp_path):
+def test_files_of_a_case_are_shown_and_no_others(tmp_path: Path) -> None:
     folder = tmp_path / "cases" / "wmma" / "fragments"
     folder.mkdir(parents=True)
     (folder / "case.toml").write_text('title = "<b>"')
@@ -271,7 +279,7 @@ def test_files_of_a_case_are_shown_and_no_others(tmp_path):
     assert "secret" not in text
     assert "outside" not in text
     assert len(page) < 150_000
-    away = {**record(), "case": "../fragments"}
+    away: Record = {**record(), "case": "../fragments"}
     made = pages(away, cases=folder.parent / "x")
     assert "Program" not in Page(next(text for name, text in made.items() if name.startswith("cases/"))).text
 
@@ -293,11 +301,11 @@ def test_files_of_a_case_are_shown_and_no_others(tmp_path):
         ("", False),
     ],
 )
-def test_only_web_addresses_become_links(address, safe):
+def test_only_web_addresses_become_links(address: str, safe: bool) -> None:
     assert safe_link(address) == (address if safe else "")
 
 
-def test_clean_text():
+def test_clean_text() -> None:
     assert (
         clean("\x1b[1;31mred\x1b[0m\x1b]8;;http://x\x1b\\link\x1b]8;;\x07 a\tb\r\nc\rd\x9b31me")
         == "redlink a\tb\nc\ufffdd\ufffd31me"
@@ -307,13 +315,13 @@ def test_clean_text():
     assert sorted(["n=10", "n=9", "m", "n=9a"], key=natural_key) == ["m", "n=9", "n=9a", "n=10"]
 
 
-def on_device(made, name, **values):
+def on_device(made: Record, name: str, **values: Any) -> Record:
     """The record of the same cell on a real device."""
     device = {"virtual": False, "name": name, "compute_capability": "8.0"}
-    return {**made, "cell": f"{made['cell']} on {name}", "device": device, **values}
+    return changed(made, cell=f"{made['cell']} on {name}", device=device, **values)
 
 
-def test_what_virtual_and_real_devices_disagree_on_comes_first():
+def test_what_virtual_and_real_devices_disagree_on_comes_first() -> None:
     made = record(outcome=built())
     refused = record(outcome=rejected())
     other = {key: refused[key] for key in ("status", "stage", "diagnostics")}
@@ -324,7 +332,7 @@ def test_what_virtual_and_real_devices_disagree_on_comes_first():
     assert page.text.index("a real one disagree") < page.text.index("Filter")
 
 
-def test_where_virtual_and_real_devices_agree_it_says_so():
+def test_where_virtual_and_real_devices_agree_it_says_so() -> None:
     made = record(outcome=built())
     page = Page(pages(made, on_device(made, "NVIDIA H200"))["index.html"])
     assert "1 cells were compiled without a device and run on a real one, too: both agree on each of them." in page.text

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from record_builders import built, cell, plan, record, rejected
+from record_builders import built, cell, changed, plan, record, rejected
 
 from harness.model import Outcome, Status
-from harness.records import RecordError, RecordWriter, merge
+from harness.records import Record, RecordError, RecordWriter, merge
 from harness.records.parquet import read_parquet, results_parquet
+from harness.records.plan import Plan
 from harness.report.inputs import read_results
 
 
-def everything():
+def everything() -> tuple[list[Record], Plan]:
     cells = [cell(target=t) for t in ("sm_75", "sm_80", "sm_90", "sm_100")]
     outcomes = [rejected("ä \u2028 \\ '"), built("sm_80", notes=("a", "b")), Outcome(status=Status.CRASHED, signal=11)]
     records = [record(of, outcome) for of, outcome in zip(cells, outcomes, strict=False)]
-    return [*records[:2], {**records[2], "budget": {"registers": 255}}], plan(*cells)
+    return [*records[:2], changed(records[2], budget={"registers": 255})], plan(*cells)
 
 
-def test_records_come_back_as_they_were(tmp_path):
+def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     records, planned = everything()
     path = tmp_path / "results.parquet"
     path.write_bytes(results_parquet(records, [planned]))
@@ -36,14 +39,14 @@ def test_records_come_back_as_they_were(tmp_path):
     assert {**plans[0], "cells": 0} == {**planned, "cells": 0}
 
 
-def test_values_that_records_share_are_read_once(tmp_path):
+def test_values_that_records_share_are_read_once(tmp_path: Path) -> None:
     path = tmp_path / "results.parquet"
     path.write_bytes(results_parquet([record(), record(cell(target="sm_90"))]))
     one, other = read_parquet(path)[0]
     assert one["toolchain"] is other["toolchain"]
 
 
-def test_columns_are_those_that_readers_know():
+def test_columns_are_those_that_readers_know() -> None:
     strings = ("cell case title topic variant backend library target toolkit environment status stage verdict mark reason message "
                "diagnostic_code diagnostic_fingerprint").split()  # fmt: skip
     nested = "features links stages toolchain expected diagnostics artifact device command notes".split()
@@ -59,9 +62,9 @@ def test_columns_are_those_that_readers_know():
     ]
 
 
-def test_numbers_that_are_no_floats_and_no_64_bits_survive(tmp_path):
+def test_numbers_that_are_no_floats_and_no_64_bits_survive(tmp_path: Path) -> None:
     path = tmp_path / "results.parquet"
-    big = {**record(), "seconds": 2**64, "peak_bytes": 2**70}
+    big: Record = {**record(), "seconds": 2**64, "peak_bytes": 2**70}
     path.write_bytes(results_parquet([big]))
     (found,) = read_parquet(path)[0]
     assert (found["seconds"], found["peak_bytes"]) == (2**64, 2**70)
@@ -79,7 +82,7 @@ def test_numbers_that_are_no_floats_and_no_64_bits_survive(tmp_path):
         ({"schema": 99}, "schema: the record has version 99"),
     ],
 )
-def test_damaged_values_are_told(tmp_path, change, message):
+def test_damaged_values_are_told(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     table = pq.read_table(io.BytesIO(results_parquet([record()]))).to_pylist()
     path = tmp_path / "results.parquet"
     pq.write_table(pa.Table.from_pylist([{**table[0], **change}]), path)
@@ -88,7 +91,7 @@ def test_damaged_values_are_told(tmp_path, change, message):
     assert message in str(caught.value)
 
 
-def test_what_is_no_such_file_is_refused(tmp_path):
+def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"no")
     with pytest.raises(RecordError, match="cannot be read as Parquet"):
@@ -100,7 +103,7 @@ def test_what_is_no_such_file_is_refused(tmp_path):
         read_results([tmp_path / "gone.parquet"])
 
 
-def test_folders_hold_either_kind_and_earlier_reports_do_not_count_twice(tmp_path):
+def test_folders_hold_either_kind_and_earlier_reports_do_not_count_twice(tmp_path: Path) -> None:
     with RecordWriter(tmp_path / "a.jsonl", plan(cell())) as writer:
         writer.append(record())
     data = results_parquet([record(cell(target="sm_90"), run="run-2")], [plan(cell(target="sm_90"), run="run-2")])

@@ -19,6 +19,8 @@ from harness.report.pictures import (
     resources_by_target,
 )
 
+from .markup import text_of
+
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</desc><script>alert(1)</script>&\x1b[31m\x00$\\wrong{$"
 
@@ -35,17 +37,17 @@ def table() -> pd.DataFrame:
     return make_frame(records)
 
 
-def test_outcomes_by_version(table):
+def test_outcomes_by_version(table: pd.DataFrame) -> None:
     svg = outcomes_by_version(table, title="CuPy")
     root = ET.fromstring(svg)
-    assert root.find(f"{SVG}title").text == root.get("aria-label") == "CuPy"
-    assert root.find(f"{SVG}desc").text == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 5 built"
-    ticks = [item.text for item in root.iter(f"{SVG}text")]
+    assert text_of(root, f"{SVG}title") == root.get("aria-label") == "CuPy"
+    assert text_of(root, f"{SVG}desc") == "9.0.0: 3 built, 1 rejected; 13.0.0: 3 built, 1 rejected; 13.1.0: 5 built"
+    ticks = [item.text or "" for item in root.iter(f"{SVG}text")]
     assert [text for text in ticks if re.fullmatch(r"\d+\.\d\.0", text)] == ["9.0.0", "13.0.0", "13.1.0"]
 
 
-def test_resources_by_target(table):
-    told = ET.fromstring(resources_by_target(table)).find(f"{SVG}desc").text
+def test_resources_by_target(table: pd.DataFrame) -> None:
+    told = text_of(ET.fromstring(resources_by_target(table)), f"{SVG}desc")
     assert (
         told
         == "cupy-nvrtc 9.0.0, CUDA 12.4 and 1 more: 75 30, 90a 50; cupy-nvrtc 13.1.0, CUDA 12.4: 75 30, 80 40, 90a 50; cupy-nvrtc 13.1.0, CUDA 13.0: 80 40"
@@ -54,22 +56,22 @@ def test_resources_by_target(table):
     assert resources_by_target(table[table["outcome"] != "built"]) == ""
 
 
-def test_compile_times(table):
-    told = ET.fromstring(compile_times(table)).find(f"{SVG}desc").text
+def test_compile_times(table: pd.DataFrame) -> None:
+    told = text_of(ET.fromstring(compile_times(table)), f"{SVG}desc")
     assert "cupy-nvrtc 13.1.0: 12.4 0.5, 13.0 2" in told
 
 
-def test_compile_times_compare_the_same_programs():
+def test_compile_times_compare_the_same_programs() -> None:
     records = [
         record(cell(case="a/both", toolkit=toolkit), built(seconds=seconds))
         for toolkit, seconds in (("12.4", 1.0), ("13.0", 2.0))
     ]
     records += [record(cell(case=f"a/slow-{n}", toolkit="12.4"), built(seconds=100.0)) for n in range(3)]
-    told = ET.fromstring(compile_times(make_frame(records))).find(f"{SVG}desc").text
+    told = text_of(ET.fromstring(compile_times(make_frame(records))), f"{SVG}desc")
     assert told == "cupy-nvrtc 13.6.0: 12.4 1, 13.0 2"
 
 
-def test_over_time():
+def test_over_time() -> None:
     runs = pd.DataFrame(
         {
             "run": ["a", "b"],
@@ -80,7 +82,7 @@ def test_over_time():
             "missing": [0, 0],
         }
     )
-    told = ET.fromstring(outcomes_over_time(runs)).find(f"{SVG}desc").text
+    told = text_of(ET.fromstring(outcomes_over_time(runs)), f"{SVG}desc")
     assert (
         told
         == "all: 2026-01-01 3, b 3; built: 2026-01-01 3, b 2; not as expected: 2026-01-01 0, b 1; never arrived: 2026-01-01 0, b 0"
@@ -88,19 +90,19 @@ def test_over_time():
     assert outcomes_over_time(runs.iloc[:1]) == ""
 
 
-def test_the_same_cells_give_the_same_bytes(table):
+def test_the_same_cells_give_the_same_bytes(table: pd.DataFrame) -> None:
     again = table.copy()
     assert pictures(table) == pictures(again)
     assert pictures(table)
 
 
-def test_nothing_gives_nothing():
+def test_nothing_gives_nothing() -> None:
     empty = make_frame([])
     assert pictures(empty) == {}
     assert resources_by_target(empty) == outcomes_by_version(empty) == ""
 
 
-def test_a_strict_policy_and_hostile_names():
+def test_a_strict_policy_and_hostile_names() -> None:
     table = make_frame([record(cell(case=HOSTILE, library=library), built()) for library in ("1.0", HOSTILE)])
     made = [*pictures(table).values(), resources_by_target(table), outcomes_by_version(table, title=HOSTILE)]
     ids: list[str] = []
@@ -124,7 +126,7 @@ def test_a_strict_policy_and_hostile_names():
             references = [value for name, value in item.attrib.items() if name.endswith("href")]
             references += re.findall(r"url\(([^)]*)\)", " ".join(item.attrib.values()))
             assert all(reference.startswith("#") for reference in references)
-        known = {item.get("id") for item in root.iter() if item.get("id")}
+        known = {item.attrib["id"] for item in root.iter() if item.get("id")}
         used = set(re.findall(r'(?:url\(#|href="#)([\w-]+)', svg))
         assert known == used
         ids += known
@@ -134,7 +136,7 @@ def test_a_strict_policy_and_hostile_names():
 
 
 @pytest.mark.parametrize("bars", [1, 2])
-def test_legends_are_not_cut_off(bars):
+def test_legends_are_not_cut_off(bars: int) -> None:
     other = [rejected(status=status) for status in (Status.REJECTED, Status.CRASHED, Status.UNSUPPORTED)]
     records = [
         record(cell(library=f"13.{minor}.0", target="sm_80", variant={"n": place}), outcome)
@@ -142,9 +144,9 @@ def test_legends_are_not_cut_off(bars):
         for place, outcome in enumerate((built(), *other))
     ]
     root = ET.fromstring(outcomes_by_version(make_frame(records)))
-    words = {item.text: float(item.get("x")) for item in root.iter(f"{SVG}text") if item.get("x")}
+    words = {item.text: float(item.attrib["x"]) for item in root.iter(f"{SVG}text") if item.get("x")}
     # Letters are about six units wide, and what stands for a kind is left of its word.
-    wide = float(root.get("viewBox").split()[2])
+    wide = float(root.attrib["viewBox"].split()[2])
     found = [words[word] for word in ("built", "rejected", "crashed or timed out", "unsupported")]
     assert min(found) > 20
     assert words["crashed or timed out"] + 6 * len("crashed or timed out") < wide

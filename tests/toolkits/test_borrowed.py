@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command import Command
 from environments import python_with
 
 from harness.toolkits import RELEASES, Installed, Release, ToolkitStore
@@ -50,7 +50,7 @@ def test_a_wheel_of_its_own_is_not_borrowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.compilers
-def test_users_are_told(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
+def test_users_are_told(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     toolkit("12.0")
     (line,) = [text for text in cumatrix("toolkits", "list").stdout.splitlines() if text.startswith("12.0 ")]
     assert "cuda-cccl-cu12=12.4.127.post1 (of CUDA 12.4)" in line
@@ -72,7 +72,7 @@ def test_users_are_told(cumatrix: Any, toolkit: Callable[[str], Installed], tmp_
     ],
 )  # fmt: skip
 def test_cells_with_headers_of_another_release_carry_a_note(
-    cumatrix: Any, toolkit: Callable[[str], Installed], tmp_path: Path, backend: str, header: str, folder: str
+    cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path, backend: str, header: str, folder: str
 ) -> None:
     python = ("--python", python_with("cupy-cuda12x==12.3.0")) if backend.startswith("cupy") else ()
     notes = {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import Command
 
 from harness.errors import PartUnavailable, UsageError
-from harness.toolkits import LIBRARIES, LibraryStore
+from harness.toolkits import LIBRARIES, Installed, LibraryStore
 from harness.toolkits.libraries import observed_version, parse_library
 
 CASE = """title = "x"
@@ -57,7 +59,7 @@ def test_a_version_that_is_not_on_pypi(tmp_path: Path) -> None:
 
 
 @pytest.mark.compilers
-def test_cells_see_their_own_version(cumatrix, toolkit, tmp_path: Path) -> None:
+def test_cells_see_their_own_version(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     toolkit("13.0")
     folder = tmp_path / "cases" / "topic" / "name"
     folder.mkdir(parents=True)

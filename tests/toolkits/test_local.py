@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import Command
 
 from harness.errors import UsageError
-from harness.model import Outcome
 from harness.toolkits import Installed, parse_toolkits
 from harness.toolkits.local import find_local, local_toolkit
 
@@ -55,12 +55,10 @@ def test_a_change_in_it_changes_its_fingerprint(toolkit: Callable[[str], Install
 
 
 @pytest.mark.compilers
-def test_cells_run_with_it(
-    toolkit: Callable[[str], Installed], cumatrix: Callable[..., Outcome], tmp_path: Path
-) -> None:
+def test_cells_run_with_it(toolkit: Callable[[str], Installed], cumatrix: Command, tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text('extern "C" __global__ void one(int *a) { *a = 1; }')
     home = toolkit("13.0").home
-    records = cumatrix.records("try", "kernel.cu", "-b", "nvrtc,nvcc", "-t", home, "-a", "sm_80")  # type: ignore[attr-defined]
+    records = cumatrix.records("try", "kernel.cu", "-b", "nvrtc,nvcc", "-t", home, "-a", "sm_80")
     assert [(r["backend"], r["toolkit"], r["status"]) for r in records] == [
         ("nvcc", "13.0@local", "built"), ("nvrtc", "13.0@local", "built"),
     ]  # fmt: skip

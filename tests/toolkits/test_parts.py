@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command import Command
 
 from harness.errors import PartUnavailable, UsageError
 from harness.toolkits import RELEASES, Release, ToolkitStore
@@ -80,7 +80,7 @@ def test_two_wheels_with_the_same_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.compilers
-def test_programs_find_the_headers_of_a_part(cumatrix: Any, tmp_path: Path) -> None:
+def test_programs_find_the_headers_of_a_part(cumatrix: Command, tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text(
         "#include <cuda_profiler_api.h>\n#include <nvtx3/nvToolsExt.h>\n__global__ void k() {}\n"
         "void host() { nvtxMark(__func__); cudaProfilerStart(); }\n"
@@ -113,7 +113,7 @@ def test_programs_find_the_headers_of_a_part(cumatrix: Any, tmp_path: Path) -> N
     ],
 )
 def test_what_cannot_be_installed_installs_nothing(
-    cumatrix: Any, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
+    cumatrix: Command, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     done = cumatrix("toolkits", "install", *arguments, env={"CUMATRIX_HOME": str(tmp_path / "home")})
     assert (done.returncode, done.stdout) == (code, "")

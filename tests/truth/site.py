@@ -130,6 +130,7 @@ class Site:
         done = CliRunner().invoke(cumatrix, self.argv(*more), standalone_mode=False)
         if done.exception:
             raise AssertionError(f"cumatrix {' '.join(self.argv(*more))}: {done.exception!r}") from done.exception
+        record: dict[str, Any]
         (record,) = (json.loads(line) for line in done.stdout.splitlines())
         return record
 

@@ -140,6 +140,7 @@ def while_compiling(site: Site, act: Callable[[int], None]) -> dict[str, Any]:
         act(cell_of(running))
         out, errors = running.communicate(timeout=800)
         assert out, errors
+        record: dict[str, Any]
         (record,) = (json.loads(line) for line in out.splitlines())
         return record
     finally:
@@ -157,7 +158,7 @@ def end(process: int, number: signal.Signals) -> None:
         return
 
 
-def cell_of(running: subprocess.Popen) -> int:
+def cell_of(running: subprocess.Popen[str]) -> int:
     """The process of the first cell: a child of the worker, in a session of its own."""
     while running.poll() is None:
         time.sleep(0.005)

@@ -79,7 +79,7 @@ def replace(path: Path, text: str) -> None:
     os.replace(beside, path)
 
 
-def wait_for(running: subprocess.Popen, out: Path, count: int) -> None:
+def wait_for(running: subprocess.Popen[bytes], out: Path, count: int) -> None:
     """Until so many records are there."""
     while running.poll() is None and (not out.exists() or len(out.read_bytes().splitlines()) < count):
         time.sleep(0.005)

@@ -180,9 +180,7 @@ class NumbaBackend:
             own = setup.home / "nvvm" / "libdevice" / "libdevice.10.bc"
             strange = [] if libdevice.resolve() == own.resolve() else [libdevice]
         if strange:
-            raise Unavailable(
-                f"parts of another CUDA than {setup.release} were loaded: " + ", ".join(str(p) for p in strange)
-            )
+            raise Unavailable(f"parts of another CUDA than {setup.release} were loaded: {', '.join(map(str, strange))}")
 
     def libdevice(self) -> Path | None:
         """The libdevice that the library found: read as a file, so that nothing else tells which."""

@@ -86,10 +86,9 @@ class Fuzzer:
         assert call("report", self.good, "--out", folder / "site", "--cases", folder / "none").code == 0
         self.runs = folder / "runs"
         records, planned = good()
-        for number in (1, 2):
-            append(
-                self.runs, [{**each, "run": f"run-{number}"} for each in records], [{**planned, "run": f"run-{number}"}]
-            )
+        for name in ("run-1", "run-2"):
+            told: list[Any] = [{**each, "run": name} for each in records]
+            append(self.runs, told, [{**planned, "run": name}])
 
     def round(self, kind: str) -> Iterator[Called]:
         """Mutate one file of a kind and call the commands."""

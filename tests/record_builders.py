@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from harness.model import (
     Artifact,
@@ -23,7 +23,9 @@ from harness.model import (
 )
 from harness.model.condition import Condition
 from harness.model.judge import judge
-from harness.records import make_plan, make_record
+from harness.records import Record, make_plan, make_record
+from harness.records.plan import Plan
+from harness.records.record import Artifact as ArtifactJson
 
 BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 
@@ -116,14 +118,25 @@ def record(
     *,
     run: str = "run-1",
     cached: bool = False,
-) -> dict[str, Any]:
+) -> Record:
     """One record, judged as cumatrix judges."""
     of = of or cell()
     outcome = outcome or built(str(of.target))
     return make_record(of, outcome, expected, judge(expected, outcome), run=run, cached=cached, fingerprint="f" * 16)
 
 
-def plan(*cells: Cell, run: str = "run-1", day: int = 1, **fields: Any) -> dict[str, Any]:
+def artifact_of(made: Record) -> ArtifactJson:
+    """What a record says came out."""
+    assert made["artifact"] is not None
+    return made["artifact"]
+
+
+def changed(made: Record, **values: Any) -> Record:
+    """The record with other values, which need not be right."""
+    return cast("Record", {**made, **values})
+
+
+def plan(*cells: Cell, run: str = "run-1", day: int = 1, **fields: Any) -> Plan:
     """A plan of some day in January."""
     return {
         **make_plan(
