@@ -29,7 +29,8 @@ HIDDEN = "\u061c\u202d\u2066\ufeff"  # control characters are refused in cases
 CASE = """title = "title {bad}"
 features = ["wmma"]
 links = ["https://example.org/"]
-source = "kernel.cu"
+[source]
+cuda = "kernel.cu"
 [parameters]
 word = ["one"]
 [[expect]]
