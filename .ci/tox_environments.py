@@ -98,7 +98,7 @@ def env_list(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
     return [*lines, f"nvcc{{{''.join(f',-{item}' for item in of_cuda(13, cuda))}}}"]
 
 
-def description(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
+def description(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
     """What each environment is for."""
     return [
         f"{among(release.tox for release in library.releases)}: the cases {WAYS[name][0]}"
@@ -106,7 +106,7 @@ def description(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
     ]
 
 
-def base_python(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
+def base_python(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
     """The interpreter of each library."""
     return [f"{among(release.tox for release in library.releases)}: python3.11" for library in libraries.values()]
 

@@ -44,7 +44,7 @@ class Cupy:
         self.core, self.compiler = core, compiler
         compiler._get_arch_for_options_for_nvrtc = compiler._get_arch_for_options_for_nvrtc.__wrapped__
 
-        module = SimpleNamespace(load=_loaded, _set_mapping=lambda mapping: None)
+        module = SimpleNamespace(load=_loaded, _set_mapping=lambda _mapping: None)
         compiler.function = SimpleNamespace(Module=lambda: module)
 
     def compile(self, cell: dict[str, Any]) -> bytes:

@@ -30,7 +30,7 @@ from harness.engine.run import Run
 from harness.engine.variables import clean_environment
 from harness.errors import CumatrixError, PartUnavailable
 from harness.model import Cell, Status
-from harness.model.axes import parse_targets
+from harness.model.target import parse_targets
 from harness.protocol.wire import Limits
 from harness.records import this_machine
 from harness.toolkits import ToolkitStore, parse_toolkits

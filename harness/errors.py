@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_MANY = 60  # names that a sentence can list
+
 
 class CumatrixError(Exception):
     """Base of every error that ends a command; the message is shown as it is.
@@ -39,9 +41,11 @@ class PartUnavailable(CumatrixError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`` (did you mean "status"?)``, or the list of what is known where nothing is close."""
+    """`` (did you mean "status"?)``, or the list of what is known where nothing is close; of a long one, where it begins and ends."""
     known = list(known)
     close = get_close_matches(word, known, n=1, cutoff=0.6)
     if close:
         return f' (did you mean "{close[0]}"?)'
+    if len(known) > _MANY:
+        known = [*known[:3], "…", *known[-3:]]
     return f"; known are {', '.join(known)}" if known else ""

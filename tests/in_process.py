@@ -79,7 +79,7 @@ def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
     ):
         try:
             code = _run()
-        except Exception:
+        except Exception:  # noqa: BLE001 - that is what is looked for
             traceback.print_exc()
             code = -1
     return Called(words, code, out.getvalue(), err.getvalue())

@@ -176,7 +176,7 @@ def test_a_known_fault_that_is_gone_fails(run: Run, cases: Path) -> None:
     assert "[XPASS(strict)] it is wrong" in done.stdout
 
 
-def test_what_means_nothing_is_skipped_with_the_reason(run: Run, toolkit: Callable[[str], Installed]) -> None:
+def test_what_is_not_applicable_is_skipped_with_the_reason(run: Run, toolkit: Callable[[str], Installed]) -> None:
     toolkit("13.0")
     done = run("-k", "plain/one", "-rs", toolkit="13.0", target="sm_50,sm_80")
     assert done.returncode == 0, done.stdout

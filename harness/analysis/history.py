@@ -251,7 +251,7 @@ def _known_kind(name: str, value: str) -> None:
         raise ValueError(f"{name}: {value!r} is no kind of cell")
 
 
-def _list_of_tables(name: str, value: str) -> None:
+def _list_of_tables(_name: str, value: str) -> None:
     check_kernels(json.loads(value or "[]"))
 
 

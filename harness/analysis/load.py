@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import cells_frame, make_frame
+from harness.analysis.frame import cells_frame
 from harness.analysis.history import FILE, read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
-from harness.records import read_records
+from harness.records import Results, read_records
 from harness.records.devices import tell_devices
 from harness.records.parquet import read_parquet
 
@@ -66,10 +66,10 @@ def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = 
         name = run.name.removeprefix("run=")
         return CellSet(name=name, table=found.cells_of(name))
     if path.suffix == ".parquet":
-        records, _ = read_parquet(path)
-        judged = tuple(map(rejudge, records) if rejudge else records)
-        return CellSet(name=place, table=make_frame(judged), known=judged)
-    results = read_records([path])
+        records, plans = read_parquet(path)
+        results = Results(records=tuple(records), plans=tuple(plans), warnings=())
+    else:
+        results = read_records([path])
     merged = tell_devices(merged_anew(results, rejudge))
     known = (*merged.records, *merged.missing)
     return CellSet(name=place, table=cells_frame(merged), warnings=results.warnings, known=known)

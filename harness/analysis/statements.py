@@ -122,7 +122,7 @@ def _kind(target: str) -> str:
     return target.partition("_")[0]
 
 
-def _between(tried: set[str], known: Iterable[str], key: Any, kind: Any = lambda value: "") -> tuple[str, ...]:
+def _between(tried: set[str], known: Iterable[str], key: Any, kind: Any = lambda _value: "") -> tuple[str, ...]:
     """Known values between the first and the last one tried, of each kind apart."""
     ends: dict[str, list[Any]] = {}
     for value in tried:

@@ -1,5 +1,8 @@
-"""Cubins: ELF files whose NVIDIA parts are laid out as LLVM's ``llvm/BinaryFormat/ELF.h`` (``EF_CUDA_*``) and the
-binary tools' ``cuobjdump --dump-resource-usage`` show them."""
+"""Cubins: ELF files.
+
+Their NVIDIA parts are laid out as LLVM's ``llvm/BinaryFormat/ELF.h`` (``EF_CUDA_*``) and the binary tools'
+``cuobjdump --dump-resource-usage`` show them.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from harness.model.launch import FILLS
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NAME = r"^[a-z0-9][a-z0-9._-]*$"
 LABEL = r"^[A-Za-z0-9_.:+-]+$"
+_WHEEL = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
 _LINK = r"^https?://[^\s/]+\S*$"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MAX_REGEX = 1000
@@ -104,7 +105,7 @@ def _seed_wrong(value: Any) -> str | None:
     return None if good else f"must be a whole number from 0 to 4294967295, not {shown(value)}"
 
 
-def _any(value: Any) -> str | None:
+def _any(_value: Any) -> str | None:
     return None
 
 
@@ -116,6 +117,9 @@ _OPTION_TEXT = _text(wanted="an option")
 
 KINDS: Mapping[str, Kind] = {
     "line": _text(wanted="a text"),
+    "wheel": _text(
+        _WHEEL, wanted="the name of a wheel on PyPI such as mine-headers, without versions, addresses or options"
+    ),
     "text": _text(wanted="a text", lines=True, empty=True),
     "flag": Kind(schema={"type": "boolean"}, wrong=_flag_wrong),
     "condition": _text(wanted="a condition", lines=True, empty=True),
@@ -231,7 +235,7 @@ VERIFY: Mapping[str, Key] = {
 
 LIBRARY: Mapping[str, Key] = {
     "versions": Key(kind="options", required=True, help="versions as PyPI numbers them, such as 3.5.1"),
-    "package": Key(kind="line", required=True, help="the wheel on PyPI"),
+    "package": Key(kind="wheel", required=True, help="the wheel on PyPI"),
     "include": Key(kind="line", required=True, help="the folder of the wheel that is the include directory"),
     "header": Key(kind="line", help="a header in it that defines the version"),
     "macros": Key(kind="options", help="macros in that header, one for each part of the version"),

@@ -54,6 +54,8 @@ def _versions(report: Report, key: tuple[str, ...], values: Sequence[Any], libra
     for item in values:
         try:
             Version(item)
+            if item != item.strip():
+                raise InvalidVersion
         except (InvalidVersion, TypeError):
             report.add(key, f'{shown(item)} is not a version such as "3.5.1"')
             continue

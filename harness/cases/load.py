@@ -146,7 +146,7 @@ class _Rules:
 
     def condition(self, key: tuple[str | int, ...], text: str) -> Condition:
         try:
-            return Condition.parse(" ".join(text.split()), self.parameters)
+            return Condition.parse(" ".join(text.split()), self.parameters, values={"backend": BACKENDS})
         except ConditionError as error:
             self.report.add(key, str(error))
             return Condition.always()

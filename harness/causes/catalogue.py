@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from harness.backends import BACKENDS
 from harness.causes.speech import Context, Said, said_in, said_of
 from harness.diagnostics import one_line
 from harness.model import Stage, Status
@@ -171,7 +172,7 @@ def _cause(file: str, name: str, entry: Mapping[str, Any]) -> Cause:
         said=frozenset(entry.get("said", ())),
         status=frozenset(Status(word) for word in entry.get("status", ["rejected"])),
         stage=frozenset(Stage(word) for word in entry.get("stage", [])),
-        when=Condition.parse(entry.get("when", "")),
+        when=Condition.parse(entry.get("when", ""), values={"backend": BACKENDS}),
         where=entry.get("where", ""),
         cause=entry["cause"],
         remedy=entry["remedy"],

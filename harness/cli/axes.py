@@ -109,7 +109,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         backends=options["backends"],
         toolkits=options["toolkits"],
         targets=options["targets"],
-        expression=where_of(options["where"], options["words"]),
+        where=where_of(options["where"], options["words"]),
         python=options["python"],
         environment=options["environment"],
         require=tuple(options["require"]),

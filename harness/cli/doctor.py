@@ -23,11 +23,13 @@ from harness.engine.environment import look
 from harness.engine.plan import library_of
 from harness.engine.session import default_toolkit
 from harness.engine.toolchain import PreparedToolchain
+from harness.errors import NothingToRun, PartUnavailable
 from harness.model import Toolchain
-from harness.toolkits import Installed, ToolkitStore, parse_toolkits
+from harness.toolkits import LIBRARIES, Installed, LibraryStore, ToolkitStore, parse_toolkits
 from harness.toolkits.borrowed import borrowed
 from harness.toolkits.parts import parts_among
 from harness.toolkits.store import data_folder
+from harness.toolkits.verify import not_pinned, problems
 
 
 @click.command(cls=Command)
@@ -45,15 +47,22 @@ from harness.toolkits.store import data_folder
     metavar="PATH",
     help="Interpreter of the environment to look at. Default: this one.",
 )
-def doctor(toolkits: str | None, python: str | None) -> int:
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Check instead, file by file, that installed toolkits and header libraries are what their wheels have, and the wheels those that cumatrix knows.",
+)
+def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
     """Say what can be used here, what can't, and why.
 
     Every backend is loaded for real, in a process of its own, with each toolkit.
     """
+    if verify:
+        return _verify(toolkits)
     environment = look(python)
     store = ToolkitStore()
     say(f"python      {environment.version} ({environment.python})")
-    libraries = [f"{name} {entry['version']}" for name, entry in environment.distributions.items() if entry["root"]]
+    libraries = [f"{name} {found.version}" for name, found in environment.distributions.items() if found.root]
     say(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
     say(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
     for line in _machine():
@@ -68,6 +77,40 @@ def doctor(toolkits: str | None, python: str | None) -> int:
             usable += word == "usable"
             say(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
     return 0 if usable else 4
+
+
+def _verify(toolkits: str | None) -> int:
+    """Hold what is installed against its wheels: all of it, or the toolkits that are named."""
+    store, libraries, wrong = ToolkitStore(), LibraryStore(), False
+    store.sweep()
+    libraries.sweep()
+    found = store.folders()
+    if toolkits:
+        there = {each.release: each for each in found}
+        names = [ref.release for ref in parse_toolkits(toolkits) if not ref.local]
+        if missing := [name for name in names if name not in there]:
+            raise PartUnavailable(f"CUDA {missing[0]} is not installed: run `cumatrix toolkits install {missing[0]}`")
+        found = [there[name] for name in names]
+    else:
+        found += libraries.folders()
+    if not found:
+        raise NothingToRun(
+            "nothing is installed that could be verified; `cumatrix toolkits install` installs CUDA releases"
+        )
+    console = console_for(sys.stderr)
+    for installed in found:
+        with console.status(f"reading {installed.what}"):
+            differing, unknown = problems(installed), not_pinned(installed)
+        for problem in differing:
+            say(one_line(f"{installed.what}: {problem}"))
+        if differing:
+            wrong = True
+            again = installed.spelled if installed.library in ("", *LIBRARIES) else "--cases"
+            say(f"{installed.what}: run `cumatrix toolkits install --force {again}`")
+        else:
+            note = f"; cumatrix does not know {', '.join(unknown)}, which came as the index had it" if unknown else ""
+            say(one_line(f"{installed.what}: as its wheels have it{note}"))
+    return 4 if wrong else 0
 
 
 @contextmanager

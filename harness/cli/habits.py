@@ -13,7 +13,7 @@ from harness.backends import BACKENDS
 from harness.cli.command import Command
 from harness.errors import UsageError, did_you_mean
 from harness.model import TargetError
-from harness.model.axes import parse_targets
+from harness.model.target import parse_targets
 
 NVCC = tuple(info.name for info in BACKENDS.values() if info.nvcc)
 """Backends that run nvcc."""

@@ -81,7 +81,7 @@ def _run() -> int:
         where = f": {error.filename}" if error.filename else ""
         what = "; raise their number, as with `ulimit -n 1024`" if error.errno == errno.EMFILE else ""
         return _say(f"{error.strerror or error}{where}{what}", 2)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (no traceback reaches users)
         if os.environ.get("CUMATRIX_DEBUG"):
             traceback.print_exc()
         return _say(

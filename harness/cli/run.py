@@ -55,7 +55,7 @@ def run(
     if out is None and not as_json:
         out = Path("reports") / f"{context.environment.name}.jsonl"
     asked = asked_of(request, context.environment, context.devices)
-    if request.expression:
-        whole = cells_of(replace(request, expression=None), context.environment, devices=context.devices)
+    if request.where:
+        whole = cells_of(replace(request, where=None), context.environment, devices=context.devices)
         asked = without_left_out(asked, whole, cells)
     return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked)

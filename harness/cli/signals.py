@@ -25,12 +25,12 @@ def undisturbed() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _interrupt(number: int, frame: object) -> None:
+def _interrupt(_number: int, _frame: object) -> None:
     for each in ENDING:
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, _pass)
     raise KeyboardInterrupt
 
 
-def _pass(number: int, frame: object) -> None:
+def _pass(_number: int, _frame: object) -> None:
     """A handler, and not ``SIG_IGN``, which programs that are started would inherit."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import click
+from rich.console import Console
 from rich.text import Text
 
 from harness.cases import load_cases
 from harness.cli.command import Group
 from harness.cli.terminal import console_for, say
 from harness.errors import PartUnavailable, UsageError
-from harness.model import ToolkitRef
+from harness.model import HeaderLibrary, ToolkitRef
 from harness.toolkits import LIBRARIES, RELEASES, LibraryStore, ToolkitStore, parse_toolkits
 from harness.toolkits.libraries import needed, parse_library
 from harness.toolkits.local import find_local
 from harness.toolkits.parts import PARTS, parse_parts, parts_among
+from harness.toolkits.wheels import pinned
 
 
 @click.group(cls=Group)
@@ -72,25 +75,46 @@ def install(releases: tuple[str, ...], with_cases: bool, folder: Path, with_part
     """
     if not releases and not with_cases:
         raise UsageError("nothing to install: name a release such as 12.4 or a library such as cutlass==3.5.1")
-    store, console = ToolkitStore(), console_for(sys.stderr)
+    console = console_for(sys.stderr)
+
+    def tell(text: str) -> None:
+        console.print(text, soft_wrap=True)
+
+    store, libraries = ToolkitStore(tell=tell), LibraryStore(tell=tell)
     wanted = [parse_library(text) for text in releases if "==" in text]
     # A toolkit of the machine's own is there already, so that scripts need not tell it from others.
     releases = tuple(text for text in releases if "==" not in text and not all(r.local for r in parse_toolkits(text)))
     names = dict.fromkeys(name for ref in _from_wheels(releases) for name in (ref.release, ref.headers))
     if with_parts is not None and not names:
         raise UsageError("--with needs a CUDA release to install parts for, such as 13.0")
+    _check_pinned(releases, names)
     parts = parse_parts(with_parts, names) if with_parts is not None else []
     wanted += needed(load_cases(folder)) if with_cases else []
+    store.sweep()
+    libraries.sweep()
+    _install(store, libraries, wanted, names, parts, console, force=force)
+    return 0
+
+
+def _install(
+    store: ToolkitStore,
+    libraries: LibraryStore,
+    wanted: Sequence[tuple[HeaderLibrary, str]],
+    names: Collection[str],
+    parts: Sequence[str],
+    console: Console,
+    *,
+    force: bool,
+) -> None:
     for library, version in wanted:
         with console.status(Text(f"{library.name} {version}")):
-            found = LibraryStore().install(library, version, force=force)
+            found = libraries.install(library, version, force=force)
         console.print(f"{library.name} {version}: {found.home}", soft_wrap=True)
     for number, name in enumerate(names, 1):
         with console.status(Text(f"CUDA {name} ({number} of {len(names)})")):
             toolkit = store.install(RELEASES[name], parts, force=force)
         has = parts_among(toolkit.packages, name)
         console.print(f"CUDA {name}{' with ' if has else ''}{', '.join(has)}: {toolkit.home}", soft_wrap=True)
-    return 0
 
 
 @toolkits.command()
@@ -109,13 +133,26 @@ def path(release: str) -> int:
 @click.argument("releases", nargs=-1, required=True, metavar="V|LIBRARY==V…")
 def remove(releases: tuple[str, ...]) -> int:
     """Remove installed releases and header libraries."""
-    store = ToolkitStore()
+    store, libraries = ToolkitStore(), LibraryStore()
+    store.sweep()
+    libraries.sweep()
     for text in (text for text in releases if "==" in text):
-        removed = LibraryStore().remove(*parse_library(text))
+        removed = libraries.remove(*parse_library(text))
         say(f"{text}: {'removed' if removed else 'was not installed'}", err=True)
     for ref in _from_wheels(tuple(text for text in releases if "==" not in text)):
         say(f"CUDA {ref.release}: {'removed' if store.remove(ref.release) else 'was not installed'}", err=True)
     return 0
+
+
+def _check_pinned(texts: Iterable[str], names: Iterable[str]) -> None:
+    """A release whose wheels cumatrix does not know is installed by its own name only, and not as one of a range."""
+    exact = {name.strip() for text in texts for name in text.replace("+headers", ",").split(",")}
+    for name in names:
+        unknown = [f"{wheel} {v}" for wheel, v in RELEASES[name].packages.items() if pinned(wheel, v) is None]
+        if unknown and name not in exact:
+            raise UsageError(
+                f"cumatrix does not know the wheels of CUDA {name} ({', '.join(unknown)}): name that release exactly to install it, or leave it out"
+            )
 
 
 def _from_wheels(releases: tuple[str, ...]) -> list[ToolkitRef]:

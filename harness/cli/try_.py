@@ -102,7 +102,7 @@ def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tupl
     for each in cases:
         asking, case = with_nvcc(request, each, context.environment, context.store, console)
         try:
-            whole += cells_of(replace(asking, expression=None), context.environment, [case], context.devices)
+            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices)
             cells += cells_of(asking, context.environment, [case], context.devices)
         except NothingToRun as error:
             nothing = error

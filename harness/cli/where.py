@@ -31,7 +31,7 @@ def where_option(example: str, what: str = "Only cells for which this holds") ->
     )
 
 
-def _not_empty(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def _not_empty(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """A condition that is empty, as out of a variable that is not set, must not choose everything."""
     if value is not None and not value.strip():
         raise UsageError(f"--where has no condition: write one, as in {EXAMPLE}")

@@ -32,7 +32,7 @@ _MACHINE = re.compile(
 
 
 def lasting(outcome: Outcome) -> bool:
-    """Whether an outcome would be the same again: what was built, what makes no sense, and what a compiler refused.
+    """Whether an outcome would be the same again: what was built, what is not applicable, and what a compiler refused.
 
     A refusal counts where an error was read in the compiler's own words, and nothing says that the machine stood in its way. How
     a process died, or that it took too long, may have been the moment's fault.

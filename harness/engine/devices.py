@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import harness
+from harness.engine.probes import ProbeFailed, ask
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target
+from harness.protocol.probes import Driver
 
 # Where a driver lies that the dynamic loader does not know: containers of NVIDIA's, and WSL.
 _FOLDERS = ("/usr/local/nvidia/lib64", "/usr/lib64-nvidia", "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu")
@@ -113,25 +112,25 @@ def find_devices(choice: str = "auto") -> Devices:
         return Devices(problem="none was wanted")
     wanted = None if choice == "auto" else _numbers(choice)
     answer = _ask()
-    count = len(answer["devices"])
+    count = len(answer.devices)
     visible = [item for item in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if item.strip()]
-    common = {"virtual": False, "driver": answer.get("driver", ""), "cuda": answer.get("cuda", "")}
+    common = {"virtual": False, "driver": answer.driver, "cuda": answer.cuda}
     found = [
         Device(
             token=visible[number].strip() if number < len(visible) else str(number),
-            name=fields["name"],
-            capability=fields["compute_capability"],
-            facts={**common, **fields, "ordinal": number},
+            name=properties.name,
+            capability=properties.compute_capability,
+            facts={**common, **properties.to_json(), "ordinal": number},
         )
-        for number, fields in enumerate(answer["devices"])
+        for number, properties in enumerate(answer.devices)
     ]
     if wanted is None:
-        return Devices(tuple(found), answer.get("folder", ""), answer["problem"])
+        return Devices(tuple(found), answer.folder, answer.problem)
     for number in wanted:
         if number >= count:
-            there = f"{count} can be seen" if count else answer["problem"] or "there is none"
+            there = f"{count} can be seen" if count else answer.problem or "there is none"
             raise PartUnavailable(f"there is no CUDA device {number}: {there}")
-    return Devices(tuple(found[number] for number in wanted), answer.get("folder", ""))
+    return Devices(tuple(found[number] for number in wanted), answer.folder)
 
 
 def find_sanitizer(homes: Sequence[Path]) -> str:
@@ -163,19 +162,9 @@ def _numbers(choice: str) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _ask() -> dict[str, Any]:
-    probe = Path(harness.__file__).parent / "worker" / "devices.py"
+def _ask() -> Driver:
+    folders = [folder for folder in _FOLDERS if os.path.isdir(folder)]
     try:
-        done = subprocess.run(
-            [sys.executable, "-s", str(probe), *(folder for folder in _FOLDERS if os.path.isdir(folder))],
-            capture_output=True, text=True, errors="replace", timeout=120, stdin=subprocess.DEVNULL,
-            env={name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"},
-        )  # fmt: skip
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
-    except subprocess.TimeoutExpired:
-        return {"devices": [], "problem": "the driver does not answer within 120 s"}
-    except ValueError:
-        return {"devices": [], "problem": f"the driver cannot be asked: {done.stderr.strip()[-200:]}"}
-    except OSError as error:
-        return {"devices": [], "problem": f"the driver cannot be asked: {error}"}
+        return ask(sys.executable, "devices.py", folders, Driver, without="LD_LIBRARY_PATH")
+    except ProbeFailed as error:
+        return Driver(problem=f"the driver cannot be asked: {error}")

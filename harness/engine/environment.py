@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-import harness
+from harness.engine.probes import ProbeFailed, ask
 from harness.errors import PartUnavailable, UsageError
 from harness.libraries import LIBRARIES
+from harness.protocol.probes import Distribution, Interpreter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +28,8 @@ class Environment:
         Path of the interpreter.
     version : str
         Its version.
-    distributions : Mapping[str, dict]
-        By normalized name: ``version``, ``requires``, and ``root`` for those that were asked after by name.
+    distributions : Mapping[str, Distribution]
+        By normalized name.
     broken : Mapping[str, str]
         By normalized name: why a version that was asked for is not what is there.
     """
@@ -40,17 +37,17 @@ class Environment:
     name: str
     python: str
     version: str
-    distributions: Mapping[str, dict[str, Any]]
+    distributions: Mapping[str, Distribution]
     broken: Mapping[str, str] = field(default_factory=dict)
 
     def version_of(self, *names: str) -> tuple[str, str] | None:
         """Name and version of the first of these distributions that is installed."""
-        return next(((name, self.distributions[name]["version"]) for name in names if name in self.distributions), None)
+        return next(((name, self.distributions[name].version) for name in names if name in self.distributions), None)
 
     @property
     def packages(self) -> dict[str, str]:
         """Versions for conditions, under plain names: cupy whatever its wheel is called."""
-        versions = {name: entry["version"] for name, entry in self.distributions.items() if entry["root"]}
+        versions = {name: found.version for name, found in self.distributions.items() if found.root}
         found = {
             name: self.version_of(*library.distributions)
             for name, library in LIBRARIES.items()
@@ -90,40 +87,35 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         raise UsageError(
             f"{called!r} cannot be the name of an environment, which files are called by: write letters, digits, - and ."
         )
-    probe = Path(harness.__file__).parent / "worker" / "probe.py"
     roots = [distribution for library in LIBRARIES.values() for distribution in library.distributions]
     # Workers start in folders of their own; a bare name is looked up on the path.
     executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
     try:
-        done = subprocess.run(
-            [executable, "-s", str(probe), *roots],
-            capture_output=True, text=True, errors="replace", timeout=120, stdin=subprocess.DEVNULL,
-            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-        )  # fmt: skip
-        answer = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        answer = ask(executable, "probe.py", roots, Interpreter, without="PYTHONPATH")
+    except ProbeFailed as error:
         raise PartUnavailable(f"cannot ask {executable} what it has installed: {error}") from None
     broken: dict[str, str] = {}
     for text in require:
         wanted = _requirement(text)
-        there = answer["distributions"].get(canonicalize_name(wanted.name))
+        there = answer.distributions.get(canonicalize_name(wanted.name))
         if there is None:
             broken[canonicalize_name(wanted.name)] = f"asked for {text}, but {wanted.name} is not installed"
-        elif not wanted.specifier.contains(there["version"], prereleases=True):
-            broken[canonicalize_name(wanted.name)] = (
-                f"asked for {text}, but {wanted.name} {there['version']} is installed"
-            )
+        elif not wanted.specifier.contains(there.version, prereleases=True):
+            broken[canonicalize_name(wanted.name)] = f"asked for {text}, but {wanted.name} {there.version} is installed"
     return Environment(
         name=called,
         python=executable,
-        version=answer["python"],
-        distributions=answer["distributions"],
+        version=answer.python,
+        distributions=answer.distributions,
         broken=broken,
     )
 
 
 def _requirement(text: str) -> Requirement:
     try:
-        return Requirement(text)
+        wanted = Requirement(text)
+        if wanted.url:
+            raise UsageError(f"{text!r} is an address; a requirement is a name with versions, such as numba==0.59.1")
+        return wanted
     except InvalidRequirement as error:
         raise UsageError(f"{text!r} is not a requirement such as numba==0.59.1: {str(error).splitlines()[0]}") from None

@@ -126,6 +126,6 @@ def _serve(runner: Runner, work: _Queue, results: queue.SimpleQueue[Result | Bas
         current = prepared.cell.toolchain
         try:
             results.put(runner.run(prepared))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (raised where the results are read)
             if not runner.closed:  # a runner that was closed under its cell has nothing to say
                 results.put(error)

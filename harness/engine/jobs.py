@@ -69,7 +69,7 @@ def job_of(
         entries=dict(cell.case.entries.get(language, {})),
         definitions=dict(cell.variant.definitions),
         target=str(cell.target),
-        options=cast(Options, options),
+        options=cast("Options", options),
         include=[str(folder) for folder in (*beside, *toolchain.include, *include, *folders)],
         launches=launches_for(cell) if cell.toolchain.device else [],
     )

@@ -11,7 +11,7 @@ from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
-from harness.model.condition import Version
+from harness.model.condition import VALUES, Version
 from harness.model.selection import CELLS, none_left, read_where
 
 
@@ -50,7 +50,7 @@ def plan(
     where: str | None = None,
     *,
     devices: Devices | None = None,
-    nvcc_of: Callable[[ToolkitRef], bool] = lambda toolkit: True,
+    nvcc_of: Callable[[ToolkitRef], bool] = lambda _toolkit: True,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
 
@@ -96,7 +96,7 @@ def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef)
     found = environment.version_of(*info.distributions)
     if found is None:
         return ""
-    versions = {name: entry["version"] for name, entry in environment.distributions.items()}
+    versions = {name: found.version for name, found in environment.distributions.items()}
     return found[1] + info.form(found[1], toolkit.headers, versions)
 
 
@@ -126,7 +126,9 @@ def choose(cells: Sequence[Cell], where: str) -> list[Cell]:
     NothingToRun
         When there are cells, and it holds for none of them.
     """
-    holds = read_where(where, CELLS, _parameters(cells), {"backend": tuple(BACKENDS)})
+    # A CUDA of the machine's own may know architectures that no table has.
+    targets = {*VALUES["target"], *(str(cell.target) for cell in cells)}
+    holds = read_where(where, CELLS, _parameters(cells), {"backend": BACKENDS, "target": targets})
     chosen = [cell for cell in cells if holds(_facts(cell))]
     if cells and not chosen:
         raise none_left(f"{len(cells):,}", where)

@@ -21,7 +21,7 @@ LINK = "link:"
 # The kernel's own files, and compiled modules: Python holds those against their source, which it looks at as well.
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
 # A disk in memory, where people keep files as on any other.
-_MEMORY_DISK = "/dev/shm/"
+_MEMORY_DISK = "/dev/shm/"  # noqa: S108 (its name is looked for; nothing is put there)
 _COMPILED = "/__pycache__"
 
 

@@ -79,10 +79,18 @@ class Runner:
                 self._fork_servers.popitem(last=False)[1].close()
             # Known before it is ready: whoever interrupts need not wait until a library is loaded.
             fork_server = self._fork_servers[name] = toolchain.fork_server()
-            self._workers[name] = self.resolver.started(toolchain, fork_server.ready, fork_server.folder)
+            try:
+                self._workers[name] = self.resolver.started(toolchain, fork_server.ready, fork_server.folder)
+            except BaseException:
+                self._end(name, fork_server)  # what it said is not known: the next cell starts another one
+                raise
         if name in self._fork_servers:
             self._fork_servers.move_to_end(name)
         return fork_server, self._workers[name]
+
+    def _end(self, name: Toolchain, fork_server: ForkServer) -> None:
+        self._fork_servers.pop(name, None)
+        fork_server.close()
 
     def _compile(self, prepared: PreparedCell, fork_server: ForkServer) -> tuple[Outcome, Reads]:
         toolchain = prepared.toolchain
@@ -97,8 +105,7 @@ class Runner:
             said = note(toolchain.headers.home, seen)
             return (replace(outcome, notes=(*outcome.notes, said)) if said else outcome), reads
         except ForkServerDied as error:
-            self._fork_servers.pop(toolchain.toolchain, None)
-            fork_server.close()
+            self._end(toolchain.toolchain, fork_server)
             return Outcome(status=Status.HARNESS_ERROR, reason=f"the worker process is gone: {error}"), Reads()
         finally:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -20,11 +20,11 @@ from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
 from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, runtime_wheel
 from harness.model import KNOWN_TARGETS, Case, Cell, Target, TargetError, ToolkitRef
-from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
 from harness.model.judge import expectation_of, judge
+from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
 from harness.protocol.wire import Limits
 from harness.records import Record, make_record
-from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
+from harness.toolkits import RELEASES, LibraryStore, ToolkitStore, parse_toolkits
 
 ORDERS = ("plan", "reverse", "random")
 
@@ -41,7 +41,7 @@ class Request:
         Names, topics or paths of cases; empty for all.
     backends, toolkits, targets : str or None
         Axes; None for what fits the environment.
-    expression : str or None
+    where : str or None
         ``--where``: a condition that cells must hold.
     python : str or None
         Interpreter of the environment under test.
@@ -70,7 +70,7 @@ class Request:
     backends: str | None = None
     toolkits: str | None = None
     targets: str | None = None
-    expression: str | None = None
+    where: str | None = None
     python: str | None = None
     environment: str | None = None
     require: tuple[str, ...] = ()
@@ -88,6 +88,8 @@ def context_for(request: Request) -> RunContext:
     environment = look(request.python, name=request.environment, require=request.require)
     cache = ResultCache.if_there_is_room() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
+    store.sweep()
+    LibraryStore().sweep()
     if request.sanitize and not devices.items:
         raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
     homes = [toolkit.home for toolkit in store.installed()]
@@ -113,7 +115,7 @@ def cells_of(
     backends, toolkits, targets = axes_of(request, environment, devices)
     named = request.backends is not None
     cells = plan(
-        chosen, backends, toolkits, targets, environment, request.expression, devices=devices,
+        chosen, backends, toolkits, targets, environment, request.where, devices=devices,
         nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
     )  # fmt: skip
     if not cells:
@@ -139,7 +141,7 @@ def axes_of(
     named = backends if request.backends not in (None, "all") else []
     toolkits = parse_toolkits(request.toolkits or toolkit_for(named, default_toolkit(environment)))
     try:
-        targets = parse_targets(with_own(request.targets or DEFAULT_TARGETS, devices))
+        targets = parse_targets(with_native(request.targets or DEFAULT_TARGETS, devices))
         # Which architectures a toolkit of the machine's own knows, only it can say.
         if not any(toolkit.local for toolkit in toolkits):
             for target in targets:
@@ -149,7 +151,7 @@ def axes_of(
     return backends, toolkits, targets
 
 
-def with_own(targets: str, devices: Devices | None) -> str:
+def with_native(targets: str, devices: Devices | None) -> str:
     """``native`` on the axis of targets, as nvcc has it, stands for those that the devices of this machine run."""
     parts = [part.strip() for part in targets.split(",")]
     if "own" in parts:

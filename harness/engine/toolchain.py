@@ -172,7 +172,7 @@ class PreparedToolchain:
         info = BACKENDS[self.toolchain.backend]
         key = Key("toolchain").add("backend", info.name)
         key.add("python", [self.environment.python, self.environment.version])
-        versions = {name: entry["version"] for name, entry in self.environment.distributions.items()}
+        versions = {name: found.version for name, found in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
         key.add("library", self.toolchain.library)  # with where it takes CUDA from
         key.add("device", self.toolchain.device)

@@ -11,9 +11,9 @@ from harness.cases import find_cases
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.engine.plan import choose_backends
-from harness.engine.session import Request, with_own
+from harness.engine.session import Request, with_native
 from harness.model import Cell, Status
-from harness.model.axes import parse_targets
+from harness.model.target import parse_targets
 from harness.toolkits import parse_toolkits
 
 
@@ -49,7 +49,7 @@ def asked_of(request: Request, environment: Environment, devices: Devices | None
         "case": {item: [_name(path, request) for path in find_cases(request.cases, [item])] for item in request.selection},
         "backend": {word: [info.name for info in choose_backends(word, environment)] for word in words(request.backends)},
         "toolkit": {word: map(str, parse_toolkits(word)) for word in words(request.toolkits)},
-        "target": {word: map(str, parse_targets(with_own(word, devices))) for word in words(request.targets)},
+        "target": {word: map(str, parse_targets(with_native(word, devices))) for word in words(request.targets)},
     }  # fmt: skip
     return [
         Asked(kind=kind, word=word, values=frozenset(values))

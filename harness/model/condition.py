@@ -32,8 +32,9 @@ from harness.model.predicate import (
     specifier_set,
 )
 from harness.model.syntax import ReadError, Source
+from harness.model.target import KNOWN_TARGETS, OLD_TARGETS
 
-__all__ = ["NAMES", "Condition", "ConditionError", "Version", "read_version"]
+__all__ = ["NAMES", "VALUES", "Condition", "ConditionError", "Version", "read_version"]
 
 _MAX_LENGTH = 2000
 
@@ -52,6 +53,12 @@ NAMES: Mapping[str, type] = {
     **dict.fromkeys(names_in_conditions(), Version),
 }
 """Names that every condition may use, and what kind of value each has."""
+
+VALUES: Mapping[str, Collection[str]] = {
+    "target": tuple(map(str, sorted((*KNOWN_TARGETS, *OLD_TARGETS), key=lambda target: target.sort_key))),
+    "suffix": ("", "a", "f"),
+}
+"""For some of them, the only values that there are. Which backends there are, their table knows."""
 
 _SYMBOLS: Mapping[type, tuple[str, str]] = {
     ast.Eq: ("==", "=="),
@@ -119,7 +126,7 @@ class Condition:
         names : Mapping[str, type]
             All other names that it may use, which count before parameters of the same name.
         values : Mapping, optional
-            For some of `names`, the only values that there are.
+            For some of `names`, the only values that there are, beside `VALUES`.
 
         Raises
         ------
@@ -130,7 +137,7 @@ class Condition:
             return cls.always()
         source = Source(text, "condition", ConditionError)
         tree = source.parse(longest=_MAX_LENGTH)
-        return cls(text, _Reader(source, names, parameters or {}, values or {}).test(tree))
+        return cls(text, _Reader(source, names, parameters or {}, {**VALUES, **(values or {})}).test(tree))
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,11 @@ class _Reader:
                 kind, known = self.kind(right), self.known(name)
                 if kind not in (str, object) or (known and not any(isinstance(item, str) for item in known)):
                     raise self.wrong(right, f"{name} is not a text: compare it with ==, or write {name} in (…, …)")
-                return Contains(name, part)
+                found = Contains(name, part)
+                if known and not _are_spelled(known) and not any(found.holds({name: item}) for item in known):
+                    hint = did_you_mean(part, map(_shown, known))
+                    raise self.wrong(left, f"{part!r} is in no {name}{hint}")
+                return found
         raise self.wrong(left, 'write "in" as: name in ("a", "b"), or "part" in name')
 
     def compare_name(self, node: ast.Name, symbol: str, value: Any, right: ast.expr) -> Predicate:
@@ -199,9 +210,9 @@ class _Reader:
             except InvalidSpecifier:
                 text = f"{name} {symbol} {value!r} is not a comparison of versions (PEP 440)"
                 raise self.wrong(right, text) from None
-        spelled = any(isinstance(item, Spelled) for item in known)
+        spelled = _are_spelled(known)
         if known and not spelled and symbol in ("==", "!=") and value not in known:
-            raise self.wrong(right, f"{name} is never {value!r}{did_you_mean(str(value), map(str, known))}")
+            raise self.wrong(right, f"{name} is never {value!r}{did_you_mean(str(value), map(_shown, known))}")
         if kind is str and not isinstance(value, str):
             raise self.wrong(right, f'{name} is a text: compare it with "{value}"')
         if symbol not in ("==", "!="):
@@ -243,6 +254,15 @@ class _Reader:
 
     def wrong(self, node: ast.AST, message: str) -> ReadError:
         return self.source.refuse(node, message)
+
+
+def _shown(value: Any) -> str:
+    return str(value) or '""'
+
+
+def _are_spelled(known: Collection[Any]) -> bool:
+    """Whether only names of variants are known of a parameter's values, or of some of them."""
+    return any(isinstance(item, Spelled) for item in known)
 
 
 def _are_versions(known: Collection[Any]) -> bool:

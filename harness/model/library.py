@@ -40,7 +40,6 @@ class HeaderLibrary:
             f"(`pip index versions {newest}` lists them)"
         )
 
-    def requirement(self, version: str) -> str:
-        """The wheel of a version as an exact requirement."""
-        package = self.packages.get(version.split(".")[0]) or self.packages[""]
-        return f"{package}=={version}"
+    def package(self, version: str) -> str:
+        """Name of the wheel that has a version."""
+        return self.packages.get(version.split(".")[0]) or self.packages[""]

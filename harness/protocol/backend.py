@@ -161,7 +161,7 @@ class Crashed(Ended):
 
 
 class Unsupported(Ended):
-    """The combination means nothing."""
+    """The combination is not applicable: no such architecture, no such option."""
 
     status = "unsupported"
 

@@ -121,7 +121,7 @@ def _reader(hint: Any) -> Reader:
     if origin is not None and issubclass(origin, Mapping):
         return _table_of(_reader(arguments[1]))
     if is_dataclass(hint) and issubclass(hint, Message):  # type: ignore[arg-type]
-        return cast(Reader, hint.from_json)  # type: ignore[union-attr]
+        return cast("Reader", hint.from_json)  # type: ignore[union-attr]
     if is_typeddict(hint):
         return lambda value, where: _read_typed(hint, value, where)
     if hint is Path:

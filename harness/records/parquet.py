@@ -69,7 +69,7 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
         for row, more in zip(rows, _column(table, "more", check=not old), strict=True):
             row.update(more or {})
         # Each value was checked as it was read; the whole of an old record can be checked only when it is a new one.
-        records = [check_record(upgrade(row)) for row in rows] if old else cast(list[Record], rows)
+        records = [check_record(upgrade(row)) for row in rows] if old else cast("list[Record]", rows)
         plans = _read_plans((table.schema.metadata or {}).get(_PLANS, b"[]"), records)
     except (
         RecordError,

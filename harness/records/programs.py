@@ -46,4 +46,4 @@ def _named(item: _Named, shared: set[str]) -> _Named:
     if name == item["case"]:
         return item
     renamed: Any = {**item, "case": name, "cell": name + item["cell"].removeprefix(item["case"])}
-    return cast(_Named, renamed)
+    return cast("_Named", renamed)

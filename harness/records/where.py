@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.backends import BACKENDS
+from harness.model.condition import VALUES
 from harness.model.predicate import Spelled
 from harness.model.selection import RESULTS, none_left, read_where
 from harness.records.facts import facts_of, parameters_of
@@ -29,12 +30,14 @@ def chooser(where: str, cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping
         When the condition cannot be read.
     """
     parameters: dict[str, dict[Spelled, None]] = {}
-    backends = dict.fromkeys(BACKENDS)
+    # Records may come from a cumatrix that knows more.
+    known = {"backend": dict.fromkeys(BACKENDS), "target": dict.fromkeys(VALUES["target"])}
     for cell in cells:
-        backends[cell["backend"]] = None
+        for name, values in known.items():
+            values[cell[name]] = None
         for name, value in parameters_of(cell).items():
             parameters.setdefault(name, {})[value] = None
-    holds = read_where(where, RESULTS, {name: tuple(values) for name, values in parameters.items()}, {"backend": tuple(backends)})  # fmt: skip
+    holds = read_where(where, RESULTS, {name: tuple(values) for name, values in parameters.items()}, known)
     return lambda cell: holds(facts_of(cell))
 
 

@@ -99,8 +99,8 @@ def lines(values: pd.DataFrame, ticks: Sequence[str], across: str, up: str, titl
     axes.set_ylabel(up)
     if log:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, place: ""))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(FuncFormatter(lambda _value, _place: ""))
     else:
         axes.set_ylim(bottom=0)
     _legend(figure, 2)

@@ -53,5 +53,5 @@ def _read(pipe: Connection) -> Exception | None:
 def _do(work: Callable[[], None], pipe: Connection) -> None:
     try:
         work()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (raised in the process that waits)
         pipe.send(error)

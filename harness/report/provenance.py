@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from harness.matrix.order import natural_key
 from harness.records import Merged
+from harness.records.plan import started_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,11 @@ class Run:
     planned: int | None
     arrived: int
     observed: dict[str, list[str]]
+
+    @property
+    def when(self) -> str:
+        """For readers: when it started, to the second."""
+        return f"{started_at({'started': self.started}).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if self.started else ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value of every field."""

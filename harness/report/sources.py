@@ -27,7 +27,7 @@ def case_files(cases: Path | None, case: str) -> dict[str, str]:
     folder = (root / case).resolve() if "\0" not in case else root
     if folder == root or root not in folder.parents or not folder.is_dir():
         return {}
-    return {path.name: _read(path) for path in _shown(folder.iterdir(), folder)}
+    return {path.name: _read(path) for path in _shown(folder.iterdir())}
 
 
 def excerpt(files: Mapping[str, str], name: str, line: int | None, around: int = 3) -> list[tuple[int, str, bool]]:
@@ -49,7 +49,7 @@ def excerpt(files: Mapping[str, str], name: str, line: int | None, around: int =
     return [(number, lines[number - 1], number == line) for number in range(first, min(len(lines), line + around) + 1)]
 
 
-def _shown(paths: Iterable[Path], folder: Path) -> list[Path]:
+def _shown(paths: Iterable[Path]) -> list[Path]:
     # A link could lead out of the folder of cases, and a report is published.
     found = [path for path in paths if path.suffix in _SUFFIXES and path.is_file() and not path.is_symlink()]
     return sorted(found, key=lambda path: (path.name != "case.toml", path.name))

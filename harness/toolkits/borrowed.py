@@ -49,7 +49,7 @@ def note(home: Path, read: Iterable[str | Path]) -> str | None:
 
 
 @cache
-def _borrowed(manifest: Path, changed: int) -> tuple[tuple[str, str], ...]:
+def _borrowed(manifest: Path, _changed: int) -> tuple[tuple[str, str], ...]:
     packages = json.loads(manifest.read_text("utf-8"))
     release = RELEASES.get(packages["release"])
     return tuple(

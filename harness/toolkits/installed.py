@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -29,12 +29,20 @@ class Installed:
         Versions of the wheels that it was laid out from, as their metadata say.
     library : str
         Name of the header library; empty for CUDA itself.
+    wheels : Mapping[str, str]
+        SHA-256 of each wheel, by its name; empty for what an earlier version of cumatrix has installed.
     """
 
     release: str
     home: Path
     packages: Mapping[str, str]
     library: str = ""
+    wheels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def what(self) -> str:
+        """What messages call it: ``CUDA 12.4``, ``cutlass 3.5.1``."""
+        return f"{self.library or 'CUDA'} {self.release}"
 
     @property
     def spelled(self) -> str:
@@ -64,7 +72,7 @@ class Installed:
                 stat = path.stat()
             except OSError as error:
                 raise PartUnavailable(
-                    f"{self.library or 'CUDA'} {self.release} is damaged ({error}): run `cumatrix toolkits install --force {self.spelled}`"
+                    f"{self.what} is damaged ({error}): run `cumatrix toolkits install --force {self.spelled}`"
                 ) from None
             same = (stat.st_size, stat.st_mtime_ns) == (size, mtime_ns)
             sha256 = recorded if same else hashlib.sha256(path.read_bytes()).hexdigest()

@@ -47,7 +47,7 @@ def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple
     Raises
     ------
     PartUnavailable
-        When a wheel has nothing that is needed.
+        When a wheel has nothing that is needed, or names a file outside of itself.
     """
     packages: dict[str, str] = {}
     hashes: dict[str, str] = {}
@@ -59,6 +59,10 @@ def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple
             place = place_of(name)
             if place is None or not hashed.startswith("sha256="):
                 continue
+            if os.path.isabs(name) or ".." in name.split("/"):
+                raise PartUnavailable(
+                    f"the wheel {info.name.removesuffix('.dist-info')} names a file outside of itself: {name}"
+                )
             target, placed = home / place, True
             encoded = hashed.removeprefix("sha256=")
             digest = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).hex()

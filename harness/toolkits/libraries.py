@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from harness.errors import UsageError, did_you_mean
 from harness.model import Case, HeaderLibrary
 from harness.toolkits.installed import Installed
 from harness.toolkits.layout import move
-from harness.toolkits.store import WheelStore, data_folder
+from harness.toolkits.leftovers import sweep
+from harness.toolkits.store import WheelStore, data_folder, say
 
 
 def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
@@ -45,10 +46,13 @@ class LibraryStore:
     ----------
     root : Path, optional
         Another folder.
+    tell : callable
+        See `harness.toolkits.store.WheelStore`.
     """
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, tell: Callable[[str], None] = say) -> None:
         self.root = root or data_folder() / "libraries"
+        self.tell = tell
 
     def find(self, library: HeaderLibrary, version: str) -> Installed | None:
         """A version of a library, or None where it is not installed."""
@@ -60,25 +64,29 @@ class LibraryStore:
         Raises
         ------
         PartUnavailable
-            When the wheel cannot be had, or another version came than was asked for.
+            When the wheel cannot be had, is not the one that cumatrix knows, or is of another version than was asked for.
         """
-        wanted = Requirement(library.requirement(version))
+        package = library.package(version)
 
-        def right(packages: Mapping[str, str]) -> bool:
-            return all(Version(found) == Version(version) for found in packages.values())
+        def right(got: Mapping[str, str], _asked: Mapping[str, str]) -> bool:
+            return all(Version(found) == Version(version) for found in got.values())
 
         def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
             folder = next((name for name in library.include if (site / name).is_dir()), None)
             if folder is None:
-                raise UsageError(f"{wanted} has none of the folders {', '.join(library.include)}")
+                raise UsageError(f"{package} {version} has none of the folders {', '.join(library.include)}")
             prefix = folder.rstrip("/") + "/"
             return move(site, home, lambda name: f"include/{name[len(prefix) :]}" if name.startswith(prefix) else None)
 
-        return self._store(library).put(version, [str(wanted)], lay_out, right, force=force)
+        return self._store(library).put(version, lambda _found: {package: version}, lay_out, right, force=force)
 
     def remove(self, library: HeaderLibrary, version: str) -> bool:
         """Remove a version; False where there was none."""
         return self._store(library).remove(version)
+
+    def folders(self) -> list[Installed]:
+        """Every version of every library that there is a folder of, those that only a case describes as well."""
+        return [found for path in self._folders() for found in WheelStore(path, path.name).folders()]
 
     def installed(self, library: HeaderLibrary) -> list[Installed]:
         """Every version that is there, oldest first."""
@@ -87,7 +95,18 @@ class LibraryStore:
         return [found for name in sorted(names, key=Version) if (found := self.find(library, name))]
 
     def _store(self, library: HeaderLibrary) -> WheelStore:
-        return WheelStore(self.root / library.name, library.name)
+        return WheelStore(self.root / library.name, library.name, self.tell)
+
+    def sweep(self) -> None:
+        """Remove what installations have left that were killed."""
+        for folder in self._folders():
+            sweep(folder)
+
+    def _folders(self) -> list[Path]:
+        try:
+            return sorted(path for path in self.root.iterdir() if path.is_dir())
+        except OSError:
+            return []
 
 
 def observed_version(library: HeaderLibrary, installed: Installed) -> dict[str, str]:
@@ -122,7 +141,7 @@ def parse_library(text: str) -> tuple[HeaderLibrary, str]:
     try:
         wanted = Requirement(text)
         (specifier,) = wanted.specifier
-        if specifier.operator != "==" or "*" in specifier.version:
+        if wanted.extras or wanted.marker or specifier.operator != "==" or "*" in specifier.version:
             raise ValueError
     except (InvalidRequirement, ValueError):
         raise UsageError(

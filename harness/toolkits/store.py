@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import platformdirs
-import uv
-from filelock import FileLock
+from filelock import Timeout
 
+from harness.diagnostics import clean
 from harness.errors import PartUnavailable, UsageError
-from harness.held import HeldFolder, sweep
 from harness.model import ToolkitRef
+from harness.toolkits import download
 from harness.toolkits.installed import MANIFEST, Installed
 from harness.toolkits.layout import lay_out
+from harness.toolkits.leftovers import lock_of, set_aside, sweep, work_folder
 from harness.toolkits.local import local_toolkit
 from harness.toolkits.parts import parts_among, wheels_of
 from harness.toolkits.releases import RELEASES, Release
 
-_INSTALL_TIMEOUT = 1800
-_NEW = ".new-"
-# uv ends with the thread that waits for it (prctl(2), PR_SET_PDEATHSIG): a killed installation must not go on.
-_WITH_ME = """import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
-
-
 LayOut = Callable[[Path, Path], tuple[dict[str, str], dict[str, str]]]
+Wanted = Callable[[Installed | None], Mapping[str, str]]
+
+
+def say(text: str) -> None:
+    """Tell users something on stderr."""
+    print(f"cumatrix: {clean(text)}", file=sys.stderr)
 
 
 class WheelStore:
@@ -44,11 +44,19 @@ class WheelStore:
         The folder.
     library : str
         Name of the header library that the versions are of; empty for CUDA itself.
+    tell : callable
+        Is given a sentence where a user should know of something before it is done; on stderr by default.
+    wait : float
+        Seconds to wait for another process that installs the same.
     """
 
-    def __init__(self, root: Path, library: str = "") -> None:
+    def __init__(
+        self, root: Path, library: str = "", tell: Callable[[str], None] = say, wait: float = download.TIMEOUT
+    ) -> None:
         self.root = root
         self.library = library
+        self.tell = tell
+        self.wait = wait
 
     def find(self, release: str) -> Installed | None:
         """What is installed under a version, or None."""
@@ -56,17 +64,30 @@ class WheelStore:
         try:
             manifest = json.loads((home / MANIFEST).read_text("utf-8"))
             return Installed(
-                release=manifest["release"], home=home.resolve(), packages=manifest["packages"], library=self.library
-            )
+                release=manifest["release"], home=home.resolve(), packages=manifest["packages"], library=self.library,
+                wheels=manifest.get("wheels", {}),
+            )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def folders(self) -> list[Installed]:
+        """Every version that there is a folder of; without packages where that does not tell what it holds."""
+        try:
+            paths = sorted(path for path in self.root.iterdir() if re.fullmatch(r"[0-9][^/]*", path.name))
+        except OSError:
+            return []
+        return [
+            self.find(path.name) or Installed(release=path.name, home=path.resolve(), packages={}, library=self.library)
+            for path in paths
+            if path.is_dir()
+        ]
 
     def put(
         self,
         name: str,
-        requirements: Sequence[str],
+        wanted: Wanted,
         lay_out: LayOut,
-        right: Callable[[Mapping[str, str]], bool],
+        right: Callable[[Mapping[str, str], Mapping[str, str]], bool],
         *,
         force: bool = False,
     ) -> Installed:
@@ -76,8 +97,8 @@ class WheelStore:
         ----------
         name : str
             The version to keep them under.
-        requirements : sequence of str
-            The wheels, exactly.
+        wanted : callable
+            Exact versions by the full name of the wheel, given what is installed.
         lay_out : callable
             Moves what was unpacked to its place (`harness.toolkits.layout`).
         right : callable
@@ -88,51 +109,81 @@ class WheelStore:
         Raises
         ------
         PartUnavailable
-            When a wheel cannot be had, or another version came than was asked for.
+            When a wheel cannot be had, is not the one that cumatrix knows, or is of another version than was asked for; when another
+            process installs the same for too long.
         """
-        noun = self.library or "CUDA"
-        self._make_root()
-        with FileLock(self.root / f".{name}.lock"):
-            found = self.find(name)
-            if found and not force and right(found.packages):
-                return found
-            self.sweep()
-            with HeldFolder(self.root, _NEW) as folder:
-                site, home = folder / "site", folder / "home"
-                _download(f"{noun} {name}", requirements, site)
-                packages, hashes = lay_out(site, home)
-                if not right(packages):
-                    raise PartUnavailable(f"{noun} {name}: asked for {' '.join(requirements)}, got {packages}")
-                files = {}
-                for path, sha256 in hashes.items():
-                    stat = (home / path).stat()
-                    files[path] = (sha256, stat.st_size, stat.st_mtime_ns)
-                manifest = {"release": name, "packages": packages, "files": files}
-                (home / MANIFEST).write_text(json.dumps(manifest), "utf-8")
-                self.remove(name)
-                os.replace(home, self.root / name)
-        installed = self.find(name)
-        assert installed is not None
-        return installed
-
-    def _make_root(self) -> None:
+        what = f"{self.library or 'CUDA'} {name}"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot make the folder {self.root}: {error}; set CUMATRIX_HOME") from None
+        sweep(self.root)
+        with self._alone(name):
+            found = self.find(name)
+            asked = wanted(found)
+            if found and not force and right(found.packages, asked):
+                return found
+            with work_folder(self.root, name) as folder:
+                home = folder / "home"
+                wheels = self._unpack(what, asked, folder)
+                packages, hashes = lay_out(folder / "site", home)
+                if not right(packages, asked):
+                    spelled = " ".join(f"{item}=={version}" for item, version in asked.items())
+                    raise PartUnavailable(f"{what}: asked for {spelled}, got {packages}")
+                (home / MANIFEST).write_text(json.dumps(_manifest(name, home, packages, wheels, hashes)), "utf-8")
+                before = set_aside(self.root, name)
+                os.replace(home, self.root / name)
+                if before:
+                    shutil.rmtree(before)
+        installed = self.find(name)
+        assert installed is not None
+        return installed
 
-    def remove(self, release: str) -> bool:
-        """Remove a version; False where there was none."""
-        home = self.root / release
-        if not home.is_dir():
-            return False
-        with HeldFolder(self.root, _NEW) as doomed:
-            os.replace(home, doomed / "home")
-        return True
+    def _unpack(self, what: str, asked: Mapping[str, str], folder: Path) -> list[download.Wheel]:
+        wheels = download.choose(what, asked, folder)
+        for wheel in wheels:
+            if not wheel.known:
+                self.tell(
+                    f"{what}: the wheel of {wheel.name} {wheel.version} is none that cumatrix knows; "
+                    f"it is taken as {wheel.host} has it, with the SHA-256 {wheel.sha256}"
+                )
+        download.unpack(what, wheels, folder / "site", folder)
+        return wheels
 
     def sweep(self) -> None:
         """Remove what installations have left that were killed."""
-        sweep(self.root, _NEW)
+        sweep(self.root)
+
+    def remove(self, release: str) -> bool:
+        """Remove a version; False where there was none."""
+        if not (self.root / release).is_dir():
+            return False
+        with self._alone(release), work_folder(self.root, release) as folder:
+            if not (self.root / release).is_dir():
+                return False
+            os.replace(self.root / release, folder / "home")
+        return True
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Nobody else installs or removes a version meanwhile."""
+        lock, what = lock_of(self.root, name), f"{self.library or 'CUDA'} {name}"
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            self.tell(
+                f"{what} is being installed or removed by another process: waiting for that, for {self.wait:.0f} s at most"
+            )
+            try:
+                lock.acquire(timeout=self.wait)
+            except Timeout:
+                raise PartUnavailable(
+                    f"{what}: another process has held {lock.lock_file} for {self.wait:.0f} s; end that process, or try again later"
+                ) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 class ToolkitStore(WheelStore):
@@ -142,20 +193,21 @@ class ToolkitStore(WheelStore):
     ----------
     root : Path, optional
         Another folder.
+    tell : callable
+        See `WheelStore`.
     """
 
-    def __init__(self, root: Path | None = None) -> None:
-        super().__init__(root or data_folder() / "toolkits")
+    def __init__(self, root: Path | None = None, tell: Callable[[str], None] = say) -> None:
+        super().__init__(root or data_folder() / "toolkits", tell=tell)
 
     def install(self, release: Release, parts: Sequence[str] = (), *, force: bool = False) -> Installed:
         """Install a release from PyPI, with `parts` and with those that it has already, unless it is there: see `put`."""
-        self._make_root()
-        with FileLock(self.root / f".{release.name}.parts.lock"):  # or two that add parts would lose one
-            found = self.find(release.name)
-            parts = [*parts, *parts_among(found.packages if found else {}, release.name)]
-            wanted = {**release.packages, **wheels_of(parts, release.name)}
-            requirements = [f"{name}=={version}" for name, version in wanted.items()]
-            return self.put(release.name, requirements, lay_out, lambda got: dict(got) == wanted, force=force)
+
+        def wanted(found: Installed | None) -> dict[str, str]:
+            every = [*parts, *parts_among(found.packages if found else {}, release.name)]
+            return {**release.packages, **wheels_of(every, release.name)}
+
+        return self.put(release.name, wanted, lay_out, lambda got, asked: dict(got) == asked, force=force)
 
     def of(self, ref: ToolkitRef) -> tuple[Installed | None, Installed | None]:
         """The toolkits of a compiler and of its headers; None for what is not installed."""
@@ -173,22 +225,16 @@ def data_folder() -> Path:
     return Path(home).expanduser().absolute() if home else platformdirs.user_data_path("cumatrix")
 
 
-def _download(what: str, requirements: Sequence[str], site: Path) -> None:
-    argv = [uv.find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
-    # A copy, so that a file changed in a toolkit stays out of uv's cache and of other toolkits.
-    argv += ["--link-mode", "copy"]
-    argv += ["--python", sys.executable, "--target", str(site), *requirements]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _WITH_ME, str(os.getpid()), *argv],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_INSTALL_TIMEOUT,
-        )
-    except subprocess.TimeoutExpired:
-        raise PartUnavailable(f"{what}: no answer from PyPI within {_INSTALL_TIMEOUT} s") from None
-    if done.returncode:
-        words = " ".join(done.stderr.split())[-600:]
-        raise PartUnavailable(f"{what} cannot be installed from PyPI: {words}")
+def _manifest(
+    name: str, home: Path, packages: Mapping[str, str], wheels: Sequence[download.Wheel], hashes: Mapping[str, str]
+) -> dict[str, Any]:
+    files = {}
+    for path, sha256 in hashes.items():
+        stat = (home / path).stat()
+        files[path] = (sha256, stat.st_size, stat.st_mtime_ns)
+    return {
+        "release": name,
+        "packages": packages,
+        "wheels": {wheel.name: wheel.sha256 for wheel in wheels},
+        "files": files,
+    }

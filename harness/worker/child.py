@@ -27,7 +27,7 @@ def run_child(name: str, backend: Backend, setup: Setup, order: Order, output: i
         (order.scratch / "reply.part").write_bytes(reply.to_line())
         os.replace(order.scratch / "reply.part", order.scratch / REPLY)
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 (the process ends here, and says why)
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -81,7 +81,7 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
             reply.signal = ended.signal
     except MemoryError:
         reply.status, reply.reason = "crashed", "out of memory, under the limit that was set"
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (a harness error, with its traceback in the log)
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         job.say(traceback.format_exc())
         reply.status, reply.reason = "harness_error", f"cumatrix's {name} backend failed: {words}"

@@ -54,7 +54,7 @@ def serve(name: str, control: int) -> None:
         channel.sendall(_run(name, backend, setup, Order.from_line(line), channel, follower).to_line())
 
 
-def _leave(number: int, frame: object) -> None:
+def _leave(_number: int, _frame: object) -> None:
     _end_descendants()
     os._exit(0)
 
@@ -69,7 +69,7 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         ready.targets = ptxas.architectures(setup)
     except Ended as ended:
         return None, Ready(status=ended.status, reason=ended.reason)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (whatever a library raises while it loads)
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         reason = f"{name} cannot be loaded: {words}"
         return None, Ready(status="unavailable", reason=reason, log=traceback.format_exc())

@@ -1,4 +1,4 @@
-"""Says what an interpreter's environment holds, as one line of JSON; run by path with any Python.
+"""Says what an interpreter's environment holds (`harness.protocol.probes.Interpreter`), as one line of JSON; run by path with any Python.
 
 Takes the names of distributions on the command line; answers for each one that is there, and for all that it requires,
 the version.
@@ -29,7 +29,7 @@ def main() -> None:
         found[name] = {"version": dist.version, "requires": needs, "root": name in roots}
         waiting.extend(needs)
     version = ".".join(map(str, sys.version_info[:3]))
-    print(json.dumps({"python": version, "executable": sys.executable, "distributions": found}))
+    print(json.dumps({"python": version, "distributions": found}))
 
 
 if __name__ == "__main__":

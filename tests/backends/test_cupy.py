@@ -16,7 +16,7 @@ from harness.engine.environment import look
 from harness.engine.plan import plan
 from harness.engine.run import Run
 from harness.engine.session import default_toolkit
-from harness.model.axes import parse_targets
+from harness.model.target import parse_targets
 from harness.protocol.wire import Limits
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.store import data_folder

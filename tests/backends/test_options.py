@@ -89,7 +89,7 @@ def test_numba_is_given_those_of_its_decorator(
         ({"ptxas": ["-O0"]}, "no options for compilers (ptxas)"),
     ],
 )
-def test_what_numba_has_no_word_for_means_nothing(
+def test_what_numba_has_no_word_for_is_not_applicable(
     run_cell: RunCell, requirement: str, backend: str, options: dict[str, Any], reason: str
 ) -> None:
     text = IN_PYTHON.format(decorator="")

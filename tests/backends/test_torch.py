@@ -118,7 +118,7 @@ def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> Non
         ("sm_80", {"rdc": True}, "CUDAExtension"),
     ],
 )
-def test_what_means_nothing(place: Place, tmp_path: Path, target: str, options: dict[str, Any], words: str) -> None:
+def test_what_is_not_applicable(place: Place, tmp_path: Path, target: str, options: dict[str, Any], words: str) -> None:
     (tmp_path / "kernel.cu").write_text("__global__ void one(int *a) { *a = 1; }")
     case = make_case(tmp_path / "kernel.cu", "made/nothing", options=options)
     outcome = place.result(place.cell(case, "torch-nvcc", "13.0", target)).outcome

@@ -28,7 +28,7 @@ def test_versions_are_an_axis(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert case.variants[0].libraries == {"cutlass": "3.5.1"}
     assert case.variants[0].definitions == {"N": 1}
-    assert case.libraries["cutlass"].requirement("3.5.1") == "nvidia-cutlass==3.5.1"
+    assert case.libraries["cutlass"].package("3.5.1") == "nvidia-cutlass"
 
 
 def test_conditions_compare_them_as_versions(tmp_path: Path) -> None:
@@ -42,15 +42,15 @@ def test_conditions_compare_them_as_versions(tmp_path: Path) -> None:
 
 def test_the_wheel_may_depend_on_the_version(tmp_path: Path) -> None:
     case = load(tmp_path, '[libraries]\ncccl = ["12.9.27", "13.0.85"]\n')
-    assert [case.libraries["cccl"].requirement(v.libraries["cccl"]) for v in case.variants] == [
-        "nvidia-cuda-cccl-cu12==12.9.27", "nvidia-cuda-cccl==13.0.85",
+    assert [case.libraries["cccl"].package(v.libraries["cccl"]) for v in case.variants] == [
+        "nvidia-cuda-cccl-cu12", "nvidia-cuda-cccl",
     ]  # fmt: skip
 
 
 def test_a_library_that_the_case_describes(tmp_path: Path) -> None:
     table = '[libraries.mine]\nversions = ["1.0"]\npackage = "mine-headers"\ninclude = "mine/include"\n'
     library = load(tmp_path, table).libraries["mine"]
-    assert (library.requirement("1.0"), library.include) == ("mine-headers==1.0", ("mine/include",))
+    assert (library.package("1.0"), library.include) == ("mine-headers", ("mine/include",))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,12 @@ def test_a_library_that_the_case_describes(tmp_path: Path) -> None:
         ('[libraries]\ncccl = ["12.9.27", "3.1.0"]', "libraries.cccl: cccl has no version 3.1.0"),
         ('[libraries]\ntoolkit = ["1"]', "libraries.toolkit: cannot be the name of a library"),
         ('[libraries.mine]\nversions = ["1"]', "libraries.mine.package: is missing"),
+        ('[libraries]\ncutlass = ["3.5.1\\n"]', "libraries.cutlass: .* is not a version such as"),
+        ('[libraries]\ncutlass = ["3.5.1 --index-url https://x.example"]', "libraries.cutlass: .* is not a version"),
+        (
+            '[libraries]\ncutlass = ["@ https://x.example/cutlass-3.5.1-py3-none-any.whl"]',
+            "libraries.cutlass: .* is not a",
+        ),
         ('[libraries.mine]\nversion = ["1"]', "libraries.mine.version: unknown key .did you mean"),
         (
             '[libraries]\ncutlass = ["3.5.1"]\n[parameters]\ncutlass = [1]',
@@ -85,6 +91,28 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, table: str, words:
     with pytest.raises(CaseError, match=words) as caught:
         load(tmp_path, table)
     assert "case.toml:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "mine @ https://x.example/mine-1.0-py3-none-any.whl",
+        "mine --index-url https://x.example",
+        "-r requirements.txt",
+        "--index-url=https://x.example",
+        "https://x.example/mine-1.0-py3-none-any.whl",
+        "./mine-1.0-py3-none-any.whl",
+        "../mine",
+        "mine[more]",
+        "mine==1.0",
+        "mine; python_version > '3'",
+    ],
+)
+def test_a_package_is_a_name_and_no_address(tmp_path: Path, package: str) -> None:
+    table = f'[libraries.mine]\nversions = ["1.0"]\npackage = "{package}"\ninclude = "mine"\n'
+    with pytest.raises(CaseError, match=r"libraries\.mine\.package: must be the name of a wheel on PyPI") as caught:
+        load(tmp_path, table)
+    assert "case.toml:8:" in str(caught.value)
 
 
 def test_backends_of_a_case(tmp_path: Path) -> None:

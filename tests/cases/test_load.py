@@ -149,6 +149,22 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong: Wrong) ->
             "expect.when",
             'did you mean "backend"',
         ),
+        (
+            "[[expect]]\nstatus = 'built'\nwhen = 'backend == \"nvrct\"'",
+            "expect.when",
+            "backend is never 'nvrct' (did you mean \"nvrtc\"?)",
+        ),
+        (
+            "[[options]]\nstd = 'c++17'\nwhen = 'backend in (\"nvrtc\", \"cupy-jitfy\")'",
+            "options.when",
+            "backend is never 'cupy-jitfy' (did you mean \"cupy-jitify\"?)",
+        ),
+        (
+            "[[unsupported]]\nwhen = 'target != \"sm90\"'\nreason = 'x'",
+            "unsupported.when",
+            "target is never 'sm90' (did you mean \"sm_90\"?)",
+        ),
+        ("[[expect]]\nstatus = 'built'\nwhen = 'cutlas < \"3\"'", "expect.when", "unknown name 'cutlas'"),
         ("[[expect]]\nstatus = 'built'\nwhen = 'cc >= 8.0'", "expect.when", "compare it with a text"),
         ("[[expect]]\nstatus = 'built'\nwhen = 'cc >='", "expect.when", "cannot read the condition"),
         ("[[expect]]\nstatus = 'built'\nwhen = '__import__(\"os\")'", "expect.when", "is not allowed here"),

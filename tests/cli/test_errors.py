@@ -215,7 +215,7 @@ class TestWithRecords:
         assert done.returncode == 1
         assert "unexpectedly built: wrong/known" in done.stderr
 
-    def test_only_what_means_nothing(
+    def test_only_what_is_not_applicable(
         self, cumatrix: Command, library: Path, toolkit: Callable[[str], Installed]
     ) -> None:
         toolkit("13.0")

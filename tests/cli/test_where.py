@@ -16,12 +16,13 @@ from harness.engine.plan import choose, choose_backends, plan
 from harness.errors import NothingToRun, UsageError
 from harness.hints import hint
 from harness.model import Case, Target, ToolkitRef, Variant
+from harness.protocol.probes import Distribution
 
 HERE = Environment(
     name="e",
     python="python",
     version="3.11.7",
-    distributions={"numba": {"version": "0.59.1", "requires": [], "root": True}},
+    distributions={"numba": Distribution("0.59.1")},
 )
 CASES = [
     Case(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import threading
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from harness.engine import devices as module
 from harness.engine.devices import Device, DevicePool, Devices, find_devices
-from harness.engine.session import with_own
+from harness.engine.session import with_native
 from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
 from harness.model import Target
+from harness.protocol.probes import DeviceProperties, Driver
 
 
 def device(number: int, name: str = "NVIDIA H200", capability: str = "9.0") -> Device:
@@ -36,15 +38,15 @@ def test_a_device_runs_its_own_targets_only(target: str, name: str) -> None:
 
 
 def test_native_on_the_axis_of_targets(capfd: pytest.CaptureFixture[str]) -> None:
-    assert with_own("native", TWO) == "sm_89,sm_90,sm_90a"
-    assert with_own("sm_75,native", TWO) == "sm_75,sm_89,sm_90,sm_90a"
-    assert with_own("sm_75", None) == "sm_75"
+    assert with_native("native", TWO) == "sm_89,sm_90,sm_90a"
+    assert with_native("sm_75,native", TWO) == "sm_75,sm_89,sm_90,sm_90a"
+    assert with_native("sm_75", None) == "sm_75"
     assert capfd.readouterr().err == ""
 
 
 def test_the_word_of_before_still_works_and_is_told_of_once(capfd: pytest.CaptureFixture[str]) -> None:
     hint.cache_clear()
-    assert [with_own(targets, TWO) for targets in ("sm_75, own", "own,native")] == [
+    assert [with_native(targets, TWO) for targets in ("sm_75, own", "own,native")] == [
         "sm_75,sm_89,sm_90,sm_90a",
         "sm_89,sm_90,sm_90a",
     ]
@@ -54,14 +56,14 @@ def test_the_word_of_before_still_works_and_is_told_of_once(capfd: pytest.Captur
 @pytest.mark.parametrize("word", ["native", "own"])
 def test_native_without_a_device_is_told(word: str) -> None:
     with pytest.raises(PartUnavailable, match=r"the target native needs a CUDA device.*no driver"):
-        with_own(word, Devices(problem="no driver"))
+        with_native(word, Devices(problem="no driver"))
 
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver that knows of two devices."""
-    fields = [{"name": name, "compute_capability": "9.0"} for name in ("one", "two")]
-    told = {"devices": fields, "problem": "", "folder": "", "driver": "1.2", "cuda": "13.0"}
+    devices = [DeviceProperties(name, "9.0", 1 << 30, 4, 1 << 16, True) for name in ("one", "two")]
+    told = Driver(devices, driver="1.2", cuda="13.0")
     monkeypatch.setattr(module, "_ask", lambda: told)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
@@ -94,14 +96,72 @@ def test_the_users_choice_of_visible_devices_stays(monkeypatch: pytest.MonkeyPat
     assert [item.token for item in find_devices().items] == ["5", "GPU-8e4c"]
 
 
-def test_without_a_driver_the_reason_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(*_: Any, **__: Any) -> Any:
-        raise OSError("no such file")
+@pytest.mark.usefixtures("answer")
+def test_records_say_what_the_driver_said() -> None:
+    assert find_devices("1").items[0].facts == {
+        "virtual": False, "driver": "1.2", "cuda": "13.0", "name": "two", "compute_capability": "9.0", "memory": 1 << 30,
+        "multiprocessors": 4, "shared_opt_in": 1 << 16, "cooperative": True, "ordinal": 1,
+    }  # fmt: skip
 
-    monkeypatch.setattr(subprocess, "run", ask)
+
+def test_a_driver_is_there_or_the_reason() -> None:
+    found = find_devices()
+    assert bool(found.items) != bool(found.problem)
+    assert "cannot be asked" not in found.problem
+
+
+FAKE = """
+#include <string.h>
+int cuInit(unsigned flags) { return 0; }
+int cuDriverGetVersion(int *version) { *version = 12090; return 0; }
+int cuDeviceGetCount(int *count) { *count = 2; return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+int cuDeviceGetName(char *name, int size, int device) { strcpy(name, device ? "two" : "one"); return 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = (size_t)80 << 30; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) { *value = attribute; return 0; }
+"""
+
+
+def test_what_a_driver_says_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fake driver, for the path from its library to records: a machine without one never takes it."""
+    if not find_devices().problem.startswith("no driver"):
+        pytest.skip("this machine has a driver of its own (tests/gpu)")
+    (tmp_path / "fake.c").write_text(FAKE)
+    library = tmp_path / "libcuda.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "fake.c"], check=True)
+    monkeypatch.setattr(module, "_FOLDERS", (str(tmp_path),))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    found = find_devices()
+    assert (found.problem, found.folder) == ("", str(tmp_path))
+    assert [(each.token, each.name, each.capability) for each in found.items] == [
+        ("0", "one", "75.76"),
+        ("1", "two", "75.76"),
+    ]
+    expected = {"cuda": "12.9", "memory": 80 << 30, "multiprocessors": 16, "shared_opt_in": 97, "cooperative": True}
+    assert expected.items() <= found.items[1].facts.items()
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (None, "No such file"),
+        ("kill -11 $$", "its process ended with signal 11"),
+        ('echo \'{"devices": [{"name": "x"}]}\'', "Driver.devices[0]: compute_capability is missing"),
+        ("echo '{\"problem\": null}'", "Driver.problem: not str but None"),
+    ],
+)
+def test_a_driver_that_gives_no_answer(
+    script: str | None, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    if script:
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
     found = find_devices()
     assert not found.items
-    assert "cannot be asked: no such file" in found.problem
+    assert found.problem.startswith("the driver cannot be asked: ")
+    assert words in found.problem
 
 
 def test_cells_spread_over_devices_and_wait_for_one() -> None:

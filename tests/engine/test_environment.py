@@ -36,7 +36,7 @@ def test_another_interpreter(venv: Callable[..., str], monkeypatch: pytest.Monke
     assert there.version_of("cupy", "numba") == ("numba", "0.59.1")
     assert there.packages["numba"] == "0.59.1"
     assert there.packages["numpy"] == "1.26.4"
-    assert there.distributions["numba"]["requires"]
+    assert there.distributions["numba"].requires
 
 
 @pytest.mark.compilers
@@ -55,15 +55,43 @@ def test_requirements(venv: Callable[..., str], requirement: str, reason: str | 
     assert list(look(venv("numba==0.59.1"), require=[requirement]).broken.values()) == ([reason] if reason else [])
 
 
-def test_what_is_no_requirement() -> None:
+@pytest.mark.parametrize("text", ["numba=0.59.1", "-r requirements.txt", "https://x.example/numba.whl", "./numba"])
+def test_what_is_no_requirement(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not a requirement such as numba==0.59.1"):
-        look(require=["numba=0.59.1"])
+        look(require=[text])
+
+
+def test_an_address_is_no_requirement() -> None:
+    with pytest.raises(
+        UsageError, match=r"is an address; a requirement is a name with versions, such as numba==0.59.1"
+    ):
+        look(require=["numba @ https://x.example/numba-0.59.1-py3-none-any.whl"])
 
 
 @pytest.mark.parametrize("python", ["/nowhere/python", "/bin/true", "/etc/hostname"])
 def test_what_is_no_interpreter(python: str) -> None:
     with pytest.raises(PartUnavailable, match=f"cannot ask {python}"):
         look(python)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo '{\"python\": 3}'", "Interpreter.python: not str but 3"),
+        ("echo '{\"python\": \"3.11\", \"distributions\": {\"numba\": {}}}'", "distributions.numba: version is missing"),
+        ("echo hello", "Interpreter: not JSON"),
+        ("echo too old >&2; exit 3", "its process ended with exit code 3: too old"),
+        ("kill -11 $$", "its process ended with signal 11"),
+    ],
+)  # fmt: skip
+def test_an_interpreter_that_answers_something_else(tmp_path: Path, script: str, words: str) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    with pytest.raises(PartUnavailable) as caught:
+        look(str(python))
+    assert str(caught.value).startswith(f"cannot ask {python} what it has installed: ")
+    assert words in str(caught.value)
 
 
 def test_nothing_of_the_users_reaches_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

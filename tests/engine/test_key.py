@@ -21,6 +21,7 @@ from harness.engine.key import Key
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell
 from harness.model import Case
+from harness.protocol.probes import Distribution
 from harness.protocol.wire import Limits
 from harness.toolkits import ToolkitStore
 
@@ -59,13 +60,9 @@ def store(tmp_path: Path) -> ToolkitStore:
     return ToolkitStore(root)
 
 
-def distribution(version: str, *requires: str) -> dict[str, Any]:
-    return {"version": version, "requires": list(requires), "root": True}
-
-
 ENVIRONMENT = Environment(
     name="e", python="/usr/bin/python3", version="3.11.7",
-    distributions={"numba": distribution("0.59.1", "llvmlite"), "llvmlite": distribution("0.42.0"), "rich": distribution("1")},
+    distributions={"numba": Distribution("0.59.1", ["llvmlite"]), "llvmlite": Distribution("0.42.0"), "rich": Distribution("1")},
 )  # fmt: skip
 LIMITS = Limits()
 SOURCES = {"cu": "__global__ void k() {}", "py": "from numba import cuda"}
@@ -95,7 +92,7 @@ def key(store: ToolkitStore, tmp_path: Path) -> Callable[..., str]:
 
 def with_version(name: str, version: str) -> Environment:
     distributions = dict(ENVIRONMENT.distributions)
-    return replace(ENVIRONMENT, distributions={**distributions, name: {**distributions[name], "version": version}})
+    return replace(ENVIRONMENT, distributions={**distributions, name: replace(distributions[name], version=version)})
 
 
 @pytest.mark.parametrize(

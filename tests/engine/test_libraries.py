@@ -15,15 +15,14 @@ from harness.engine.session import default_toolkit
 from harness.engine.toolchain import PreparedToolchain
 from harness.libraries import LIBRARIES, Library
 from harness.model import Status, Toolchain, ToolkitRef
+from harness.protocol.probes import Distribution
 from harness.toolkits import ToolkitStore
 
 TOOLKIT = ToolkitRef(release="12.4", headers="12.4")
 
 
 def environment(**versions: str) -> Environment:
-    entries = {
-        name.replace("_", "-"): {"version": text, "requires": [], "root": True} for name, text in versions.items()
-    }
+    entries = {name.replace("_", "-"): Distribution(text) for name, text in versions.items()}
     return Environment(name="e", python="/usr/bin/python3", version="3.11.7", distributions=entries)
 
 

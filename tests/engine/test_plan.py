@@ -13,12 +13,13 @@ from harness.engine.environment import Environment
 from harness.engine.plan import choose_backends, plan
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
+from harness.protocol.probes import Distribution
 
 NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc"]
 
 
 def environment(**versions: str) -> Environment:
-    found = {name.replace("_", "-"): {"version": v, "requires": [], "root": True} for name, v in versions.items()}
+    found = {name.replace("_", "-"): Distribution(v) for name, v in versions.items()}
     return Environment(name="e", python="python", version="3.11.7", distributions=found)
 
 
@@ -75,6 +76,9 @@ def test_cells_are_chosen_by_conditions(where: str, pattern: str) -> None:
     [
         ('bakend == "nvrtc"', r'^--where, character 1: unknown name \'bakend\' \(did you mean "backend"\?\)'),
         ('cc > "8.0" and backend == "nvrct"', r'^--where, character 27: backend is never \'nvrct\' \(did you mean "nvrtc"\?\)'),
+        ('"jitfy" in backend', r"'jitfy' is in no backend \(did you mean \"cupy-jitify\"\?\)"),
+        ('target == "sm80"', r'target is never \'sm80\' \(did you mean "sm_80"\?\)'),
+        ('suffix != "b"', r"suffix is never 'b'; known are \"\", a, f$"),
         ("siz == 1", r'did you mean "size"'),
         ("size == 3", r"size is never 3"),
         ('status == "built"', r"unknown name 'status'"),
@@ -85,6 +89,19 @@ def test_cells_are_chosen_by_conditions(where: str, pattern: str) -> None:
 def test_conditions_that_cannot_be_read(where: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         ids(where)
+
+
+def test_versions_are_those_of_the_environment_whichever_backend_compiles() -> None:
+    assert ids('numba < "0.60"') == ids()
+    with pytest.raises(NothingToRun):
+        ids('cupy < "13.1"')
+    assert {cell.split()[1] for cell in ids('library < "0.60"')} == {"numba@0.59.1"}
+
+
+def test_an_architecture_that_no_table_has_can_be_chosen_where_a_cell_has_it() -> None:
+    here, new = environment(), Target.parse("sm_999")
+    chosen = plan(CASES, choose_backends("nvrtc", here), TOOLKITS[:1], [*TARGETS, new], here, 'target == "sm_999"')
+    assert {cell.target for cell in chosen} == {new}
 
 
 def test_a_condition_that_holds_for_no_cell_leaves_nothing_to_run() -> None:

@@ -12,6 +12,7 @@ import pytest
 from cells import make_case, make_cell, write_case
 
 from harness.cases import load_cases
+from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.executor import ThreadExecutor, _Queue
@@ -120,6 +121,30 @@ class TestPrepared:
             assert list(run.executor.runners[0]._fork_servers.values()) == servers
         assert (first.outcome.status, second.outcome.status) == ("built", "built")
         assert servers[0].process.poll() is not None
+
+    def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
+        self, store: ToolkitStore, cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The disk is full just then, which is a fake."""
+        cache = ResultCache(tmp_path / "cache")
+
+        def full(*_: object) -> None:
+            monkeypatch.undo()
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(cache, "keep_fact", full)
+        resolver = Resolver(RunContext(PLAIN, store, cache, Limits(seconds=120)))
+        runner = ThreadExecutor(resolver).runners[0]
+        prepared = resolver.resolve(cell)
+        assert isinstance(prepared, PreparedCell)
+        try:
+            with pytest.raises(OSError, match="No space left"):
+                runner.run(prepared)
+            assert not runner._fork_servers
+            assert runner.run(prepared).outcome.status == "built"
+        finally:
+            runner.close()
+            resolver.close()
 
     def test_who_stops_listening_ends_what_is_under_way(self, store: ToolkitStore, cell: Cell) -> None:
         with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:

@@ -12,6 +12,7 @@ from harness.engine.result import Result
 from harness.engine.session import Request, axes_of, cells_of, default_toolkit, record_of
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Outcome, Stage, Status
+from harness.protocol.probes import Distribution
 
 CASE = """
 title = "{name}"
@@ -21,7 +22,7 @@ source.{language} = "{file}"
 
 
 def environment(**versions: str) -> Environment:
-    found = {name.replace("_", "-"): {"version": v, "requires": [], "root": True} for name, v in versions.items()}
+    found = {name.replace("_", "-"): Distribution(v) for name, v in versions.items()}
     return Environment(name="e", python="python", version="3.11.7", distributions=found)
 
 

@@ -12,11 +12,12 @@ import pytest
 from harness.engine.environment import Environment
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Status, Toolchain, ToolkitRef
+from harness.protocol.probes import Distribution
 from harness.toolkits import Installed, ToolkitStore
 
 
 def environment(*, broken: dict[str, str] | None = None, **versions: str) -> Environment:
-    found = {name.replace("_", "-"): {"version": v, "requires": [], "root": True} for name, v in versions.items()}
+    found = {name.replace("_", "-"): Distribution(v) for name, v in versions.items()}
     return Environment(name="mine", python="/py", version="3.11.7", distributions=found, broken=broken or {})
 
 

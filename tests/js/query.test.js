@@ -77,8 +77,8 @@ describe("what is no value of its field is told", () => {
     ["stage:>=never", "“never” is no stage"],
     ["registers:many", "“many” is not a number"],
     ["registers:>", "“” is not a number"],
-    ["is:nice", "is:nice means nothing; there are is:unexpected, is:expected, is:missing, is:run"],
-    ["is:constructor", "is:constructor means nothing; there are is:unexpected, is:expected, is:missing, is:run"],
+    ["is:nice", "unknown is:nice; there are is:unexpected, is:expected, is:missing, is:run"],
+    ["is:constructor", "unknown is:constructor; there are is:unexpected, is:expected, is:missing, is:run"],
     ["a ".repeat(201), "the query has more than 200 terms"],
   ]) {
     it(text.slice(0, 20), () => assert.throws(() => query.ask(matrix, text), new QueryError(said)));

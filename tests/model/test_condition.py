@@ -184,7 +184,7 @@ def test_an_error_says_where_it_is(text: str, position: int) -> None:
         ('"JITIFY" in backend', True),
         ('"numba" in backend', False),
         ('"numba" not in backend', True),
-        ('"32" in fragment and not "x" in target', True),
+        ('"32" in fragment and not "12" in target', True),
     ],
 )
 def test_parts_of_texts(text: str, expected: bool) -> None:
@@ -199,6 +199,8 @@ def test_parts_of_texts(text: str, expected: bool) -> None:
         ('"x" in virtual', "virtual is not a text"),
         ('"x" in frag', 'did you mean "fragment"'),
         ("1 in fragment", 'write "in" as'),
+        ('"tf23" in fragment', "'tf23' is in no fragment"),
+        ('"sm80" in target', "'sm80' is in no target (did you mean \"sm_80\"?)"),
     ],
 )
 def test_parts_of_what_is_no_text_are_refused(text: str, words: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import KNOWN_TARGETS, Target, TargetError
-from harness.model.axes import DEFAULT_TARGETS, check_known, parse_targets
+from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
 from harness.toolkits import Installed
 
 

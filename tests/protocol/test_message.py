@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.protocol import job, wire
+from harness.protocol import job, probes, wire
 from harness.protocol.message import Message, WireError
 
 JOB = job.CellJob(
@@ -45,6 +45,8 @@ MESSAGES: list[Message] = [
     wire.Reply(
         "built", stages=["compile"], artifact=wire.Product("/a", "ptx", [wire.Product("/b", "ptx")], names={"k": "f"})
     ),
+    probes.Interpreter("3.11.7", {"numba": probes.Distribution("0.59.1", ["llvmlite"], False)}),
+    probes.Driver([probes.DeviceProperties("NVIDIA H200", "9.0", 1 << 40, 132, 232448, True)], driver="580.1"),
 ]
 
 
@@ -72,6 +74,12 @@ def test_what_goes_out_comes_in_again(message: Message) -> None:
         (wire.Reply, {"status": "built", "seconds": float("inf")}, "Reply.seconds: not a number but inf"),
         (wire.Reply, {"status": "built", "notes": ["a", 2]}, "Reply.notes[1]: not str but 2"),
         (wire.Reply, {"status": "built", "artifact": {"path": 1}}, "Reply.artifact.path: not str but 1"),
+        (probes.Driver, {"devices": [{"name": "x"}]}, "Driver.devices[0]: compute_capability is missing"),
+        (
+            probes.Interpreter,
+            {"python": "3.11", "distributions": {"numba": {"version": None}}},
+            "Interpreter.distributions.numba.version: not str but None",
+        ),
         (job.CellJob, {**JOB.to_json(), "options": {"odd": 1}}, "CellJob.options: unknown field 'odd'"),
         (job.CellJob, {**JOB.to_json(), "options": {"rdc": "yes"}}, "CellJob.options.rdc: not bool but 'yes'"),
         (job.CellJob, {**JOB.to_json(), "definitions": {"N": None}}, "CellJob.definitions.N: not "),

@@ -91,7 +91,7 @@ def test_an_answer_is_not_hidden_by_the_lack_of_one(answer: Outcome, silent: Out
     plans = [plan(cell(), run="new", day=2), plan(cell(), run="old", day=1)]
     merged = merge([new, old] if flipped else [old, new], plans)
     assert [(item["status"], item["run"]) for item in merged.records] == [(answer.status, "old")]
-    # What means nothing here is an answer, though not a compiler's.
+    # What is not applicable is an answer, though not a compiler's.
     (said,) = merged.conflicts if silent is MEANS_NOTHING else merged.unanswered
     assert len(merged.conflicts) + len(merged.unanswered) == 1
     assert [(item["status"], item["run"]) for item in said.dropped] == [(silent.status, "new")]

@@ -1,43 +1,269 @@
-"""An installation that is killed, by the real uv: nothing of it goes on, and nothing stays."""
+"""What killed installations leave: a real uv that waits for a wheel, and parents that are really killed."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
-import socket
 import subprocess
+import threading
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+from command import Command
 
-def _processes(folder: Path) -> list[int]:
-    """Processes whose command line or environment names a folder."""
+from harness.errors import PartUnavailable
+from harness.toolkits import Release, ToolkitStore
+from harness.toolkits.leftovers import lock_of, sweep
+from harness.toolkits.store import WheelStore
+
+from .local_index import HEADER, LocalIndex
+
+VERSION = "99.0"
+
+
+class Gate:
+    """An index over HTTP that keeps back the second half of each wheel until it is opened."""
+
+    def __init__(self, root: Path) -> None:
+        self.opened = threading.Event()
+        self.asked = threading.Event()
+        self.downloads = 0
+        gate = self
+
+        class Handler(SimpleHTTPRequestHandler):
+            def copyfile(self, source: Any, outputfile: Any) -> None:
+                text = source.read()
+                if not self.path.endswith(".whl"):
+                    outputfile.write(text)
+                    return
+                gate.downloads += 1
+                outputfile.write(text[: len(text) // 2])
+                outputfile.flush()
+                gate.asked.set()
+                gate.opened.wait(600)
+                outputfile.write(text[len(text) // 2 :])
+
+            def handle_one_request(self) -> None:
+                try:
+                    super().handle_one_request()
+                except OSError:
+                    self.close_connection = True  # whoever asked was killed
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(root)))
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def close(self) -> None:
+        """Let everybody go."""
+        self.opened.set()
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def gate(index: LocalIndex, no_settings: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    # Large enough to be unpacked while it is downloaded.
+    lines = "".join(f"// {number:x}\n" for number in range(200_000))
+    index.add("nvidia-cutlass", VERSION, {"cutlass_library/source/include/large.h": lines, HEADER: lines[::-1]})
+    gate = Gate(index.root)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", gate.url)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    yield gate
+    gate.close()
+
+
+Start = Callable[[], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(cumatrix: Command, tmp_path: Path) -> Iterator[Start]:
+    """Begin to install, in a process group of its own as a shell does it."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def start() -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            cumatrix.argv("toolkits", "install", f"cutlass=={VERSION}"), cwd=cumatrix.folder, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
+            env={**os.environ, "CUMATRIX_HOME": str(tmp_path / "home")},
+        )  # fmt: skip
+        begun.append(process)
+        return process
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def until(happens: Callable[[], object]) -> None:
+    """Wait for something that will happen; pytest-timeout ends what never does."""
+    while not happens():
+        time.sleep(0.05)
+
+
+def at_work(folder: Path) -> list[int]:
+    """Processes that have a folder on their command line."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            if str(folder).encode() in Path("/proc", pid, "environ").read_bytes():
-                found.append(int(pid))
+            if str(folder).encode() in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
         except OSError:
             continue
     return found
 
 
-def test_a_killed_installation(cumatrix: Any, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with socket.create_server(("127.0.0.1", 0)) as index:  # one that never answers
-        env = {**os.environ, "CUMATRIX_HOME": str(home), "UV_CACHE_DIR": str(tmp_path / "uv"), "UV_DEFAULT_INDEX": f"http://127.0.0.1:{index.getsockname()[1]}/simple"}  # fmt: skip
-        argv = cumatrix.argv("toolkits", "install", "12.4")
-        process = subprocess.Popen(argv, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        asked, _ = index.accept()  # uv is at work
-        assert len(_processes(home)) > 1
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        while _processes(home):  # pytest's limit says where it waited
-            time.sleep(0.05)
-        asked.close()
-    assert list((home / "toolkits").glob(".new-*"))
-    done = cumatrix(*argv[1:], env=env)
-    assert done.returncode == 4
-    assert "cannot be installed from PyPI" in done.stderr
-    assert [path.name for path in (home / "toolkits").iterdir() if path.is_dir()] == []
+def left(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir() if not path.name.endswith(".lock"))
+
+
+def unpacked(tmp_path: Path) -> list[str]:
+    """What uv was unpacking."""
+    return [path.name for path in (tmp_path / "uv-cache").glob(".tmp*")]
+
+
+def free(lock: Path) -> bool:
+    """Whether no uv holds the lock of its cache any more: a process that was killed holds it for a moment longer."""
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
+
+
+def test_a_kill_ends_uv_and_the_next_start_cleans_up(
+    gate: Gate, start: Start, tmp_path: Path, cumatrix: Command
+) -> None:
+    root = tmp_path / "home" / "libraries" / "cutlass"
+    process = start()
+    assert gate.asked.wait(600)
+    until(lambda: unpacked(tmp_path))
+    assert at_work(root)
+    process.kill()
+    process.wait()
+    until(lambda: not at_work(root) and free(tmp_path / "uv-cache" / ".lock"))
+    assert len(left(root)) == 1  # so there is something to clean up
+    done = cumatrix("doctor", "--verify", env={"CUMATRIX_HOME": str(tmp_path / "home")})
+    assert done.returncode == 3, done.stderr
+    assert (left(root), unpacked(tmp_path)) == ([], [])
+    gate.opened.set()
+    again = start()
+    assert again.wait() == 0
+    assert left(root) == [VERSION]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_to_end_leaves_nothing(gate: Gate, start: Start, tmp_path: Path, number: signal.Signals) -> None:
+    root = tmp_path / "home" / "libraries" / "cutlass"
+    process = start()
+    assert gate.asked.wait(600)
+    until(lambda: unpacked(tmp_path))
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does it
+    else:
+        process.send_signal(number)
+    assert process.wait() == 130
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+    until(lambda: not at_work(root))
+    assert (left(root), unpacked(tmp_path)) == ([], [])
+
+
+def test_of_two_one_installs_and_the_other_waits(gate: Gate, start: Start, tmp_path: Path) -> None:
+    first = start()
+    assert gate.asked.wait(600)
+    second = start()
+    assert second.stderr is not None
+    said = ""
+    while "waiting" not in said:
+        said = second.stderr.readline()
+    assert f"cutlass {VERSION} is being installed or removed by another process" in said
+    assert first.poll() is None
+    gate.opened.set()
+    assert (first.wait(), second.wait()) == (0, 0)
+    assert gate.downloads == 1
+    assert left(tmp_path / "home" / "libraries" / "cutlass") == [VERSION]
+
+
+def test_waiting_has_a_limit(tmp_path: Path) -> None:
+    said: list[str] = []
+    store = WheelStore(tmp_path, "cutlass", said.append, wait=0.2)
+    with lock_of(tmp_path, "1.0"), pytest.raises(PartUnavailable, match=r"^cutlass 1\.0: another process has held "):
+        store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True)
+    assert len(said) == 1
+
+
+def test_what_is_under_way_is_left_alone(tmp_path: Path) -> None:
+    for name in (".12.4-abcdefgh", ".12.9-old-abcdefgh", ".13.0-abcdefgh", ".13.0-ab", ".other", "13.1"):
+        (tmp_path / name / "home").mkdir(parents=True)
+    with lock_of(tmp_path, "12.4"):
+        sweep(tmp_path)
+    assert left(tmp_path) == [".12.4-abcdefgh", ".13.0-ab", ".other", "12.9", "13.1"]  # 12.9 is put back
+    sweep(tmp_path)
+    assert left(tmp_path) == [".13.0-ab", ".other", "12.9", "13.1"]
+    sweep(tmp_path / "nowhere")
+
+
+def test_what_came_in_the_place_of_another_stays(tmp_path: Path) -> None:
+    (tmp_path / ".12.4-old-abcdefgh" / "home" / "old").mkdir(parents=True)
+    (tmp_path / "12.4" / "new").mkdir(parents=True)
+    sweep(tmp_path)
+    assert left(tmp_path) == ["12.4"]
+    assert left(tmp_path / "12.4") == ["new"]
+
+
+def test_a_cache_that_another_uv_uses_is_cleaned_later(tmp_path: Path) -> None:
+    cache, folder = tmp_path / "cache", tmp_path / "root" / ".12.4-abcdefgh"
+    (folder / "home").mkdir(parents=True)
+    (cache / ".tmp000000").mkdir(parents=True)
+    os.utime(cache / ".tmp000000", (0, 0))  # somebody else's
+    (folder / "uv-cache").write_text(str(cache))
+    (cache / ".tmpAAAAAA" / "half").mkdir(parents=True)
+    (cache / "archive-v0").mkdir()
+    with (cache / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        sweep(tmp_path / "root")
+        assert (cache / ".tmpAAAAAA").is_dir()
+        assert left(folder) == ["uv-cache"]
+    sweep(tmp_path / "root")
+    assert sorted(path.name for path in cache.iterdir()) == [".lock", ".tmp000000", "archive-v0"]
+    assert left(tmp_path / "root") == []
+
+
+@pytest.mark.parametrize("text", ["", "relative", "/nowhere"])
+def test_a_cache_that_is_not_told_is_not_cleaned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    folder = tmp_path / ".12.4-abcdefgh"
+    folder.mkdir()
+    (folder / "uv-cache").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    for place in (tmp_path, tmp_path / "relative"):
+        (place / ".tmpAAAAAA").mkdir(parents=True)
+        (place / ".lock").touch()
+    sweep(tmp_path)
+    assert (tmp_path / ".tmpAAAAAA").is_dir()
+    assert (tmp_path / "relative" / ".tmpAAAAAA").is_dir()
+    assert not folder.exists()
+
+
+def test_removing_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fake for a kill while a toolkit is being removed: its files stay, in a folder that nobody puts back."""
+    store = ToolkitStore(tmp_path)
+    (tmp_path / "12.4" / "include").mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.toolkits.leftovers.shutil.rmtree", lambda *args, **keywords: None)
+        assert store.remove(Release(name="12.4", packages={}).name)
+    assert len(left(tmp_path)) == 1
+    store.sweep()
+    assert left(tmp_path) == []

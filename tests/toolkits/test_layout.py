@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import PartUnavailable
 from harness.toolkits.layout import lay_out
 
 Wheel = Callable[..., None]
@@ -99,3 +100,14 @@ def test_no_link_leads_out_of_the_home(site: Path, wheel: Wheel, tmp_path: Path)
     lay_out(site, home)
     for path in home.rglob("*"):
         assert path.resolve().is_relative_to(home.resolve())
+
+
+@pytest.mark.parametrize("name", ["nvidia/evil/include/../../../../mine", "nvidia/evil/include/../../a.h"])
+def test_a_wheel_that_names_files_outside_of_itself_moves_none(
+    site: Path, wheel: Wheel, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "mine").write_text("mine")
+    wheel("nvidia-evil", "1.0", **{name: "mine"})
+    with pytest.raises(PartUnavailable, match=r"nvidia_evil-1\.0 names a file outside of itself"):
+        lay_out(site, tmp_path / "home")
+    assert (tmp_path / "mine").read_text() == "mine"

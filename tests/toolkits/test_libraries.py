@@ -28,7 +28,21 @@ def test_a_library_by_name_and_version() -> None:
     assert (library.name, version) == ("cutlass", "3.5.1")
 
 
-@pytest.mark.parametrize("text", ["cutlass", "cutlass>=3", "cutlass==3.*", "cutlass==", "==1", "cutlas==3.5.1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cutlass",
+        "cutlass>=3",
+        "cutlass==3.*",
+        "cutlass==",
+        "==1",
+        "cutlas==3.5.1",
+        "cutlass[x]==3.5.1",
+        "cutlass @ https://x.example/cutlass-3.5.1-py3-none-any.whl",
+        "cutlass==3.5.1 --index-url=x",
+        "cutlass==3.5.1; python_version>'3'",
+    ],
+)
 def test_what_is_no_library(text: str) -> None:
     with pytest.raises(UsageError):
         parse_library(text)

@@ -35,7 +35,7 @@ _PASSING = (os.getcwd() + os.sep, "/proc/", "/sys/", "/dev/")
 _SECONDS = 240.0
 
 
-def warm(setup: Setup, jitify: Any, identity: list[Any], compile: Callable[[str], None]) -> None:
+def warm(setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str], None]) -> None:
     """Fill the table of headers of this process's CuPy.
 
     Parameters
@@ -46,7 +46,7 @@ def warm(setup: Setup, jitify: Any, identity: list[Any], compile: Callable[[str]
         ``cupy.cuda.jitify``.
     identity : list
         Versions that the table depends on, beside the toolkit.
-    compile : callable
+    attempt : callable
         Compiles a program as cells are compiled, which may fail.
     """
     key = json.dumps([_SCHEMA, identity, sys.version, setup.include, _HEADERS])
@@ -54,7 +54,7 @@ def warm(setup: Setup, jitify: Any, identity: list[Any], compile: Callable[[str]
     table = _valid(kept)
     if table is None:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        _find_once(kept, setup.include, jitify, compile)
+        _find_once(kept, setup.include, jitify, attempt)
         table = _valid(kept)
     if table is not None:
         jitify._add_sources({base64.b64decode(key): base64.b64decode(text) for key, text in table.items()})
@@ -84,7 +84,7 @@ def _hash(path: str) -> str:
         return "missing"
 
 
-def _find_once(kept: Path, include: Sequence[str], jitify: Any, compile: Callable[[str], None]) -> None:
+def _find_once(kept: Path, include: Sequence[str], jitify: Any, attempt: Callable[[str], None]) -> None:
     """Have a child look for the headers, or wait for another worker's; in both cases no longer than `_SECONDS`."""
     end = time.monotonic() + _SECONDS
     with open(kept.with_suffix(".lock"), "w") as lock:
@@ -100,7 +100,7 @@ def _find_once(kept: Path, include: Sequence[str], jitify: Any, compile: Callabl
             return
         child = os.fork()
         if child == 0:
-            _find(kept, include, jitify, compile)
+            _find(kept, include, jitify, attempt)
         ended = os.pidfd_open(child)
         if not select.select([ended], [], [], max(0.0, end - time.monotonic()))[0]:
             os.kill(child, signal.SIGKILL)  # then each cell looks for itself, under its own deadline
@@ -113,7 +113,7 @@ def _all_of(include: Sequence[str]) -> list[str]:
     return [str(path) for folder in include for path in sorted(Path(folder).rglob("*")) if path.is_file()]
 
 
-def _find(kept: Path, include: Sequence[str], jitify: Any, compile: Callable[[str], None]) -> None:
+def _find(kept: Path, include: Sequence[str], jitify: Any, attempt: Callable[[str], None]) -> None:
     """In a child: look for every header and write down what was found; never returns."""
     table: dict[bytes, bytes] = {}
     original = jitify.jitify
@@ -129,7 +129,7 @@ def _find(kept: Path, include: Sequence[str], jitify: Any, compile: Callable[[st
         followed = reads.send_to(records)
         jitify.jitify = keep
         for header in _HEADERS:
-            compile(f"#include <{header}>\n")
+            attempt(f"#include <{header}>\n")
         encoded = {base64.b64encode(key).decode(): base64.b64encode(text).decode() for key, text in table.items()}
         part = kept.with_suffix(f".{os.getpid()}")
         read = reads.paths_of(records.read_bytes()) if followed else _all_of(include)
@@ -139,7 +139,7 @@ def _find(kept: Path, include: Sequence[str], jitify: Any, compile: Callable[[st
         part.write_text(json.dumps({"table": encoded, "files": files}), "utf-8")
         os.replace(part, kept)
         records.unlink()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 (nobody is left to tell, and cells look for themselves)
         traceback.print_exc()
     finally:
         os._exit(0)

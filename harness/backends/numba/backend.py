@@ -92,7 +92,7 @@ class NumbaBackend:
         self.reload_settings()
         job.enter("compile")
         launches = {spec.kernel: spec for spec in job.launches}
-        watch = Watch(job, lambda kernel: None)
+        watch = Watch(job, lambda _kernel: None)
 
         def act(name: str, kernel: Any, arguments: tuple[Any, ...]) -> None:
             if name in launches:
@@ -166,7 +166,7 @@ class NumbaBackend:
         if job.capability not in self.capabilities():
             try:
                 instead = self.arch_option()(*job.capability).replace("compute_", "silently build sm_")
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 (the library may refuse as it likes)
                 instead = f"refuse ({first_line(error)})"
             raise Unsupported(
                 f"{self.library} with CUDA {setup.release} does not know compute capability "
@@ -225,7 +225,7 @@ class NumbaBackend:
             self.collect(device, kernel)
         except Ended as ended:
             device.ended = device.ended or ended
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (told by `NumbaBackend` when the program has ended)
             device.fault = device.fault or error
 
     def collect(self, device: VirtualDevice, kernel: Any) -> None:

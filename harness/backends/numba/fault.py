@@ -136,7 +136,7 @@ def _text(error: BaseException) -> str:
     """An exception's text; a class of the program's own may fail to tell it."""
     try:
         text = str(error)
-    except Exception as other:
+    except Exception as other:  # noqa: BLE001 (code of the program under test)
         return f"(its text cannot be told: {type(other).__name__})"
     return text if len(text) <= _MOST else f"{text[:_MOST]} [... {len(text) - _MOST} characters left out ...]"
 

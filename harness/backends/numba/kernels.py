@@ -152,7 +152,7 @@ def arguments_of(name: str, signature: str) -> tuple[Any, ...]:
 
     try:
         arguments, result = sigutils.normalize_signature(signature)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (Numba evaluates what the user wrote)
         words = f"the signature {signature!r} of {name} is not one that Numba knows: {first_line(error)}"
         raise Unavailable(words) from None
     if result not in (None, types.void):

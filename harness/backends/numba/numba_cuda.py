@@ -254,7 +254,7 @@ def _link(
         cubin[0] = ctypes.addressof(_kept[-1])
         size[0] = len(image)
         return 0
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (nothing passes through C, and it is raised later)
         device.fault = device.fault or error
         return 1
 

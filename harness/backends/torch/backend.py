@@ -81,7 +81,7 @@ class TorchBackend:
     def _commands(self, setup: Setup, job: Job, depth: str, folder: Path) -> list[str]:
         from torch.utils import cpp_extension
 
-        def written(build_directory: str, *others: Any, **more: Any) -> None:
+        def written(build_directory: str, *_others: Any, **_more: Any) -> None:
             raise _Written(build_directory)
 
         cpp_extension._run_ninja_build = written

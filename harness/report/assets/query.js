@@ -82,7 +82,7 @@ const query = (() => {
     const unknown = kinds.find((kind) => !Object.hasOwn(fields.IS, kind));
     if (unknown !== undefined) {
       const known = Object.keys(fields.IS).map((kind) => `is:${kind}`);
-      throw new QueryError(`is:${unknown} means nothing; there are ${known.join(", ")}`);
+      throw new QueryError(`unknown is:${unknown}; there are ${known.join(", ")}`);
     }
     const holds = matrix.marks.map((mark) => kinds.some((kind) => fields.IS[kind](mark)));
     return spread(matrix.codesOf("mark"), holds);

@@ -1,0 +1,66 @@
+"""Asking an interpreter what only a process of its own can say: scripts of `harness.worker` that run by path, with any Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import harness
+from harness.diagnostics import one_line
+from harness.protocol.message import Message, WireError
+
+_SCRIPTS = Path(harness.__file__).parent / "worker"
+_SECONDS = 120
+_WORDS = 300  # of what it printed on stderr
+
+M = TypeVar("M", bound=Message)
+
+
+class ProbeFailed(Exception):
+    """There is no answer; the message says why."""
+
+
+def ask(python: str, script: str, arguments: Sequence[str], kind: type[M], *, without: str) -> M:
+    """Run a probe.
+
+    Parameters
+    ----------
+    python : str
+        The interpreter.
+    script : str
+        Its file, in ``harness/worker``.
+    arguments : sequence of str
+        What it is asked about.
+    kind : type of Message
+        What it answers.
+    without : str
+        A variable that it must not see.
+
+    Raises
+    ------
+    ProbeFailed
+        When it cannot be run, does not end, or answers anything else.
+    """
+    try:
+        done = subprocess.run(
+            [python, "-s", str(_SCRIPTS / script), *arguments],
+            capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL,
+            env={name: value for name, value in os.environ.items() if name != without},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ProbeFailed(f"no answer within {_SECONDS} s") from None
+    except (OSError, ValueError) as error:
+        raise ProbeFailed(str(error)) from None
+    try:
+        if done.returncode:
+            raise WireError
+        answer: M = kind.from_line(done.stdout)
+        return answer
+    except WireError as error:
+        code = done.returncode
+        how = f"its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)}" if code else str(error)
+        words = one_line(done.stderr.decode("utf-8", "replace").strip()[-_WORDS:])
+        raise ProbeFailed(f"{how}: {words}" if words else how) from None

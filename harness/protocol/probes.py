@@ -1,0 +1,93 @@
+"""What the probes answer (`harness.worker.probe`, `harness.worker.devices`): one line of JSON on standard output each.
+
+The probes themselves import nothing of this: they run by path, with any Python, before every command, and dataclasses would
+take as long to load as all that they do. What they print is held against these types when it arrives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness.protocol.message import Message
+
+
+@dataclass(frozen=True)
+class Distribution(Message):
+    """A distribution that is installed.
+
+    Parameters
+    ----------
+    version : str
+        Its version, as its metadata spells it.
+    requires : list of str
+        Normalized names of the distributions that it requires, installed or not.
+    root : bool
+        Whether it was asked after by name, and is not only required by another one.
+    """
+
+    version: str
+    requires: list[str] = field(default_factory=list)
+    root: bool = True
+
+
+@dataclass(frozen=True)
+class Interpreter(Message):
+    """What an interpreter's environment holds.
+
+    Parameters
+    ----------
+    python : str
+        Its version: ``"3.11.7"``.
+    distributions : dict
+        By normalized name, those that were asked after and all that they require.
+    """
+
+    python: str
+    distributions: dict[str, Distribution] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeviceProperties(Message):
+    """What the driver says of a device; records have the same names.
+
+    Parameters
+    ----------
+    name, compute_capability : str
+        ``"NVIDIA H200"`` and ``"9.0"``.
+    memory, shared_opt_in : int
+        Memory of the device, and shared memory that a block may ask for, in bytes.
+    multiprocessors : int
+        How many it has.
+    cooperative : bool
+        Whether it runs cooperative launches.
+    """
+
+    name: str
+    compute_capability: str
+    memory: int
+    multiprocessors: int
+    shared_opt_in: int
+    cooperative: bool
+
+
+@dataclass(frozen=True)
+class Driver(Message):
+    """The driver of this machine and its devices.
+
+    Parameters
+    ----------
+    devices : list of DeviceProperties
+        Those that can be seen, in the driver's order.
+    problem : str
+        Why there is none; empty where the driver was asked, even if it has none.
+    folder : str
+        Where its library lies, if the dynamic loader does not know it.
+    driver, cuda : str
+        Its version, and that of CUDA which it is of; empty where they are not known.
+    """
+
+    devices: list[DeviceProperties] = field(default_factory=list)
+    problem: str = ""
+    folder: str = ""
+    driver: str = ""
+    cuda: str = ""

@@ -1,0 +1,36 @@
+"""The wheels that cumatrix knows: the SHA-256 of each is pinned in ``wheels.toml``, which ``.ci/pin_wheels.py`` writes."""
+
+from __future__ import annotations
+
+import platform
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+
+@cache
+def _pins() -> dict[str, dict[Version, dict[str, list[str]]]]:
+    table = tomllib.loads(files(__package__).joinpath("wheels.toml").read_text("utf-8"))
+    return {
+        canonicalize_name(name): {Version(version): wheels for version, wheels in versions.items()}
+        for name, versions in table.items()
+    }
+
+
+def pinned(name: str, version: str) -> frozenset[str] | None:
+    """SHA-256 (hexadecimal) of the wheels of a version that this machine may take; None for a version that is not pinned at all.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the wheel on PyPI: ``nvidia-cutlass``.
+    version : str
+        Its version; 3.5.1 is the same as 3.5.1.0.
+    """
+    wheels = _pins().get(canonicalize_name(name), {}).get(Version(version))
+    if wheels is None:
+        return None
+    return frozenset([*wheels.get(platform.machine(), ()), *wheels.get("any", ())])

@@ -1,0 +1,28 @@
+"""An index of one's own, and settings that nobody else's reach."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .local_index import LocalIndex
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> LocalIndex:
+    """An empty index, which nobody is told of yet."""
+    return LocalIndex(tmp_path / "index")
+
+
+@pytest.fixture
+def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No settings of pip and uv but the machine's, and an empty cache; the folder for the user's own (XDG_CONFIG_HOME)."""
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(name)
+    folder = tmp_path / "config"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    return folder
