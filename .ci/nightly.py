@@ -3,6 +3,7 @@
 
 nightly.py matrix --runner gpu --shards 2      which job runs which tox environments, as JSON
 nightly.py run ENV,ENV -- -a native            these environments, one after another
+nightly.py fuzz --seconds 3600                 damaged files through every command that reads them
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
 nightly.py judge --jobs JSON --address URL     each environment against its last night
 nightly.py page --address URL                  history and page
@@ -65,6 +66,18 @@ def run(args: argparse.Namespace) -> int:
             print(f"nightly.py: {problem}", file=sys.stderr)
             failed = True
     return 1 if failed else 0
+
+
+def fuzz(args: argparse.Namespace) -> int:
+    """Damaged records, plans and Parquet through every command that reads them, with another seed each night."""
+    done = subprocess.run(
+        [sys.executable, "tests/fuzz/fuzz.py", "--seconds", str(args.seconds), "--seed", args.seed],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    print(done.stdout, end="")
+    said = [line for line in done.stdout.splitlines() if " mutations of seed " in line]
+    _write(["", "Fuzzed: " + ("; ".join(said) or "nothing, it did not come to its end"), ""])
+    return done.returncode
 
 
 def collect(args: argparse.Namespace) -> int:
@@ -178,6 +191,10 @@ def main() -> int:
     one.set_defaults(call=run)
     one.add_argument("environments")
     one.add_argument("options", nargs="*")
+    one = commands.add_parser("fuzz")
+    one.set_defaults(call=fuzz)
+    one.add_argument("--seconds", type=int, default=3600)
+    one.add_argument("--seed", default=os.environ.get("GITHUB_RUN_ID", "0"))
     one = commands.add_parser("collect")
     one.set_defaults(call=collect)
     one.add_argument("artifacts", type=Path)

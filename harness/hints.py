@@ -1,12 +1,14 @@
-"""What to write in the place of a spelling that will go."""
+"""What users should know, and nothing depends on: a spelling that will go, a cache without room."""
 
 from __future__ import annotations
 
 import sys
 from functools import cache
 
+from harness.diagnostics import clean
+
 
 @cache
 def hint(text: str) -> None:
-    """Tell users on stderr, once in a process, what to write from now on."""
-    print(f"cumatrix: {text}", file=sys.stderr)
+    """Tell users on stderr, once in a process."""
+    print(f"cumatrix: {clean(text)}", file=sys.stderr)

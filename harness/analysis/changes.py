@@ -160,7 +160,7 @@ def changes(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = (
     met = both["_merge"] == "both"
     compared = ["outcome", "verdict", "diagnostics", "kernels"]
     differs = pd.concat([both[f"{name}_old"] != both[f"{name}_new"] for name in compared], axis=1).any(axis=1) | ~met
-    names = list(left.columns)
+    names = [name for name in left.columns if name in right.columns]  # exported cells tell nothing of others
     items = [_change(_side(row, key, names, "old"), _side(row, key, names, "new"), row["_merge"])
              for row in both[differs].to_dict("records")]  # fmt: skip
     found = [item for item in items if item is not None]

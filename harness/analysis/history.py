@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,13 @@ import pyarrow.parquet as pq
 
 from harness.analysis.frame import COLUMNS, NUMBERS, make_frame
 from harness.errors import UsageError
+from harness.held import folder_alone
+from harness.matrix.axes import PLACE
+from harness.matrix.kinds import KINDS
 from harness.records import Record
 from harness.records.atomic import replace_files
+from harness.records.errors import RecordError
+from harness.records.schema import check_kernels, check_value
 
 SCHEMA = 1
 FILE = "cells.parquet"
@@ -104,13 +109,22 @@ def append(
     commit : str, optional
         Of what was tested, for runs whose plan does not say.
     """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with folder_alone(
+        Path(folder),
+        lambda who: HistoryError(f"{folder}: another history add is writing to it{who}: wait until that one has ended"),
+    ):
+        return _append(Path(folder), records, plans, commit)
+
+
+def _append(folder: Path, records: Iterable[Record], plans: Iterable[Mapping[str, Any]], commit: str) -> list[str]:
     by_run: dict[str, list[Record]] = {}
     for record in records:
         by_run.setdefault(record["run"], []).append(record)
     known = {plan["run"]: plan for plan in plans}
     contents: dict[Path, bytes] = {}
     for run in dict.fromkeys([*known, *by_run]):
-        path = Path(folder) / f"run={quote(run, safe='')}" / FILE
+        path = folder / f"run={quote(run, safe='')}" / FILE
         found, plan = by_run.get(run, []), known.get(run, {})
         cells = {item["cell"] for item in (*found, *plan.get("cells", ()))}
         # Of a run whose cells were run again since, a file of records has only what is left.
@@ -193,9 +207,58 @@ def _tables(folder: Path, columns: Sequence[str], warnings: list[str]) -> Iterat
                 raise HistoryError(
                     f"{path} has version {int(version)} and this cumatrix reads versions up to {SCHEMA}: update cumatrix"
                 )
-            table = file.read(columns=list(columns))
-        except (pa.ArrowException, OSError) as error:
-            warnings.append(f"{path}: cannot be read, passed over: {str(error).splitlines()[0]}")
+            table = _as_written(file.read(columns=list(columns)), columns)
+        except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, RecursionError, RecordError) as error:
+            warnings.append(f"{path}: cannot be read, passed over: {(str(error).splitlines() or ['damaged'])[0]}")
             continue
         run = unquote(path.parent.name.removeprefix("run="))
         yield table.replace_schema_metadata(None).append_column("run", pa.array([run] * len(table), pa.string()))
+
+
+def _as_written(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """A table with these columns, each of the type that cumatrix gives it; one that another version did not have is empty.
+
+    Raises
+    ------
+    ArrowException, ValueError
+        When a column is missing that every version has, or holds what cumatrix does not write.
+    """
+    found = []
+    for name in columns:
+        kind = _SCHEMA.field(name).type
+        if name in _ALWAYS and name not in table.column_names:
+            raise ValueError(f"there is no column {name}")
+        column = table.column(name) if name in table.column_names else pa.nulls(len(table), kind)
+        if pa.types.is_string(kind) and not _is_text(column.type):
+            raise ValueError(f"the column {name} holds {column.type}, not text")
+        column = column.cast(kind)
+        if pa.types.is_string(kind):
+            column = column.fill_null("")
+        if name in _CHECKS:
+            for value in column.unique().to_pylist():
+                _CHECKS[name](name, value)
+        found.append(column)
+    return pa.table(found, names=list(columns))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind))
+
+
+def _known_kind(name: str, value: str) -> None:
+    if value not in KINDS:
+        raise ValueError(f"{name}: {value!r} is no kind of cell")
+
+
+def _list_of_tables(_name: str, value: str) -> None:
+    check_kernels(json.loads(value or "[]"))
+
+
+_ALWAYS = frozenset(("cell", "started", *PLACE, "mark", "outcome"))
+_CHECKS: Mapping[str, Callable[[str, str], None]] = {
+    **dict.fromkeys(("cell", "case", "backend", "target", "toolkit"), check_value),
+    "mark": _known_kind,
+    "kernels": _list_of_tables,
+}
+"""What a column's values must be, beside their type: for each value that occurs."""

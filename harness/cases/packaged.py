@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import harness
 from harness.cases.select import find_cases
 from harness.errors import UsageError
+from harness.held import HeldFolder
 
 
 def packaged_cases() -> Path:
@@ -42,7 +42,7 @@ def copy_cases(folder: Path) -> int:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: an interrupted copy would look like a library with fewer cases.
-        with tempfile.TemporaryDirectory(prefix=".cumatrix-", dir=folder.parent) as scratch:
+        with HeldFolder(folder.parent, ".cumatrix-") as scratch:
             whole = Path(scratch, "cases")
             _copy(packaged_cases(), whole)
             count = len(find_cases(whole))

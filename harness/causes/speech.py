@@ -85,7 +85,7 @@ def said_of(record: Mapping[str, Any]) -> tuple[tuple[Said, ...], Context]:
         first = first and not grave
     if record["reason"]:
         said.append(Said(message=one_line(record["reason"]), text=record["reason"]))
-    said.sort(key=lambda each: _RANK[each.severity])
+    said.sort(key=lambda each: _RANK.get(each.severity, len(_RANK)))
     messages = (item["message"] for item in record["diagnostics"])
     words = (record.get("case", ""), record["backend"], *messages, record["log"][:_TEXT])
     return tuple(said), Context(speaker=speaker, text="\n".join(words), terse=_terse(record["log"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -29,6 +30,16 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic in new release
         if not match:
             self.fail(f"{value!r} is not a size such as 8G", param, ctx)
         return int(match[1]) * _UNITS[match[2].lower()]
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds within a range; that ``nan`` is outside of any, no comparison tells."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is no number of seconds", param, ctx)
+        return number
 
 
 class Rlimit(click.ParamType):  # type: ignore[type-arg]  # as above
@@ -76,7 +87,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help="CUDA devices that cells of their own target go on to load, launch and verify on: auto, none, or numbers such as 0,1.",
         ),
         click.option("--sanitize", is_flag=True, help="Run every launch once more under compute-sanitizer."),
-        click.option("--timeout", type=click.FloatRange(0.1, 7 * 86400), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
+        click.option("--timeout", type=Seconds(0.1, 7 * 86400), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
         click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use; 0 for no limit."),
         click.option(
             "--limit", "rlimits", type=Rlimit(), multiple=True, metavar="NAME=SIZE",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
+import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +16,7 @@ from harness.cases.listing import summaries
 from harness.cases.packaged import copy_cases
 from harness.cases.schema import write_schema
 from harness.cli.command import Group
+from harness.cli.terminal import console_for, say, say_json
 
 _FOLDER = click.option(
     "--cases",
@@ -42,14 +42,14 @@ def list_(selection: tuple[str, ...], root: Path, as_json: bool) -> int:
     found = summaries(load_cases(root, selection))
     if as_json:
         for summary in found:
-            click.echo(json.dumps(summary.to_json()))
+            say_json(summary.to_json())
         return 0
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("case", "variants", "backends", "title"):
         table.add_column(heading, overflow="fold")
     for summary in found:
         table.add_row(Text(summary.name), str(summary.variants), Text(" ".join(summary.backends)), Text(summary.title))
-    Console(highlight=False).print(table)
+    console_for(sys.stdout).print(table)
     return 0
 
 
@@ -63,9 +63,9 @@ def check(selection: tuple[str, ...], root: Path, **options: bool) -> int:
         write_schema(root / "case.schema.json")
     problems = check_cases(root, selection)
     for problem in problems:
-        click.echo(f"cumatrix: {problem}", err=True)
+        say(f"cumatrix: {problem}", err=True)
     if not problems:
-        click.echo(f"{len(load_cases(root, selection))} cases are right", err=True)
+        say(f"{len(load_cases(root, selection))} cases are right", err=True)
     return 2 if problems else 0
 
 
@@ -78,5 +78,5 @@ def copy(folder: Path) -> int:
     """
     count = copy_cases(folder)
     option = "" if folder == Path("cases") else f" --cases {shlex.quote(str(folder))}"
-    click.echo(f"{count} cases are in {folder}: `cumatrix run{option}` runs them", err=True)
+    say(f"{count} cases are in {folder}: `cumatrix run{option}` runs them", err=True)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cli.command import Command
-from harness.cli.terminal import console_for
+from harness.cli.terminal import console_for, say, say_json
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
@@ -99,7 +98,7 @@ def diff(
     sets = [load_set(place, history, rejudge) for place in (old, new)]
     for each in sets:
         for warning in each.warnings:
-            click.echo(f"cumatrix: {warning}", err=True)
+            say(f"cumatrix: {warning}", err=True)
         if each.table.empty:
             raise NothingToRun(f"there are no cells in {each.name}")
     if where:
@@ -118,7 +117,7 @@ def diff(
             "unexpected": [item.to_json() for item in bad],
             "changes": [item.to_json() for item in found.items if not kinds or item.kind in kinds],
         }
-        sys.stdout.write(json.dumps(value) + "\n")
+        say_json(value)
     else:
         console = console_for(sys.stdout)
         _show(console, found, kinds, limit)

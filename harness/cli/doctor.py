@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from harness.backends import BACKENDS
 from harness.cli.command import Command
+from harness.cli.terminal import console_for, say
 from harness.diagnostics import one_line
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
@@ -60,13 +62,13 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
         return _verify(toolkits)
     environment = look(python)
     store = ToolkitStore()
-    click.echo(f"python      {environment.version} ({environment.python})")
+    say(f"python      {environment.version} ({environment.python})")
     libraries = [f"{name} {found.version}" for name, found in environment.distributions.items() if found.root]
-    click.echo(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
-    click.echo(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
+    say(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
+    say(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
     for line in _machine():
-        click.echo(line)
-    usable, console = 0, Console(stderr=True, highlight=False)
+        say(line)
+    usable, console = 0, console_for(sys.stderr)
     for ref in parse_toolkits(toolkits or default_toolkit(environment)):
         for info in BACKENDS.values():
             toolchain = Toolchain(backend=info.name, library=library_of(info, environment, ref), toolkit=ref)
@@ -74,7 +76,7 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
             with nullcontext() if prepared.problem else _telling(console, f"{info.name} with CUDA {ref}", info.startup):
                 word, why = _try(prepared)
             usable += word == "usable"
-            click.echo(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
+            say(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
     return 0 if usable else 4
 
 
@@ -96,19 +98,19 @@ def _verify(toolkits: str | None) -> int:
         raise NothingToRun(
             "nothing is installed that could be verified; `cumatrix toolkits install` installs CUDA releases"
         )
-    console = Console(stderr=True, highlight=False)
+    console = console_for(sys.stderr)
     for installed in found:
         with console.status(f"reading {installed.what}"):
             differing, unknown = problems(installed), not_pinned(installed)
         for problem in differing:
-            click.echo(one_line(f"{installed.what}: {problem}"))
+            say(one_line(f"{installed.what}: {problem}"))
         if differing:
             wrong = True
             again = installed.spelled if installed.library in ("", *LIBRARIES) else "--cases"
-            click.echo(f"{installed.what}: run `cumatrix toolkits install --force {again}`")
+            say(f"{installed.what}: run `cumatrix toolkits install --force {again}`")
         else:
             note = f"; cumatrix does not know {', '.join(unknown)}, which came as the index had it" if unknown else ""
-            click.echo(one_line(f"{installed.what}: as its wheels have it{note}"))
+            say(one_line(f"{installed.what}: as its wheels have it{note}"))
     return 4 if wrong else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -18,7 +17,7 @@ from harness.artifacts.usage import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
 from harness.cli.one import one_cell
-from harness.cli.terminal import console_for
+from harness.cli.terminal import console_for, say, say_json
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import UsageError
@@ -96,7 +95,7 @@ def _log(name: str, target: str | None, as_json: bool) -> int:
     known = any(not match.of_warning for match in matches)
     if as_json:
         first = {"line": unknown.number, "text": one_line(unknown.text)} if unknown else None
-        _print_json(
+        say_json(
             {
                 "log": name,
                 "causes": _causes(matches),
@@ -122,7 +121,7 @@ def _find(what: str, results: Sequence[Path], where: str | None = None) -> Recor
         raise UsageError(f"{what} is no folder {_RESULTS} to look for a cell in: name the records with --results")
     read = read_records(results or [_RESULTS])
     for warning in read.incomplete:
-        click.echo(f"cumatrix: {warning}", err=True)
+        say(f"cumatrix: {warning}", err=True)
     merged = merge(read.records, read.plans)
     if where:
         merged = choose(replace(merged, missing=()), where)
@@ -137,7 +136,7 @@ def _cell(record: Record, as_json: bool) -> int:
     kernels = [(kernel, record["target"]) for kernel in record["artifact"]["kernels"]] if record["artifact"] else []
     if as_json:
         keys = ("cell", "status", "stage", "verdict", "expected", "diagnostics")
-        _print_json(
+        say_json(
             {
                 **{key: value for key, value in record.items() if key in keys},
                 "causes": _causes(matches),
@@ -240,7 +239,3 @@ def _causes(matches: Sequence[Match]) -> list[dict[str, Any]]:
          "cause": item.cause.cause, "remedy": item.cause.remedy, "links": list(item.cause.links)}
         for item in matches
     ]  # fmt: skip
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=True) + "\n")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from harness.cli.command import Group
 from harness.cli.one import one_cell
-from harness.cli.terminal import console_for
+from harness.cli.terminal import console_for, say, say_json
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
@@ -57,11 +57,11 @@ def add(results: tuple[Path, ...], folder: Path, commit: str) -> int:
 
     read = read_records(results)
     for warning in read.warnings:
-        click.echo(f"cumatrix: {warning}", err=True)
+        say(f"cumatrix: {warning}", err=True)
     if not read.records and not read.plans:
         raise NothingToRun("there are no records in these files")
     runs = append(folder, read.records, read.plans, commit=commit)
-    click.echo(f"{len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}: {', '.join(map(one_line, runs))}", err=True)
+    say(f"{len(runs)} run{'s' if len(runs) > 1 else ''} in {folder}: {', '.join(map(one_line, runs))}", err=True)
     return 0
 
 
@@ -80,7 +80,7 @@ def list_(folder: Path, where: str | None, as_json: bool) -> int:
 
     rows = json.loads(trend(read).to_json(orient="records"))
     if as_json:
-        sys.stdout.write(json.dumps(rows) + "\n")
+        say_json(rows)
         return 0
     table = Table(box=None, padding=(0, 1), header_style="bold")
     for name in ("run", "started", "commit", "environment"):
@@ -113,7 +113,7 @@ def cell(cell: str, folder: Path, where: str | None, as_json: bool) -> int:
     name = one_cell(cell, list(read.table["cell"].unique()))
     events = cell_history(read, name)
     if as_json:
-        sys.stdout.write(json.dumps({"cell": name, "events": [vars(event) for event in events]}) + "\n")
+        say_json({"cell": name, "events": [vars(event) for event in events]})
         return 0
     console = console_for(sys.stdout)
     console.print(Text(one_line(name)))
@@ -139,9 +139,7 @@ def broken(folder: Path, where: str | None, as_json: bool) -> int:
 
     bad, flaky = breaks(read), unsteady(read)
     if as_json:
-        sys.stdout.write(
-            json.dumps({"broken": [vars(item) for item in bad], "unsteady": [vars(item) for item in flaky]}) + "\n"
-        )
+        say_json({"broken": [vars(item) for item in bad], "unsteady": [vars(item) for item in flaky]})
         return 0
     console = console_for(sys.stdout)
     for item in bad:
@@ -167,7 +165,7 @@ def _read(folder: Path, columns: list[str] | None, where: str | None) -> History
 
     read = read_history(folder, columns and [*columns, *(COLUMNS if where else ())])
     for warning in read.warnings:
-        click.echo(f"cumatrix: {warning}", err=True)
+        say(f"cumatrix: {warning}", err=True)
     if read.table.empty:
         raise NothingToRun(f"there are no runs in {folder}")
     return choose_in_history(read, where) if where else read

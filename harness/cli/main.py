@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -16,6 +18,8 @@ from harness.cli.explain import explain
 from harness.cli.history import history
 from harness.cli.report import merge, report
 from harness.cli.run import run
+from harness.cli.signals import interrupted_once, undisturbed
+from harness.cli.terminal import flush_streams, open_streams, say
 from harness.cli.toolkits import toolkits
 from harness.cli.try_ import try_
 from harness.diagnostics import clean
@@ -52,34 +56,43 @@ for command in (run, try_, report, merge, diff, history, explain, cases, toolkit
 
 def main() -> None:
     """Run the command line; every error is one plain sentence on stderr."""
+    open_streams()
+    interrupted_once()
+    code = _run()
+    undisturbed()
+    sys.exit(code if flush_streams() or code else 1)
+
+
+def _run() -> int:
     try:
         code = cumatrix.main(prog_name="cumatrix", standalone_mode=False)
-    except click.exceptions.Abort:
-        code = _say("interrupted; what finished is kept", 130)
-    except KeyboardInterrupt:
-        code = _say("interrupted; what finished is kept", 130)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _say("interrupted; what finished is kept", 130)
     except click.ClickException as error:
         where = f" (see {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
-        code = _say(error.format_message() + where, 2)
+        return _say(error.format_message() + where, 2)
     except CumatrixError as error:
-        code = _say(str(error), error.exit_code)
+        return _say(str(error), error.exit_code)
     except BrokenPipeError:
-        # Whoever read the output has gone; nothing more can be said to them.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        return 1  # whoever read the output has gone; nothing more can be said to them
+    except SystemExit:
+        return 1  # rich's way to say the same
     except OSError as error:
-        code = _say(f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 2)
+        where = f": {error.filename}" if error.filename else ""
+        what = "; raise their number, as with `ulimit -n 1024`" if error.errno == errno.EMFILE else ""
+        return _say(f"{error.strerror or error}{where}{what}", 2)
     except Exception as error:  # noqa: BLE001 (no traceback reaches users)
         if os.environ.get("CUMATRIX_DEBUG"):
             traceback.print_exc()
-        code = _say(
+        return _say(
             f"a fault of cumatrix's own: {type(error).__name__}: {error}; run again with CUMATRIX_DEBUG=1 and report it",
             1,
         )
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 def _say(text: str, code: int) -> int:
-    lines = clean(text).strip()
-    click.echo("\n".join(f"cumatrix: {line}" for line in lines.splitlines()), err=True)
+    with contextlib.suppress(OSError):  # nobody reads it
+        for line in clean(text).strip().splitlines():
+            say(f"cumatrix: {line}", err=True)
     return code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import uuid
@@ -15,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from harness.cli.show import show_summary
-from harness.cli.terminal import console_for, terminable
+from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line
 from harness.engine.context import RunContext
 from harness.engine.result import Result
@@ -62,19 +61,20 @@ def perform(
             records.append(record)
             if writer:
                 writer.append(record)
-            _print(neighbours.add(record) if as_json else [])
+            for complete in neighbours.add(record) if as_json else ():
+                say_json(complete)
             letter = kind_of(record).letter_in(console.encoding)
             progress.update(task, advance=1, description=clean(f"{letter} {result.cell.id}")[:90])
             if not console.is_terminal and len(records) % 100 == 0:
                 console.print(f"{len(records)}/{len(cells)} cells", markup=False)
 
-        with terminable():
-            try:
-                for result in run.results(cells):
-                    finished(result)
-            except KeyboardInterrupt:
-                interrupted = True
-        _print(neighbours.rest() if as_json else [])
+        try:
+            for result in run.results(cells):
+                finished(result)
+        except KeyboardInterrupt:
+            interrupted = True
+        for held in neighbours.rest() if as_json else ():
+            say_json(held)
         found = remarks(records)
         records = [with_remark(record, found) for record in records]
         if writer:
@@ -100,12 +100,6 @@ def perform(
     if not all(map(as_expected, records)):
         return 1
     return 3 if silence else 0
-
-
-def _print(records: Sequence[Record]) -> None:
-    for record in records:
-        sys.stdout.write(json.dumps(record) + "\n")
-    sys.stdout.flush()
 
 
 def _writer(out: Path, plan: Plan, fresh: bool) -> RecordWriter:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.command import Command
+from harness.cli.terminal import say
 from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable
 from harness.records import merge as merge_records
@@ -68,14 +69,14 @@ def report(
         where=where,
     )
     for warning in summary.warnings:
-        click.echo(f"cumatrix: {warning}", err=True)
+        say(f"cumatrix: {warning}", err=True)
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())
-    click.echo(f"{summary.cells} cells: {words}; {summary.not_as_expected} not as expected", err=True)
+    say(f"{summary.cells} cells: {words}; {summary.not_as_expected} not as expected", err=True)
     if summary.conflicts:
-        click.echo(f"{summary.conflicts} came out differently in different runs: see index.html", err=True)
+        say(f"{summary.conflicts} came out differently in different runs: see index.html", err=True)
     if summary.unanswered:
-        click.echo(f"{summary.unanswered} keep an earlier run's answer, because a later run had none", err=True)
-    click.echo(out / "index.html")
+        say(f"{summary.unanswered} keep an earlier run's answer, because a later run had none", err=True)
+    say(out / "index.html")
     return 0
 
 
@@ -101,7 +102,7 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     """
     read = read_records(results)
     for warning in read.warnings:
-        click.echo(f"cumatrix: {warning}", err=True)
+        say(f"cumatrix: {warning}", err=True)
     merged = merge_records(read.records, read.plans)
     if not merged.records and not merged.missing:
         raise NothingToRun("there are no records in these files")
@@ -109,12 +110,12 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
         merged = choose(merged, where)
     write_merged(merged, out)
     for conflict in merged.conflicts:
-        click.echo(f"cumatrix: {conflict}", err=True)
+        say(f"cumatrix: {conflict}", err=True)
     for item in merged.unanswered:
-        click.echo(f"no answer from a later run: {item}", err=True)
+        say(f"no answer from a later run: {item}", err=True)
     for cell in merged.missing:
-        click.echo(f"never arrived: {cell['cell']}", err=True)
-    click.echo(
+        say(f"never arrived: {cell['cell']}", err=True)
+    say(
         f"{len(merged.records)} cells, {len(merged.missing)} never arrived, {len(merged.conflicts)} disagreed", err=True
     )
     return 1 if merged.missing else 0

@@ -1,30 +1,78 @@
-"""Where output goes, a terminal with its width or a log that has no edge to fold at; and how it is told to end."""
+"""The one door to the terminal: whatever is printed goes through here, and nothing in it can act on a terminal.
+
+Names, titles, messages and paths come out of records, cases and compilers. Escape sequences, control characters and those that
+reorder what is read are taken out here (`harness.diagnostics.clean`), whether or not whoever prints has thought of it.
+"""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TextIO
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
 
-from rich.console import Console
+import click
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from harness.diagnostics import clean
+
+
+class SafeConsole(Console):
+    """A console that reads no markup, and prints no character that acts on a terminal but its own colours."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Segments of what is to be printed; those of rich's own, which move the cursor of a progress bar, stay as they are."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=clean(segment.text))
 
 
 def console_for(stream: TextIO, *, log_width: int = 200) -> Console:
     """A console that colours and folds on a terminal only (``NO_COLOR`` and ``FORCE_COLOR`` are rich's own)."""
-    console = Console(file=stream, highlight=False, emoji=False)
-    return console if console.is_terminal else Console(file=stream, highlight=False, emoji=False, width=log_width)
+    console = SafeConsole(file=stream, highlight=False, emoji=False, markup=False)
+    if console.is_terminal:
+        return console
+    return SafeConsole(file=stream, highlight=False, emoji=False, markup=False, width=log_width)
 
 
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Treat a polite request to end (a CI job that is cancelled) like Ctrl-C."""
+def say(text: object, *, err: bool = False) -> None:
+    """Print one line on stdout, or on stderr: a text that has more must not make lines that are not cumatrix's."""
+    click.echo(clean(str(text)).replace("\n", " "), err=err)
 
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def say_json(value: Any) -> None:
+    """Print one line of JSON on stdout, in ASCII and without control characters."""
+    # json leaves DEL as it is.
+    sys.stdout.write(json.dumps(value).replace("\x7f", "\\u007f") + "\n")
+    sys.stdout.flush()
+
+
+def open_streams() -> None:
+    """Make stdin, stdout and stderr what can be read and written without fear.
+
+    One that is closed (``>&-``) leads nowhere from now on: the next file that is opened would take its place. A character that the
+    encoding of a stream does not have is written as an escape.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        stream: Any = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+        elif number and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def flush_streams() -> bool:
+    """Write what is left to be written; False where that cannot be. Python would say so on its way out, with a traceback."""
+    whole = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            whole = False
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return whole

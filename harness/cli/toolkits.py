@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from harness.cases import load_cases
 from harness.cli.command import Group
-from harness.cli.terminal import terminable
-from harness.diagnostics import clean
+from harness.cli.terminal import console_for, say
 from harness.errors import PartUnavailable, UsageError
 from harness.model import HeaderLibrary, ToolkitRef
 from harness.toolkits import LIBRARIES, RELEASES, LibraryStore, ToolkitStore, parse_toolkits
@@ -45,12 +46,12 @@ def list_() -> int:
         )
         parts = parts_among(found.packages, release.name) if found else []
         more = f"  with {', '.join(parts)}" if parts else ""
-        click.echo(f"{release.name}  {'installed' if found else '-':9}  {wheels}{more}")
+        say(f"{release.name}  {'installed' if found else '-':9}  {wheels}{more}")
     for name, home in find_local().items():
-        click.echo(f"{name}@local  {home}")
+        say(f"{name}@local  {home}")
     for library in LIBRARIES.values():
         versions = [found.release for found in LibraryStore().installed(library)]
-        click.echo(f"{library.name}  {'installed ' + ' '.join(versions) if versions else '-'}")
+        say(f"{library.name}  {'installed ' + ' '.join(versions) if versions else '-'}")
     return 0
 
 
@@ -74,10 +75,10 @@ def install(releases: tuple[str, ...], with_cases: bool, folder: Path, with_part
     """
     if not releases and not with_cases:
         raise UsageError("nothing to install: name a release such as 12.4 or a library such as cutlass==3.5.1")
-    console = Console(stderr=True, highlight=False)
+    console = console_for(sys.stderr)
 
     def tell(text: str) -> None:
-        console.print(clean(text), soft_wrap=True, markup=False)
+        console.print(text, soft_wrap=True)
 
     store, libraries = ToolkitStore(tell=tell), LibraryStore(tell=tell)
     wanted = [parse_library(text) for text in releases if "==" in text]
@@ -91,8 +92,7 @@ def install(releases: tuple[str, ...], with_cases: bool, folder: Path, with_part
     wanted += needed(load_cases(folder)) if with_cases else []
     store.sweep()
     libraries.sweep()
-    with terminable():
-        _install(store, libraries, wanted, names, parts, console, force=force)
+    _install(store, libraries, wanted, names, parts, console, force=force)
     return 0
 
 
@@ -107,11 +107,11 @@ def _install(
     force: bool,
 ) -> None:
     for library, version in wanted:
-        with console.status(f"{library.name} {version}"):
+        with console.status(Text(f"{library.name} {version}")):
             found = libraries.install(library, version, force=force)
         console.print(f"{library.name} {version}: {found.home}", soft_wrap=True)
     for number, name in enumerate(names, 1):
-        with console.status(f"CUDA {name} ({number} of {len(names)})"):
+        with console.status(Text(f"CUDA {name} ({number} of {len(names)})")):
             toolkit = store.install(RELEASES[name], parts, force=force)
         has = parts_among(toolkit.packages, name)
         console.print(f"CUDA {name}{' with ' if has else ''}{', '.join(has)}: {toolkit.home}", soft_wrap=True)
@@ -125,7 +125,7 @@ def path(release: str) -> int:
     toolkit = ToolkitStore().of(ref)[0]
     if toolkit is None:
         raise PartUnavailable(f"CUDA {ref.release} is not installed: run `cumatrix toolkits install {ref.release}`")
-    click.echo(toolkit.home)
+    say(toolkit.home)
     return 0
 
 
@@ -138,9 +138,9 @@ def remove(releases: tuple[str, ...]) -> int:
     libraries.sweep()
     for text in (text for text in releases if "==" in text):
         removed = libraries.remove(*parse_library(text))
-        click.echo(f"{text}: {'removed' if removed else 'was not installed'}", err=True)
+        say(f"{text}: {'removed' if removed else 'was not installed'}", err=True)
     for ref in _from_wheels(tuple(text for text in releases if "==" not in text)):
-        click.echo(f"CUDA {ref.release}: {'removed' if store.remove(ref.release) else 'was not installed'}", err=True)
+        say(f"CUDA {ref.release}: {'removed' if store.remove(ref.release) else 'was not installed'}", err=True)
     return 0
 
 

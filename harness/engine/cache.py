@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import diskcache
 import platformdirs
 
 from harness.errors import UsageError
+from harness.hints import hint
 from harness.model import Outcome, Status
 
 UNREAD = ("plain", "crash")
@@ -40,6 +43,10 @@ def lasting(outcome: Outcome) -> bool:
     return outcome.status is Status.REJECTED and told and not _MACHINE.search(outcome.log)
 
 
+class CacheFull(UsageError):
+    """A cache on a disk that has no room left, which costs time and is no reason not to run."""
+
+
 class ResultCache:
     """The cache in ``$CUMATRIX_CACHE``, or in the user's cache folder.
 
@@ -50,8 +57,10 @@ class ResultCache:
 
     Raises
     ------
+    CacheFull
+        When its disk is full.
     UsageError
-        When the folder cannot be used.
+        When the folder cannot be used for another reason.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -60,10 +69,12 @@ class ResultCache:
             folder or (Path(named).expanduser() if named else platformdirs.user_cache_path("cumatrix")) / "results"
         )
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             # Values are texts of JSON: diskcache stores those as they are, and nothing is ever unpickled.
             self._store = diskcache.Cache(str(self.folder), size_limit=_SIZE, eviction_policy="least-recently-used")
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(
+            kind = CacheFull if _is_full(error, self.folder) else UsageError
+            raise kind(
                 f"cannot use the cache in {self.folder}: {error}; pass --no-cache or set CUMATRIX_CACHE"
             ) from None
 
@@ -94,6 +105,36 @@ class ResultCache:
         except (sqlite3.Error, OSError):
             return
 
+    @classmethod
+    def if_there_is_room(cls) -> ResultCache | None:
+        """The cache, or None and a sentence on stderr where its disk is full.
+
+        Raises
+        ------
+        UsageError
+            When the folder cannot be used for another reason.
+        """
+        try:
+            return cls()
+        except CacheFull as error:
+            hint(f"{error}. Until then everything is compiled, and nothing kept")
+            return None
+
     def close(self) -> None:
         """Close the files."""
         self._store.close()
+
+
+def _is_full(error: Exception, folder: Path) -> bool:
+    """Whether an error comes of a full disk; SQLite calls that by several names, of which some have other causes, too."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if getattr(error, "sqlite_errorname", "").startswith("SQLITE_FULL"):
+        return True
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
+            file.write(bytes(1 << 16))
+            file.flush()
+    except OSError as failed:
+        return failed.errno in (errno.ENOSPC, errno.EDQUOT)
+    return False

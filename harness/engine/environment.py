@@ -73,10 +73,20 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
     Raises
     ------
     UsageError
-        When a requirement cannot be read.
+        When a requirement cannot be read, or the name is none that a file can have.
     PartUnavailable
         When the interpreter cannot be run.
     """
+    called = name or os.environ.get("TOX_ENV_NAME") or "local"
+    if (
+        called in (".", "..")
+        or "/" in called
+        or not called.isprintable()
+        or len(called.encode("utf-8", "replace")) > 200
+    ):
+        raise UsageError(
+            f"{called!r} cannot be the name of an environment, which files are called by: write letters, digits, - and ."
+        )
     roots = [distribution for library in LIBRARIES.values() for distribution in library.distributions]
     # Workers start in folders of their own; a bare name is looked up on the path.
     executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
@@ -93,7 +103,7 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         elif not wanted.specifier.contains(there.version, prereleases=True):
             broken[canonicalize_name(wanted.name)] = f"asked for {text}, but {wanted.name} {there.version} is installed"
     return Environment(
-        name=name or os.environ.get("TOX_ENV_NAME") or "local",
+        name=called,
         python=executable,
         version=answer.python,
         distributions=answer.distributions,

@@ -17,6 +17,7 @@ from typing import TypeVar
 import harness
 from harness.diagnostics import one_line
 from harness.engine.left import remove
+from harness.held import TEMPORARY, HeldFolder
 from harness.protocol.message import Message, WireError
 from harness.protocol.reads import VARIABLE
 from harness.protocol.wire import Exit, Order, Ready, Setup
@@ -63,7 +64,8 @@ class ForkServer:
         startup: float = 300.0,
     ) -> None:
         self.backend = backend
-        self.folder = Path(tempfile.mkdtemp(prefix="cumatrix-"))
+        self._held = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
+        self.folder = self._held.path
         ours, theirs = socket.socketpair()
         self.channel = ours
         self._buffer = bytearray()
@@ -142,6 +144,7 @@ class ForkServer:
             self.process.wait()
         self._log.close()
         remove(self.folder)
+        self._held.remove()
 
     def _send(self, message: Message) -> None:
         try:

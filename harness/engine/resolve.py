@@ -19,6 +19,7 @@ from harness.engine.missing import without_part
 from harness.engine.reads import Reads, reads_of
 from harness.engine.result import PreparedCell, Result
 from harness.engine.toolchain import PreparedToolchain
+from harness.held import TEMPORARY, HeldFolder
 from harness.model import Cell, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
 from harness.protocol.wire import Ready
@@ -64,7 +65,7 @@ class Resolver:
         self.needs = Needs(context.cache)
         self.unkept: Counter[str] = Counter()
         self._libraries = HeaderLibraries()
-        self._steps = tempfile.TemporaryDirectory(prefix="cumatrix-steps-")
+        self._steps = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
         self._toolchains: dict[Toolchain, PreparedToolchain] = {}
         self._workers: dict[str, Worker] = {}
         self._unfollowed: dict[str, str] = {}
@@ -72,7 +73,7 @@ class Resolver:
     def close(self) -> None:
         """Keep what was learned, and remove what the run's cells shared."""
         self.answers.close()
-        self._steps.cleanup()
+        self._steps.remove()
 
     def resolve(self, cell: Cell) -> Result | PreparedCell:
         """The result of a cell where nothing needs to be compiled for it; else what a compiler has to be asked."""
@@ -104,7 +105,7 @@ class Resolver:
         """A toolchain made ready, once in a run."""
         if toolchain not in self._toolchains:
             self._toolchains[toolchain] = PreparedToolchain.of(
-                toolchain, self.context.environment, self.context.store, self.context.tools, Path(self._steps.name),
+                toolchain, self.context.environment, self.context.store, self.context.tools, self._steps.path,
                 self.context.devices.variables if toolchain.device else {},
             )  # fmt: skip
         return self._toolchains[toolchain]
@@ -188,7 +189,7 @@ class Resolver:
 
     def own(self, folder: Path) -> list[str]:
         """Folders whose files are products of this run or of cumatrix itself, with a fork server's `folder`."""
-        return [os.path.realpath(each) for each in (folder, self._steps.name, self.context.tools)]
+        return [os.path.realpath(each) for each in (folder, self._steps.path, self.context.tools)]
 
 
 def _read(fact: dict[str, Any] | None) -> Ready | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -10,6 +12,7 @@ from harness.engine.context import RunContext
 from harness.engine.executor import Executor, ThreadExecutor
 from harness.engine.resolve import Resolver
 from harness.engine.result import Result
+from harness.held import TEMPORARY, sweep
 from harness.model import Cell
 
 
@@ -29,6 +32,8 @@ class Run:
     """
 
     def __init__(self, context: RunContext, jobs: int = 1, keep: int = 1, executor: Executor | None = None) -> None:
+        sweep(Path(tempfile.gettempdir()), TEMPORARY)
+        context.store.sweep()
         self.context = context
         self.resolver = Resolver(context)
         self.executor = executor or ThreadExecutor(self.resolver, jobs, keep)

@@ -86,7 +86,7 @@ class Request:
 def context_for(request: Request) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache."""
     environment = look(request.python, name=request.environment, require=request.require)
-    cache = ResultCache() if request.cache else None
+    cache = ResultCache.if_there_is_room() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
     store.sweep()
     LibraryStore().sweep()

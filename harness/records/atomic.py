@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from harness.errors import UsageError
 
 
 def replace_files(contents: Mapping[Path, bytes]) -> None:
@@ -23,6 +26,7 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
     written: list[tuple[Path, Path]] = []
     try:
         for path, data in contents.items():
+            plain_file(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             written.append((Path(name), path))
@@ -38,6 +42,16 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
         for temporary, _ in written:
             temporary.unlink(missing_ok=True)
         raise
+
+
+def plain_file(path: Path) -> None:
+    """Raise `UsageError` where something is that is no file: a device or a pipe would be replaced, or read without an end."""
+    try:
+        there = path.stat()
+    except OSError:
+        return  # nothing is there, or whoever writes says what is wrong
+    if not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):  # of a folder, opening it says so
+        raise UsageError(f"{path} is no file that can be kept: name another one, such as results.jsonl")
 
 
 @contextmanager

@@ -30,6 +30,10 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     requested = (cell.get("toolchain") or {}).get("requested") or {}
     own = _LIBRARY.get(cell["backend"])
     packages = requested.get("packages") or ({own: library.removesuffix(WHEELS)} if own else {})
+    if isinstance(packages, Mapping):  # the table may hold anything
+        packages = {name: version for name, version in packages.items() if isinstance(version, str)}
+    else:
+        packages = {}
     diagnostics = cell.get("diagnostics")
     message = diagnostics[0]["message"] if diagnostics and not isinstance(diagnostics, str) else cell.get("message")
     release = release.removesuffix("@local")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.records.answers import choose, weight
-from harness.records.atomic import replace_files
+from harness.records.atomic import plain_file, replace_files
 from harness.records.lock import left_alone
 from harness.records.plan import Plan, plan_path, plans_json, started_at
 from harness.records.programs import tell_apart
@@ -177,6 +177,7 @@ def write_merged(merged: Merged, path: Path) -> None:
         json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
         for record in merged.records
     ]
+    plain_file(path)
     with left_alone(path):
         replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans)})
 

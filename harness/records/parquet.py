@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from harness.records.columns import COLUMNS, LAYOUT, NESTED, made_columns
 from harness.records.errors import RecordError
-from harness.records.plan import CELL_KEYS, Plan
+from harness.records.plan import CELL_KEYS, Plan, check_plan
 from harness.records.record import SCHEMA, Record
 from harness.records.schema import check_record, check_value, upgrade
 
@@ -55,7 +55,7 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
     """
     try:
         with pq.ParquetFile(path) as file:
-            texts = [name for name in file.schema_arrow.names if pa.types.is_string(file.schema_arrow.field(name).type)]
+            texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
         table = pq.read_table(path, read_dictionary=texts, partitioning=None)
     except (pa.ArrowException, OSError) as error:
         raise RecordError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
@@ -71,8 +71,18 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
         # Each value was checked as it was read; the whole of an old record can be checked only when it is a new one.
         records = [check_record(upgrade(row)) for row in rows] if old else cast("list[Record]", rows)
         plans = _read_plans((table.schema.metadata or {}).get(_PLANS, b"[]"), records)
-    except (RecordError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-        raise RecordError(f"{path}: {error}") from None
+    except (
+        RecordError,
+        pa.ArrowException,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        OverflowError,
+    ) as error:
+        raise RecordError(f"{path}: {(str(error).splitlines() or ['damaged'])[0]}") from None
     return records, plans
 
 
@@ -131,7 +141,7 @@ def _plans_json(plans: Iterable[Plan], records: Sequence[Record]) -> bytes:
 
 
 def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
-    return [
+    plans = [
         {
             **{key: value for key, value in plan.items() if key != "rows"},
             "cells": [
@@ -141,6 +151,9 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
         }
         for plan in json.loads(data)
     ]
+    for plan in plans:
+        check_plan(plan)
+    return plans
 
 
 def _planned(record: Record) -> dict[str, Any]:

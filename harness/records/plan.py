@@ -15,12 +15,14 @@ from typing import Any
 from harness.matrix.axes import PLACE
 from harness.model import Cell
 from harness.records.errors import RecordError
+from harness.records.schema import check_value
 
 PLAN_SCHEMA = 1
 
 Plan = dict[str, Any]
 
 CELL_KEYS = ("cell", *PLACE, "environment", "title", "topic")
+_CELL_KEYS = frozenset(CELL_KEYS)
 
 
 def plan_path(path: Path) -> Path:
@@ -109,10 +111,11 @@ def read_plans(path: Path) -> list[Plan]:
     if not isinstance(value, dict):
         raise RecordError(f"{path}: not a plan: must be a table")
     plans = value["plans"] if isinstance(value.get("plans"), list) else [value]
-    for plan in plans:
-        problem = _problem(plan)
-        if problem:
-            raise RecordError(f"{path}: {problem}")
+    try:
+        for plan in plans:
+            check_plan(plan)
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}") from None
     return plans
 
 
@@ -145,6 +148,19 @@ def _planned(cell: Cell) -> dict[str, str]:
     }
 
 
+def check_plan(plan: Any) -> None:
+    """Raise `RecordError` where something is no plan; the message names the key."""
+    problem = _problem(plan)
+    if problem:
+        raise RecordError(problem)
+    for key in ("target", "toolkit", "backend", "case", "cell"):
+        for value in {cell[key] for cell in plan["cells"]}:
+            check_value(key, value)
+    for cell in plan["cells"]:
+        for key in cell.keys() - _CELL_KEYS if len(cell) > len(_CELL_KEYS) else ():
+            check_value(key, cell[key])
+
+
 def _problem(plan: Any) -> str:
     if not isinstance(plan, dict):
         return "not a plan: must be a table"
@@ -163,8 +179,8 @@ def _problem(plan: Any) -> str:
     if not isinstance(plan.get("commit", ""), str):
         return "commit: must be text"
     try:
-        started_at(plan)
-    except ValueError:
+        started_at(plan).astimezone(UTC)
+    except (ValueError, OverflowError):
         return f"started: {plan['started']!r} is not a time such as 2026-01-31T12:00:00+00:00"
     for place, cell in enumerate(plan["cells"]):
         for key in CELL_KEYS:

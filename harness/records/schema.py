@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from harness.records.errors import RecordError
-from harness.records.record import SCHEMA, Record
+from harness.records.record import SCHEMA, Kernel, Record
 from harness.records.values import FLAG, TABLE, TEXT, WHOLE, Check, Misfit, word_of
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -88,6 +88,15 @@ def check_value(key: str, value: Any) -> None:
         FIELDS[key].check.run(value)
     except Misfit as misfit:
         misfit.path.append(key)
+        raise RecordError(str(misfit)) from None
+
+
+def check_kernels(value: Any) -> None:
+    """Raise `RecordError` when `value` is no list of kernels, as artifacts have it."""
+    try:
+        _KERNELS.run(value)
+    except Misfit as misfit:
+        misfit.path.append("kernels")
         raise RecordError(str(misfit)) from None
 
 
@@ -199,3 +208,4 @@ def _described(field: Field) -> Mapping[str, Any]:
 FIELDS: Mapping[str, Field] = {field.name: field for field in fields_of(Record)}
 """Keys of a record."""
 _RECORD = _table(tuple(FIELDS.values()))
+_KERNELS = _each(_table(fields_of(Kernel)))

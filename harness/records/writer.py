@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from harness.held import stands_at, take_alone
 from harness.records.answers import choose, identity
-from harness.records.atomic import named_errors, replace_files
+from harness.records.atomic import named_errors, plain_file, replace_files
 from harness.records.errors import RecordError
-from harness.records.lock import busy, stands_at, take_alone
+from harness.records.lock import busy
 from harness.records.plan import Plan, plan_path, plans_json, read_plans
 from harness.records.record import Record
 from harness.records.remarks import Remarks, amended
@@ -58,6 +59,7 @@ class RecordWriter:
             When another run is writing to it, or when it is no file of records.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        plain_file(self.path)
         while self._file < 0:
             file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
+from harness.held import folder_alone
 from harness.matrix.kinds import KINDS, unexpected_among
 from harness.records.devices import tell_devices
 from harness.records.parquet import results_parquet
@@ -203,22 +203,37 @@ def _replacing(out: Path) -> Iterator[Path]:
     if out.exists():
         _check_ours(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    try:
-        # mkdtemp makes private folders; a report is for others.
-        folder = beside / "new"
-        folder.mkdir()
-        yield folder
-        if out.exists():
-            out.rename(beside / "old")
+    beside = out.with_name(f".{out.name}.new")
+    beside.mkdir(mode=0o700, exist_ok=True)
+    with folder_alone(
+        beside,
+        lambda who: ReportError(
+            f"{out}: another report is written there{who}: wait until that one has ended, or name another folder"
+        ),
+    ):
         try:
-            folder.rename(out)
-        except BaseException:
-            if (beside / "old").exists():
-                (beside / "old").rename(out)
-            raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+            _make_room(beside, out)
+            folder = beside / "new"
+            folder.mkdir()
+            yield folder
+            if out.exists():
+                out.rename(beside / "old")
+            try:
+                folder.rename(out)
+            except BaseException:
+                if (beside / "old").exists():
+                    (beside / "old").rename(out)
+                raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def _make_room(beside: Path, out: Path) -> None:
+    """Put back and remove what a report has left that was killed."""
+    if (beside / "old").exists() and not out.exists():
+        (beside / "old").rename(out)
+    for left in beside.iterdir():
+        shutil.rmtree(left)
 
 
 def _check_ours(out: Path) -> None:

@@ -12,6 +12,7 @@ from harness.matrix.kinds import KINDS, unexpected_among
 from harness.matrix.order import ToolchainColumn, fold_targets, toolchain_key
 from harness.report.table import parts as split
 from harness.report.table import totals
+from harness.report.text import clean
 
 # GitHub takes 1 MiB a step and shows nothing of a longer one.
 MAX_BYTES = 900_000
@@ -55,7 +56,7 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
 @cache
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    text = " ".join(text.split())
+    text = " ".join(clean(text).split())
     return re.sub(r"[\\`*_{}\[\]<>()#|!~&@:$=+-]", lambda match: f"&#{ord(match[0])};", text)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 
 from harness.engine.cache import ResultCache, lasting
 from harness.errors import UsageError
+from harness.hints import hint
 from harness.model import Artifact, Diagnostic, KernelResources, Outcome, Stage, Status
 
 FULL = Outcome(
@@ -88,3 +92,31 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"cannot use the cache in .*file.*--no-cache"):
         ResultCache(tmp_path / "file" / "results")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk that is full")
+@pytest.mark.parametrize("used", [True, False])
+def test_a_full_disk_is_no_reason_not_to_run(tmp_path: Path, used: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine's root may not mount")
+    try:
+        if used:
+            ResultCache(disk).close()
+        with contextlib.suppress(OSError), open(disk / "rest", "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CUMATRIX_CACHE", str(disk))
+            hint.cache_clear()
+            cache = ResultCache.if_there_is_room()
+        if cache:
+            cache.keep_outcome("key", FULL)
+            assert cache.outcome("key") in (None, FULL)
+            cache.close()
+        else:
+            assert "everything is compiled" in capsys.readouterr().err
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)

@@ -150,11 +150,12 @@ def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen
     _, words = third.communicate(timeout=800)
     assert third.returncode == 0, words
     assert all(record["cached"] for record in read(out).values())
+    assert list((tmp_path / "scratch").iterdir()) == []  # what the killed run left went with the next
     for name, record in read(out).items():
         assert lasting(record) == lasting(records[name])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_keeps_what_finished(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: int
 ) -> None:
@@ -168,6 +169,28 @@ def test_an_interruption_keeps_what_finished(
     assert "interrupted" in words
     assert "Traceback" not in words
     assert 2 <= len(read_records([out]).records) < 12
+    none_left(tmp_path / "scratch")
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_further_interruptions_change_nothing(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, started: bool
+) -> None:
+    slow_library(tmp_path / "cases")
+    process = start(*RUN)
+    if started:
+        wait_for(tmp_path / "out.jsonl", 2, process)
+    else:
+        while not list((tmp_path / "scratch").iterdir()):  # nothing has been loaded yet
+            time.sleep(0.01)
+    while process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)  # somebody holds Ctrl-C
+        time.sleep(0.01)
+    _, words = process.communicate(timeout=800)
+    assert process.returncode == 130, words
+    assert words.count("interrupted") == 1
+    assert "Traceback" not in words
     none_left(tmp_path / "scratch")
     assert list((tmp_path / "scratch").iterdir()) == []
 

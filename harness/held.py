@@ -1,0 +1,167 @@
+"""What belongs to a process as long as that lives: the locks of the system, which it gives back however a process ends.
+
+A lock is never stale: what a killed process has left can be told from what is in use, without asking for its age or its name.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+TEMPORARY = "cumatrix-run-"
+"""How the names of temporary folders of runs begin."""
+_LONGEST = 160
+
+
+def take_alone(file: int) -> bool:
+    """Take an open file or folder for this process alone; False where others have it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def stands_at(file: int, path: Path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return False
+    mine = os.fstat(file)
+    return (mine.st_ino, mine.st_dev) == (there.st_ino, there.st_dev)
+
+
+def holder(path: Path) -> str:
+    """Who has a file or folder: `` (process 123, since 2026-01-31 12:00:00: cumatrix run wmma)``; empty where the system does not say."""
+    try:
+        there = os.stat(path)
+        with open("/proc/locks", encoding="ascii", errors="replace") as file:
+            locks = [line.split() for line in file if " FLOCK " in line and "->" not in line]
+        # 1: FLOCK ADVISORY WRITE 1234 fe:00:5809891 0 EOF
+        pids = [int(words[4]) for words in locks if words[5].rpartition(":")[2] == str(there.st_ino)]
+        pid = next(pid for pid in pids if pid > 0 and pid != os.getpid())
+        return f" (process {pid}, since {_since(pid)}: {_command(pid)})"
+    except (OSError, StopIteration, ValueError, IndexError):
+        return ""
+
+
+def _since(pid: int) -> str:
+    """When a process started, in local time."""
+    ticks = int(Path("/proc", str(pid), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19])
+    with open("/proc/stat", encoding="ascii") as file:
+        boot = next(int(line.split()[1]) for line in file if line.startswith("btime "))
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(boot + ticks / os.sysconf("SC_CLK_TCK")))
+
+
+def _command(pid: int) -> str:
+    """What a process runs, as users would write it."""
+    words = Path("/proc", str(pid), "cmdline").read_bytes().rstrip(b"\0").decode("utf-8", "replace").split("\0")
+    if len(words) > 1 and Path(words[0]).name.startswith("python") and not words[1].startswith("-"):
+        words = words[1:]
+    text = " ".join([Path(words[0]).name, *words[1:]])
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+class HeldFolder:
+    """A temporary folder of this process; a context manager, which removes it.
+
+    Parameters
+    ----------
+    parent : Path
+        Where to make it.
+    prefix : str
+        How its name begins, by which `sweep` finds what killed processes have left.
+    """
+
+    def __init__(self, parent: Path, prefix: str) -> None:
+        while True:
+            self.path = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+            self._file = _open(self.path)
+            if self._file >= 0 and _hold(self._file) and stands_at(self._file, self.path):
+                return
+            self._release()  # somebody has swept it before it was held
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._release()
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+    def _release(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def sweep(parent: Path, prefix: str) -> None:
+    """Remove the folders of processes that were killed; those in use, and other users', stay."""
+    try:
+        entries = [entry for entry in os.scandir(parent) if entry.name.startswith(prefix)]
+    except OSError:
+        return
+    for entry in entries:
+        path = Path(entry.path)
+        try:
+            if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+                continue
+        except OSError:
+            continue
+        file = _open(path)
+        if file >= 0:
+            try:
+                if take_alone(file) and stands_at(file, path):
+                    shutil.rmtree(path, ignore_errors=True)
+            except OSError:
+                pass  # a file system without locks: nothing can be told there
+            finally:
+                os.close(file)
+
+
+@contextmanager
+def folder_alone(folder: Path, busy: Callable[[str], Exception]) -> Iterator[None]:
+    """While this process alone changes what is in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder, which is there.
+    busy : callable
+        The exception to raise when another process does, out of who that is (`holder`).
+    """
+    file = _open(folder, follow=True)
+    try:
+        if file >= 0 and not (_hold(file) and stands_at(file, folder)):
+            raise busy(holder(folder))
+        yield
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def _open(folder: Path, *, follow: bool = False) -> int:
+    try:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | (0 if follow else os.O_NOFOLLOW))
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+        return -1
+
+
+def _hold(file: int) -> bool:
+    try:
+        return take_alone(file)
+    except OSError:
+        return True  # a file system without locks: nobody sweeps there

@@ -1,0 +1,204 @@
+"""One door to the terminal: hostile text in every field of cases, records and logs, through every command."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from fuzzing import good, write
+from in_process import ACTING, Called, call
+from mutations import HOSTILE
+
+from harness.cli.main import cumatrix
+from harness.records.errors import RecordError
+from harness.records.plan import check_plan
+from harness.records.schema import check_record
+from harness.toolkits import Installed
+
+BAD = "".join(character for character in HOSTILE if character not in "\0\r\n") + "\x85\x9bm\u061c\u202d"
+HIDDEN = "\u061c\u202d\u2066\ufeff"  # control characters are refused in cases
+CASE = """title = "title {bad}"
+features = ["wmma"]
+links = ["https://example.org/"]
+[source]
+cuda = "kernel.cu"
+[parameters]
+word = ["one"]
+[[expect]]
+status = "rejected"
+diagnostic = "never said {bad}"
+reason = "because {bad}"
+"""
+
+
+def hostile(value: Any, check: Callable[[Any], object]) -> Any:
+    """A value with hostile text at the end of each text in it that may be any text."""
+    value = copy.deepcopy(value)
+
+    def spoil(holder: Any) -> None:
+        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+            old = holder[key]
+            if isinstance(old, dict | list):
+                spoil(old)
+            elif isinstance(old, str):
+                holder[key] = old + HOSTILE
+                try:
+                    check(value)
+                except RecordError:
+                    holder[key] = old
+
+    spoil(value)
+    return value
+
+
+def fine(called: Called, *codes: int) -> Called:
+    assert called.problem() == "", called
+    assert called.code in (codes or (0, 1)), called
+    return called
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Records and a plan in which everything is hostile, names of files included."""
+    records, planned = good()
+    lines = b"".join(json.dumps(hostile(each, check_record)).encode() + b"\n" for each in records)
+    return write(
+        tmp_path / f"in {BAD.replace('/', '')}",
+        records=lines,
+        planned=json.dumps(hostile(planned, check_plan)).encode(),
+    )
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    folder = tmp_path / "cases/odd/case"
+    folder.mkdir(parents=True)
+    (folder / "case.toml").write_text(CASE.replace("{bad}", HIDDEN), "utf-8")
+    (folder / "kernel.cu").write_text(f'#error "{BAD}"\n', "utf-8")
+    return tmp_path / "cases"
+
+
+def test_what_reads_records(results: Path, tmp_path: Path) -> None:
+    none = tmp_path / "none"
+    history = tmp_path / f"history {BAD.replace('/', '')}"
+    merged = fine(call("merge", results, results, "--out", tmp_path / f"merged {BAD.replace('/', '')}.jsonl"))
+    assert "never arrived: " in merged.err
+    said = fine(call("report", results, "--out", tmp_path / "site", "--cases", none))
+    assert "not as expected" in said.err
+    for name in ("matrix.md", "matrix.csv", "junit.xml", "index.html"):
+        found = ACTING.search((tmp_path / "site" / name).read_text("utf-8"))
+        assert found is None, (name, found)
+    for page in (tmp_path / "site").rglob("*.html"):
+        assert ACTING.search(page.read_text("utf-8")) is None, page
+    fine(call("report", results, "--out", tmp_path), 2)
+    fine(call("diff", results, write(tmp_path / "good"), "--cases", none))
+    fine(call("diff", results, results, "--cases", none, "--json"))
+    fine(call("explain", "sm_", "--results", results), 2)  # several, which are named
+    for target in ("sm_75", "sm_80", "sm_90", "compute_90a"):
+        told = fine(
+            call("explain", "--where", f'target == "{target}" and status != "x"', "--results", results), 0, 1, 2
+        )
+        assert told.out or told.code == 2
+    fine(call("explain", "nothing like it", "--results", results), 2)
+    fine(call("history", "add", results, "--history", history))
+    for argv in (
+        ["list"],
+        ["list", "--json"],
+        ["cell", "sm_75"],
+        ["cell", "sm_75", "--json"],
+        ["broken"],
+        ["broken", "--json"],
+        ["cell", BAD],
+    ):
+        fine(call("history", *argv, "--history", history), 0, 2)
+    (results / "half.jsonl").write_text('{"cell": ' + json.dumps(HOSTILE), "utf-8")
+    fine(call("merge", results, "--out", tmp_path / "m.jsonl"))
+    (results / "bad.jsonl").write_text(json.dumps({**good()[0][0], "status": HOSTILE}) + "\n", "utf-8")
+    fine(call("merge", results, "--out", tmp_path / "m.jsonl"), 2)
+
+
+def test_what_reads_cases_and_logs(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "title " in fine(call("cases", "list", "--cases", cases)).out
+    fine(call("cases", "list", "--cases", cases, "--json"))
+    fine(call("cases", "check", "--cases", cases), 0, 2)
+    fine(call("cases", "list", BAD, "--cases", cases), 2)
+    (cases / "odd/case/case.toml").write_text(f"{json.dumps(BAD)} = {json.dumps(BAD)}\n", "utf-8")
+    fine(call("cases", "check", "--cases", cases), 2)
+    fine(call("cases", "copy", tmp_path / f"copy {BAD.replace('/', '')}"), 0, 2)
+    (tmp_path / "log").write_text(f"k.cu(3): error: {HOSTILE}\n{HOSTILE}.cu:1:2: error: x {HOSTILE}\n", "utf-8")
+    fine(call("explain", "log"))
+    fine(call("explain", "log", "--json"))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *(["run", "-b", BAD], ["run", "-t", BAD], ["run", "-a", BAD], ["run", "--where", BAD], ["run", "-k", BAD], ["run", BAD], [BAD]),
+        *(["run", "--python", BAD], ["run", "--require", BAD], ["run", "--environment", BAD], ["run", "--device", BAD], ["try", BAD], ["run", f"--{BAD}"]),
+        *(["toolkits", "install", BAD], ["toolkits", "path", BAD], ["toolkits", "remove", BAD], ["doctor", "-t", BAD], ["diff", BAD, BAD], ["report", BAD]),
+    ],
+)  # fmt: skip
+def test_what_users_write(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    fine(call(*argv), 2, 3, 4)
+
+
+def test_every_command_is_here() -> None:
+    """Whoever adds a command adds its hostile texts; toolkits list says nothing that is not cumatrix's own."""
+    text = Path(__file__).read_text("utf-8")
+    for name, command in cumatrix.commands.items():
+        for word in command.commands if isinstance(command, click.Group) else [""]:
+            called = rf'"{name}", "{word}"' if word else rf'\["{name}"|call\("{name}"'
+            inner = rf'"{name}", \*argv.*' if name == "history" else called
+            assert re.search(called, text) or re.search(inner, text) or (name, word) == ("toolkits", "list"), (
+                name,
+                word,
+            )
+
+
+def test_nobody_prints_by_another_way() -> None:
+    """What goes to the terminal goes through harness/cli/terminal.py."""
+    root = Path(sys.modules["harness"].__file__ or "").parent
+    for path in [
+        *root.glob("cli/*.py"),
+        *root.glob("engine/*.py"),
+        *root.glob("records/*.py"),
+        *root.glob("report/*.py"),
+        *root.glob("analysis/*.py"),
+    ]:
+        if path.name != "terminal.py":
+            found = re.search(
+                r"\bclick\.s?echo\(|(?<![.\w])print\(|(?<!\w)Console\(|sys\.std(out|err)\.write",
+                path.read_text("utf-8"),
+            )
+            assert found is None, (path, found)
+
+
+@pytest.mark.compilers
+def test_what_compiles(
+    cases: Path, tmp_path: Path, toolkit: Callable[[str], Installed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolkit("12.4")
+    monkeypatch.chdir(tmp_path)
+    axes = ("-b", "nvrtc", "-t", "12.4", "-a", "sm_80")
+    name = f"k{BAD.replace('/', '')}.cu"
+    (tmp_path / name).write_text((cases / "odd/case/kernel.cu").read_text("utf-8"), "utf-8")
+    script = str(Path(sys.executable).with_name("cumatrix"))
+    pytests = [sys.executable, "-m", "pytest", "cases", "-v", "-rA", "-p", "no:cacheprovider", "--cumatrix-backend", "nvrtc", "--cumatrix-toolkit", "12.4", "--cumatrix-target", "sm_80"]  # fmt: skip
+    for argv in ([script, "run", *axes], [script, "run", *axes, "--json"], [script, "try", name, *axes], pytests):
+        done = subprocess.run(argv, capture_output=True, timeout=800, env=os.environ, check=False)
+        said = (done.stdout + done.stderr).decode()
+        assert "Traceback" not in said
+        assert "never said" in said or "error" in said
+        found = ACTING.search(said)
+        assert found is None, (argv, said[max(0, found.start() - 80) : found.end() + 80])

@@ -1,0 +1,99 @@
+"""Commands called as functions: what takes a process a second takes milliseconds."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from unittest.mock import patch
+
+from harness.cli.main import _run
+
+# All that acts on a terminal or reorders what is read; written down here once more, by another rule than the one under test.
+ACTING = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\ud800-\udfff]"
+)
+_MOST_SECONDS = 120
+
+
+class Hang(BaseException):
+    """A command that does not end."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """How a command ended.
+
+    Parameters
+    ----------
+    argv : tuple of str
+        Its words.
+    code : int
+        Its exit code.
+    out, err : str
+        What it said.
+    """
+
+    argv: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+
+    def problem(self) -> str:
+        """What is wrong with that, or the empty text."""
+        if "Traceback" in self.err or "fault of cumatrix" in self.err:
+            return f"an exception:\n{self.err[-3000:]}"
+        if self.code not in (0, 1, 2, 3, 4):
+            return f"exit code {self.code}"
+        if self.code == 2 and not self.err.startswith("cumatrix: "):
+            return f"exit code 2 without a sentence: {self.err[:500]!r}"
+        if found := ACTING.search(self.out + self.err):
+            return f"{found[0]!r} reaches the terminal: {(self.out + self.err)[max(0, found.start() - 60) : found.end() + 60]!r}"
+        return ""
+
+
+def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
+    """Run one command to its end.
+
+    Raises
+    ------
+    Hang
+        When it does not end in many times what it may take.
+    """
+    words = tuple(map(str, argv))
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        _limit(seconds),
+        patch.object(sys, "argv", ["cumatrix", *words]),
+        patch.dict(os.environ, {"CUMATRIX_DEBUG": "1"}),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            code = _run()
+        except Exception:  # noqa: BLE001 - that is what is looked for
+            traceback.print_exc()
+            code = -1
+    return Called(words, code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def _limit(seconds: int) -> Iterator[None]:
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, end)
+    rest = signal.alarm(seconds)  # pytest-timeout's, where it has one
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        signal.alarm(rest)

@@ -1,0 +1,111 @@
+"""What belongs to a process while it lives: told from what a killed one has left, and named."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.held import HeldFolder, folder_alone, holder, sweep
+
+Start = Callable[[], tuple[subprocess.Popen[str], Path]]
+HOLD = """
+import sys, time
+from pathlib import Path
+from harness.held import HeldFolder
+folder = HeldFolder(Path(sys.argv[1]), ".new-")
+(folder.path / "half").write_text("half")
+print(folder.path, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Start]:
+    """Another process, which holds a folder until it is killed."""
+    started = []
+
+    def start() -> tuple[subprocess.Popen[str], Path]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout
+        return process, Path(process.stdout.readline().strip())
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGQUIT, signal.SIGHUP])
+def test_what_a_killed_process_left_goes(other: Start, tmp_path: Path, number: int) -> None:
+    killed, left = other()
+    alive, held = other()
+    mine = HeldFolder(tmp_path, ".new-")
+    (tmp_path / ".new-file").touch()
+    (tmp_path / "other-folder").mkdir()
+    killed.send_signal(number)
+    killed.wait()
+    assert (left / "half").is_file()
+    sweep(tmp_path, ".new-")
+    assert not left.exists()
+    assert (held / "half").is_file()
+    assert mine.path.is_dir()
+    assert (tmp_path / ".new-file").is_file()
+    assert (tmp_path / "other-folder").is_dir()
+    mine.remove()
+    assert not mine.path.exists()
+    assert alive.poll() is None
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "work").touch()
+    (tmp_path / ".new-link").symlink_to(folder)
+    sweep(tmp_path, ".new-")
+    assert (folder / "work").is_file()
+
+
+def test_who_holds_it_is_named(other: Start) -> None:
+    process, folder = other()
+    said = holder(folder)
+    assert f"process {process.pid}, since 20" in said
+    assert Path(sys.executable).name in said
+    with (
+        pytest.raises(UsageError, match=f"busy.*process {process.pid}"),
+        folder_alone(folder, lambda who: UsageError(f"busy{who}")),
+    ):
+        pass
+    process.kill()
+    process.wait()
+    assert holder(folder) == ""
+    with folder_alone(folder, lambda who: UsageError(f"busy{who}")):
+        pass
+
+
+def test_nobody_holds_what_is_not_there(tmp_path: Path) -> None:
+    assert holder(tmp_path / "nothing") == ""
+    sweep(tmp_path / "nothing", ".new-")
+
+
+def test_many_at_once_take_nothing_from_each_other(tmp_path: Path) -> None:
+    make = (
+        "import sys; from pathlib import Path; from harness.held import *\n"
+        "for _ in range(200):\n"
+        "    sweep(Path(sys.argv[1]), '.new-')\n"
+        "    with HeldFolder(Path(sys.argv[1]), '.new-') as folder:\n"
+        "        (folder / 'x').touch(); sweep(Path(sys.argv[1]), '.new-'); assert (folder / 'x').is_file()\n"
+    )
+    several = [subprocess.Popen([sys.executable, "-c", make, tmp_path], stderr=subprocess.PIPE) for _ in range(3)]
+    said = [process.communicate(timeout=600)[1] for process in several]
+    assert [process.returncode for process in several] == [0, 0, 0], said
+    assert list(os.scandir(tmp_path)) == []
