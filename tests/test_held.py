@@ -16,9 +16,11 @@ from harness.held import HeldFolder, folder_alone, holder, sweep
 
 Start = Callable[[], tuple[subprocess.Popen[str], Path]]
 HOLD = """
-import sys, time
+import signal, sys
 from pathlib import Path
 from harness.held import HeldFolder
+for number in (signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)  # ignored in what a shell runs in the background, and in what it starts
 folder = HeldFolder(Path(sys.argv[1]), ".new-")
 (folder.path / "half").write_text("half")
 print(folder.path, flush=True)
