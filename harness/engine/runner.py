@@ -82,6 +82,9 @@ class Runner:
                 self._fork_servers.popitem(last=False)[1].close()
             # Known before it is ready: whoever interrupts need not wait until a library is loaded.
             fork_server = self._fork_servers[name] = toolchain.fork_server()
+            if self.closed:  # while it was starting, so that `close` did not see it
+                self._end(name, fork_server)
+                raise ForkServerDied("the run is over")
             try:
                 self._workers[name] = self.resolver.started(toolchain, fork_server.ready, fork_server.folder)
             except BaseException:
