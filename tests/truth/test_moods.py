@@ -159,13 +159,13 @@ def end(process: int, number: signal.Signals) -> None:
 
 
 def cell_of(running: subprocess.Popen[str]) -> int:
-    """The process of the first cell: a child of the worker, in a session of its own."""
+    """The process of the first cell: a child of the fork server, which stands below its keeper, in a session of its own."""
     while running.poll() is None:
         time.sleep(0.005)
-        for worker in children(running.pid):
-            for cell in children(worker):
-                if session(cell) == cell and b"boot.py" in words(cell):
-                    return cell
+        servers = [server for keeper in children(running.pid) for server in children(keeper)]
+        for cell in (cell for server in servers for cell in children(server)):
+            if session(cell) == cell and b"boot.py" in words(cell):
+                return cell
     raise AssertionError("no cell was ever compiled")
 
 
