@@ -113,10 +113,9 @@ def start(cumatrix: Command, tmp_path: Path) -> Callable[..., subprocess.Popen[s
 
     def start(*arguments: str | Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            cumatrix.argv(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            # Tests that run in the background of a shell inherit ignored signals, and so would the run.
+            ["env", "--default-signal=INT,HUP", *cumatrix.argv(*arguments)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, "TMPDIR": str(scratch), "CUMATRIX_CACHE": str(tmp_path / "cache")},
-            # Tests that run in the background of a shell inherit an ignored SIGINT, and so would the run.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - these tests start no thread
         )  # fmt: skip
 
     return start

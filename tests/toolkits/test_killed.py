@@ -93,7 +93,9 @@ def start(cumatrix: Command, tmp_path: Path) -> Iterator[Start]:
 
     def start() -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            cumatrix.argv("toolkits", "install", f"cutlass=={VERSION}"), cwd=cumatrix.folder, text=True,
+            # Tests that run in the background of a shell inherit an ignored SIGINT, and so would the command.
+            ["env", "--default-signal=INT", *cumatrix.argv("toolkits", "install", f"cutlass=={VERSION}")],
+            cwd=cumatrix.folder, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
             env={**os.environ, "CUMATRIX_HOME": str(tmp_path / "home")},
         )  # fmt: skip
