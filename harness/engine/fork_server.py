@@ -112,9 +112,8 @@ class ForkServer:
 
     def scratch(self) -> Path:
         """A new folder for a cell."""
-        self.folder.chmod(
-            0o700
-        )  # a cell may have had something against it: changing modes is not what Landlock restricts
+        # A cell may have closed it: changing modes is not what Landlock restricts.
+        self.folder.chmod(0o700)
         return Path(tempfile.mkdtemp(prefix="cell-", dir=self.folder)).resolve()
 
     @property

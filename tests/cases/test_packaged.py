@@ -54,9 +54,8 @@ def test_what_is_there_is_left_as_it_is(tmp_path: Path, kind: str) -> None:
 
 def test_nothing_is_left_of_a_copy_that_fails(cumatrix: Command, tmp_path: Path) -> None:
     argv = ["prlimit", "--fsize=1500", *cumatrix.argv("cases", "copy")]
-    unmeasured = {
-        name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")
-    }  # it writes, too
+    # coverage.py would write, too, and complain.
+    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=800, env=unmeasured)
     assert (done.returncode, done.stderr) == (2, "cumatrix: cannot copy the cases to cases: File too large\n")
     assert list(tmp_path.iterdir()) == []

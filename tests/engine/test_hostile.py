@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 from cells import Place, lasting, make_case, run_all
+from traces import processes
 
 from harness.engine.context import RunContext
 from harness.model import Cell
@@ -150,17 +151,6 @@ def test_a_flood_never_makes_a_record_of_that_size(perform: Perform) -> None:
     assert record["status"] == "built"
     assert len(record["log"]) < 70_000
     assert "left out" in record["log"]
-
-
-def processes(mark: str) -> list[int]:
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if mark.encode() in Path("/proc", pid, "cmdline").read_bytes():
-                found.append(int(pid))
-        except OSError:
-            continue  # it ended while we looked
-    return found
 
 
 def test_children_end_with_their_cell(perform: Perform) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from cells import lasting, write_case, write_library
 from command import Command
+from traces import processes
 
 from harness.records import read_records
 from harness.toolkits import Installed
@@ -89,14 +90,7 @@ def wait_for(path: Path, lines: int, process: subprocess.Popen[str]) -> None:
 
 def workers_of(folder: Path) -> list[int]:
     """Processes that work for a run whose temporary files are in `folder`."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if str(folder).encode() in Path("/proc", pid, "environ").read_bytes():
-                found.append(int(pid))
-        except OSError:
-            continue
-    return [pid for pid in found if pid != os.getpid()]
+    return [pid for pid in processes(str(folder), "environ") if pid != os.getpid()]
 
 
 def none_left(folder: Path) -> None:

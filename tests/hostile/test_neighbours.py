@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 from cells import Place, lasting, make_case, run_all
+from traces import processes
 
 import harness
 from harness.engine.context import RunContext
@@ -22,7 +23,6 @@ from harness.toolkits.store import data_folder
 from harness.worker.confine import kept_from
 
 from .programs import BEGIN, FILES, PROGRAMS
-from .traces import processes
 
 OPEN = ", ".join(kept_from()[1])
 pytestmark = [

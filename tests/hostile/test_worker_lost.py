@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pytest
 from cells import Place, make_case, make_order, run_all
+from traces import processes
 
 from harness.engine import fork_server
 from harness.engine.context import RunContext
@@ -24,8 +25,6 @@ from harness.engine.run import Run
 from harness.model import Cell
 from harness.protocol.wire import Limits, Setup
 from harness.toolkits import Installed
-
-from .traces import processes
 
 pytestmark = pytest.mark.compilers
 

@@ -47,8 +47,9 @@ def test_a_process_may_print_more_than_there_is_memory(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_tool_that_floods_says_so_in_notes_and_log(tmp_path: Path) -> None:
-    job = Job(
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(
         cell="x",
         source=tmp_path / "k.cu",
         entries={},
@@ -58,6 +59,9 @@ def test_a_tool_that_floods_says_so_in_notes_and_log(tmp_path: Path) -> None:
         include=[],
         scratch=tmp_path,
     )
+
+
+def test_a_tool_that_floods_says_so_in_notes_and_log(job: Job, tmp_path: Path) -> None:
     code = FLOOD.replace(str(MUCH), str(20 << 20))
     with pytest.raises(Rejected, match="exit code 3"):
         run(job, Step([sys.executable, "-c", code]))
@@ -73,17 +77,7 @@ def test_a_deadline_ends_a_process() -> None:
         run_process([sys.executable, "-c", "print('x', flush=True)\nimport time\ntime.sleep(10000)"], seconds=1)
 
 
-def test_a_job_says_no_more_than_somebody_reads(tmp_path: Path) -> None:
-    job = Job(
-        cell="x",
-        source=tmp_path / "k.cu",
-        entries={},
-        definitions={},
-        target="sm_80",
-        options={},
-        include=[],
-        scratch=tmp_path,
-    )
+def test_a_job_says_no_more_than_somebody_reads(job: Job, tmp_path: Path) -> None:
     for _ in range(40):
         job.say("y" * (1 << 20))
     assert sum(map(len, job.logs)) < 14 << 20

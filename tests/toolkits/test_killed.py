@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from command import Command
+from traces import processes
 
 from harness.errors import PartUnavailable
 from harness.toolkits import Release, ToolkitStore
@@ -114,18 +115,6 @@ def until(happens: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def at_work(folder: Path) -> list[int]:
-    """Processes that have a folder on their command line."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if str(folder).encode() in (path / "cmdline").read_bytes():
-                found.append(int(path.name))
-        except OSError:
-            continue
-    return found
-
-
 def left(root: Path) -> list[str]:
     return sorted(path.name for path in root.iterdir() if not path.name.endswith(".lock"))
 
@@ -152,10 +141,10 @@ def test_a_kill_ends_uv_and_the_next_start_cleans_up(
     process = start()
     assert gate.asked.wait(600)
     until(lambda: unpacked(tmp_path))
-    assert at_work(root)
+    assert processes(str(root))
     process.kill()
     process.wait()
-    until(lambda: not at_work(root) and free(tmp_path / "uv-cache" / ".lock"))
+    until(lambda: not processes(str(root)) and free(tmp_path / "uv-cache" / ".lock"))
     assert len(left(root)) == 1  # so there is something to clean up
     done = cumatrix("doctor", "--verify", env={"CUMATRIX_HOME": str(tmp_path / "home")})
     assert done.returncode == 3, done.stderr
@@ -179,7 +168,7 @@ def test_a_request_to_end_leaves_nothing(gate: Gate, start: Start, tmp_path: Pat
     assert process.wait() == 130
     assert process.stderr is not None
     assert "Traceback" not in process.stderr.read()
-    until(lambda: not at_work(root))
+    until(lambda: not processes(str(root)))
     assert (left(root), unpacked(tmp_path)) == ([], [])
 
 

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 
-def processes(mark: str) -> list[int]:
-    """Processes with a mark in their command line."""
+def processes(mark: str, file: str = "cmdline") -> list[int]:
+    """Processes with a mark in their command line, or in another file of ``/proc/<pid>``."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if mark.encode() in Path("/proc", pid, "cmdline").read_bytes():
+            if mark.encode() in Path("/proc", pid, file).read_bytes():
                 found.append(int(pid))
         except OSError:
             continue  # it ended while we looked
