@@ -70,7 +70,8 @@ def perform(
 
         try:
             for result in run.results(cells):
-                finished(result)
+                with context.trace.span("record"):
+                    finished(result)
         except KeyboardInterrupt:
             interrupted = True
         for held in neighbours.rest() if as_json else ():

@@ -51,7 +51,8 @@ def run(
     """
     request = request_of(options, cases=cases, selection=selection, order=order)
     context = context_for(request)
-    cells = cells_of(request, context.environment, devices=context.devices)
+    with context.trace.span("plan"):
+        cells = cells_of(request, context.environment, devices=context.devices)
     if out is None and not as_json:
         out = Path("reports") / f"{context.environment.name}.jsonl"
     asked = asked_of(request, context.environment, context.devices)

@@ -75,8 +75,9 @@ class ThreadExecutor:
 
     def _start(self, count: int) -> None:
         # A fork server ends with the thread that has started it (prctl(2), PR_SET_PDEATHSIG), so threads stay until the end.
-        for runner in self.runners[len(self._threads) : count]:
-            thread = threading.Thread(target=_serve, args=(runner, self._work, self._results), daemon=True)
+        for number, runner in enumerate(self.runners[len(self._threads) : count], len(self._threads) + 1):
+            arguments = (runner, self._work, self._results)
+            thread = threading.Thread(target=_serve, args=arguments, name=f"runner {number}", daemon=True)
             self._threads.append(thread)
             thread.start()
 

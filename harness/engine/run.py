@@ -42,7 +42,8 @@ class Run:
         """Results as they finish: of cells that need no compiler first, before anything is started."""
         waiting = []
         for cell in cells:
-            resolved = self.resolver.resolve(cell)
+            with self.context.trace.span("resolve"):
+                resolved = self.resolver.resolve(cell)
             if isinstance(resolved, Result):
                 yield resolved
             else:
@@ -59,6 +60,7 @@ class Run:
         """End what was started, and keep what was learned."""
         self.executor.close()
         self.resolver.close()
+        self.context.trace.write()
 
     def __enter__(self) -> Self:
         return self

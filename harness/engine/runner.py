@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,12 +43,17 @@ class Runner:
         self.memory = memory
         self.devices = devices
         self.keep = keep
+        self.trace = resolver.context.trace
         self._fork_servers: OrderedDict[Toolchain, ForkServer] = OrderedDict()
         self._workers: dict[Toolchain, Worker] = {}
         self.closed = False
 
     def run(self, prepared: PreparedCell) -> Result:
         """The result of a cell."""
+        with self.trace.span(prepared.cell.id):
+            return self._run(prepared)
+
+    def _run(self, prepared: PreparedCell) -> Result:
         cell, toolchain = prepared.cell, prepared.toolchain
         before = self.resolver.worker(toolchain)
         if before and (refused := self.resolver.refused(cell, toolchain, before)):
@@ -57,9 +62,12 @@ class Runner:
         settled = self.resolver.refused(cell, toolchain, worker) or self.resolver.kept(prepared, worker)
         if settled:
             return settled
-        with self.memory.taken(self.resolver.needs.of(cell)):
+        with ExitStack() as stack:
+            with self.trace.span("wait for memory"):
+                stack.enter_context(self.memory.taken(self.resolver.needs.of(cell)))
             outcome, reads = self._compile(prepared, fork_server)
-        return self.resolver.finish(prepared, worker, outcome, reads)
+        with self.trace.span("keep"):
+            return self.resolver.finish(prepared, worker, outcome, reads)
 
     def close(self) -> None:
         """End every fork server, and with it whatever it runs."""
@@ -86,7 +94,10 @@ class Runner:
                 self._end(name, fork_server)
                 raise ForkServerDied("the run is over")
             try:
-                self._workers[name] = self.resolver.started(toolchain, fork_server.ready, fork_server.folder)
+                with self.trace.span(f"start the fork server of {name.name}"):
+                    ready = fork_server.ready
+                with self.trace.span("read what it read"):
+                    self._workers[name] = self.resolver.started(toolchain, ready, fork_server.folder)
             except BaseException:
                 self._end(name, fork_server)  # what it said is not known: the next cell starts another one
                 raise
@@ -103,7 +114,7 @@ class Runner:
         assert toolchain.toolkit is not None and toolchain.headers is not None
         scratch, started = fork_server.scratch(), time.monotonic()
         try:
-            with self._order(prepared, scratch) as order:
+            with self._order(prepared, scratch) as order, self.trace.span("child"):
                 ended = fork_server.run(order)
             reads = reads_of(ended.reads, self.resolver.own(fork_server.folder))
             outcome = collect_outcome(prepared.cell, order, ended, toolchain.toolkit.home, toolchain.tools)
