@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -98,8 +98,15 @@ class ForkServer:
         except ForkServerDied as error:
             return Ready(status="unavailable", reason=f"{self.backend} cannot be loaded: {error}")
 
-    def run(self, order: Order) -> Exit:
+    def run(self, order: Order, meanwhile: Callable[[], None] = lambda: None) -> Exit:
         """Run one cell in a child of the fork server.
+
+        Parameters
+        ----------
+        order : Order
+            What it is asked.
+        meanwhile : callable
+            Called once it has been asked.
 
         Raises
         ------
@@ -107,6 +114,7 @@ class ForkServer:
             When the fork server itself ends; it cannot be used again.
         """
         self._send(order)
+        meanwhile()
         # The fork server keeps the deadline, and says meanwhile that it is there.
         return self._receive(Exit, _SILENCE, beats=True)
 

@@ -14,11 +14,14 @@ from cells import make_case, make_cell, write_case
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
+from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
 from harness.engine.executor import ThreadExecutor, _Queue
+from harness.engine.memory import Memory, available
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result
 from harness.engine.run import Run
+from harness.engine.runner import Runner
 from harness.model import Cell, Outcome, Status
 from harness.protocol.wire import Limits
 from harness.toolkits import Installed, ToolkitStore
@@ -134,14 +137,18 @@ class TestPrepared:
 
         monkeypatch.setattr(cache, "keep_fact", full)
         resolver = Resolver(RunContext(PLAIN, store, cache, Limits(seconds=120)))
-        runner = ThreadExecutor(resolver).runners[0]
+        done: list[Result | BaseException] = []
+        runner = Runner(resolver, Memory(available()), DevicePool(Devices()), done.append)
         prepared = resolver.resolve(cell)
         assert isinstance(prepared, PreparedCell)
         try:
-            with pytest.raises(OSError, match="No space left"):
-                runner.run(prepared)
+            runner.run(prepared)
+            runner.finish()
+            assert [str(error) for error in done] == ["[Errno 28] No space left on device"]
             assert not runner._fork_servers
-            assert runner.run(prepared).outcome.status == "built"
+            runner.run(prepared)
+            runner.finish()
+            assert isinstance(done[1], Result) and done[1].outcome.status == "built"
         finally:
             runner.close()
             resolver.close()
