@@ -32,7 +32,7 @@ from harness.protocol.wire import Setup
 from harness.records import this_machine
 
 ROOT = Path(__file__).resolve().parents[1]
-CASES = ("wmma", "exceptions", "shared-memory")
+CASES = ("wmma", "exceptions", "shared-memory/static", "shared-memory/dynamic", "shared-memory/no-opt-in")
 CUMATRIX = [sys.executable, "-c", "from harness.cli import main; main()"]
 
 

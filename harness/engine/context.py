@@ -37,6 +37,8 @@ class RunContext:
         The real devices that cells may run on.
     sanitizer : str
         Path of compute-sanitizer, which then goes over every launch; empty for none.
+    longest_first : bool
+        Whether cells that took long before are compiled first; else they keep their order.
     trace : Trace
         Where it is noted what every runner does when.
     """
@@ -49,6 +51,7 @@ class RunContext:
     memory: int = 0
     devices: Devices = field(default_factory=Devices)
     sanitizer: str = ""
+    longest_first: bool = True
     trace: Trace = field(default_factory=Trace)
 
     @cached_property

@@ -14,8 +14,8 @@ from harness.engine.answers import Answers, Settled
 from harness.engine.cache import lasting
 from harness.engine.context import RunContext
 from harness.engine.jobs import HeaderLibraries, job_of, question_of, source_of
-from harness.engine.memory import Needs
 from harness.engine.missing import without_part
+from harness.engine.needs import Needs
 from harness.engine.reads import Reads, reads_of
 from harness.engine.result import PreparedCell, Result
 from harness.engine.toolchain import PreparedToolchain
@@ -165,7 +165,7 @@ class Resolver:
         """The result of a cell that has been compiled; kept for later runs where it follows from what was read and from nothing else."""
         cell, toolchain = prepared.cell, prepared.toolchain
         if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # which may have been on their way to more
-            self.needs.learn(cell, outcome.peak_bytes)
+            self.needs.learn(cell, outcome)
         outcome = without_part(outcome, cell.toolchain.toolkit, toolchain.include, source_of(cell))
         libraries = {
             name: observed_version(cell.case.libraries[name], found)

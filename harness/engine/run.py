@@ -48,6 +48,10 @@ class Run:
                 yield resolved
             else:
                 waiting.append(resolved)
+        if self.context.longest_first:
+            waiting.sort(
+                key=lambda prepared: -prepared.need.seconds
+            )  # a long cell begun last would be waited for alone
         if waiting:
             yield from self.executor.run(waiting)
 

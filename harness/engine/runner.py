@@ -100,7 +100,7 @@ class Runner:
             return
         with ExitStack() as stack:
             with self.trace.span("wait for memory"):
-                stack.enter_context(self.memory.taken(self.resolver.needs.of(cell)))
+                stack.enter_context(self.memory.taken(self.resolver.needs.of(cell).memory))
             self._unfinished.append(self._compile(prepared, fork_server))
 
     def close(self) -> None:

@@ -101,7 +101,8 @@ def context_for(request: Request) -> RunContext:
     homes = [toolkit.home for toolkit in store.installed()]
     sanitizer = find_sanitizer(homes) if request.sanitize else ""
     return RunContext(
-        environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer, trace
+        environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer,
+        longest_first=request.order == "plan", trace=trace,
     )  # fmt: skip
 
 
