@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 
 from harness.analysis.statement import Clause, Part, Point, Statement
 from harness.diagnostics import one_line
+from harness.matrix.axes import FURTHER, labels
 from harness.matrix.order import fold_targets, target_key, version_key
 from harness.model import KNOWN_TARGETS, Target
 from harness.records import at_stage
@@ -26,6 +27,7 @@ def headline_of(statement: Statement) -> str:
     """What works and what fails."""
     subject = statement.subject
     name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
+    name += "".join(f", {label}" for label in labels(subject.further, FURTHER))
     if not statement.clauses:
         return f"{name}: {'not applicable wherever it was tried' if statement.not_applicable else 'no results'}"
     libraries = _axis(clause.libraries for clause in statement.clauses)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.matrix.axes import PLACE
+from harness.matrix.axes import place_of
 from harness.model import Stage, Status
 from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, told_of
 from harness.records.record import Other, Record
@@ -131,8 +131,7 @@ def tell_devices(merged: Merged) -> Merged:
 
 
 def _place(record: Record) -> tuple[str, ...]:
-    row: Mapping[str, Any] = record
-    return tuple(str(row[name]) for name in PLACE)
+    return place_of(record)
 
 
 def _facts(record: Record) -> tuple[Any, ...]:
@@ -161,5 +160,4 @@ def _comparable(virtual: Record, real: Record) -> bool:
 
 
 def _key(record: Record) -> tuple[str, ...]:
-    row: Mapping[str, Any] = record
-    return tuple(str(row[name]).replace("@local", "") if name == "toolkit" else str(row[name]) for name in PLACE)
+    return place_of({**record, "toolkit": record["toolkit"].replace("@local", "")})

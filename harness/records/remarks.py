@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from harness.matrix.axes import PROGRAM, TOOLCHAIN
+from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of
 from harness.model import Cell, Target
 from harness.records.answers import identity
 from harness.records.record import Kernel, Record
@@ -49,7 +49,7 @@ def remarks(records: Iterable[Record]) -> Remarks:
 
 def _group(record: Record) -> tuple[Any, ...]:
     names = (*PROGRAM, *TOOLCHAIN, "environment", "program")
-    return (*(record.get(name, "") for name in names), record["target"].startswith("compute_"))
+    return (*place_of(record, names), record["target"].startswith("compute_"))
 
 
 def _key(record: Record) -> Key:
