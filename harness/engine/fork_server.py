@@ -9,15 +9,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 import harness
 from harness.diagnostics import one_line
+from harness.engine.collect import collect_lost, collect_outcome
 from harness.engine.left import remove
+from harness.engine.reads import Reads, reads_of
 from harness.held import TEMPORARY, HeldFolder
+from harness.model import Cell, Outcome
 from harness.protocol.message import Message, WireError
 from harness.protocol.reads import VARIABLE
 from harness.protocol.wire import Exit, Order, Ready, Setup
@@ -33,6 +37,14 @@ M = TypeVar("M", bound=Message)
 
 class ForkServerDied(Exception):
     """The fork server itself ended, was stopped or fell silent; the message says how."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a fork server's child made of a cell, and what it read."""
+
+    outcome: Outcome
+    reads: Reads
 
 
 class ForkServer:
@@ -88,6 +100,7 @@ class ForkServer:
         )
         theirs.close()
         self._setup, self._startup = setup, startup
+        self._lost = False
 
     @cached_property
     def ready(self) -> Ready:
@@ -110,6 +123,27 @@ class ForkServer:
         # The fork server keeps the deadline, and says meanwhile that it is there.
         return self._receive(Exit, _SILENCE, beats=True)
 
+    def compile(self, cell: Cell, order: Order, products: Sequence[str]) -> Compiled:
+        """Run one cell, and collect what became of it; where the fork server is lost meanwhile, so is the cell.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell.
+        order : Order
+            What is asked for it.
+        products : sequence of str
+            Folders of which nothing counts as read (`harness.engine.toolchain.PreparedToolchain.products`).
+        """
+        started, home, tools = time.monotonic(), self._setup.home, self._setup.tools
+        try:
+            ended = self.run(order)
+        except ForkServerDied as error:
+            self._lost = True
+            return Compiled(collect_lost(cell, order, str(error), time.monotonic() - started, home, tools), Reads())
+        reads = reads_of(ended.reads, products)
+        return Compiled(collect_outcome(cell, order, ended, home, tools), reads)
+
     def scratch(self) -> Path:
         """A new folder for a cell."""
         # A cell may have closed it: changing modes is not what Landlock restricts.
@@ -118,7 +152,9 @@ class ForkServer:
 
     @property
     def gone(self) -> bool:
-        """Whether it has ended since it was last heard of."""
+        """Whether it was given up, or has ended since it was last heard of."""
+        if self._lost:
+            return True
         try:
             return not self.channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:

@@ -116,9 +116,9 @@ class TestPrepared:
         with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
             first = run.result(cell)
             assert isinstance(run.executor, ThreadExecutor)
-            servers = list(run.executor.runners[0]._fork_servers.values())
+            servers = list(run.executor.runners[0].fork_servers.running.values())
             second = run.result(make_cell(cell.case, target="sm_90", environment=PLAIN))
-            assert list(run.executor.runners[0]._fork_servers.values()) == servers
+            assert list(run.executor.runners[0].fork_servers.running.values()) == servers
         assert (first.outcome.status, second.outcome.status) == ("built", "built")
         assert servers[0].process.poll() is not None
 
@@ -140,7 +140,7 @@ class TestPrepared:
         try:
             with pytest.raises(OSError, match="No space left"):
                 runner.run(prepared)
-            assert not runner._fork_servers
+            assert not runner.fork_servers.running
             assert runner.run(prepared).outcome.status == "built"
         finally:
             runner.close()
@@ -153,7 +153,7 @@ class TestPrepared:
             next(results)
             results.close()  # type: ignore[attr-defined]
             assert isinstance(run.executor, ThreadExecutor)
-            assert not any(runner._fork_servers for runner in run.executor.runners)
+            assert not any(runner.fork_servers.running for runner in run.executor.runners)
 
 
 @pytest.mark.compilers
