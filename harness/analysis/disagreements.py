@@ -80,13 +80,13 @@ class Disagreement:
     @property
     def sentence(self) -> str:
         """``CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.0.0 works; cupy-jitify 13.0.0 is rejected at compile ("…")``."""
-        told = [
+        said = [
             f"{_fold_names(side.toolchains)}: {'works' if side.outcome == 'built' else side.outcome.replace('_', ' ')}"
             + (f' ("{one_line(side.message, 100)}")' if side.message else "")
             for side in self.sides
         ]
         where = (f"CUDA {', '.join(self.toolkits)}", *self.further, fold_targets(self.targets, self.targets))
-        return f"{', '.join(where)}: {'; '.join(told)}"
+        return f"{', '.join(where)}: {'; '.join(said)}"
 
 
 def disagreements(table: pd.DataFrame) -> list[Disagreement]:

@@ -33,8 +33,8 @@ def headline_of(statement: Statement) -> str:
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     said = []
-    by_toolkit = _told_apart(statement.clauses, "toolkits", "libraries")
-    by_library = not by_toolkit and _told_apart(statement.clauses, "libraries", "toolkits")
+    by_toolkit = _apart_by(statement.clauses, "toolkits", "libraries")
+    by_library = not by_toolkit and _apart_by(statement.clauses, "libraries", "toolkits")
     for clause in statement.clauses:
         library = "" if by_toolkit else _place(clause.libraries, libraries)
         toolkit = "" if by_library else _place(clause.toolkits, toolkits, "CUDA ")
@@ -82,7 +82,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _told_apart(clauses: Sequence[Clause], name: str, other: str) -> bool:
+def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
     """Whether one axis alone tells the clauses apart.
 
     Neighbours must have a version of the other axis in common: where both changed at once, nobody knows which one it was.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from harness.engine.answers import Answers, Settled
+from harness.engine.answers import AnswerKey, Answers
 from harness.engine.cache import lasting
 from harness.engine.context import RunContext
 from harness.engine.fork_server import Compiled
@@ -68,10 +68,10 @@ class Finisher:
 
     def _keep(self, prepared: PreparedCell, worker: Worker, outcome: Outcome, reads: Reads) -> str:
         first = prepared.first_key(worker.keys[0]) if worker.keys else ""
-        settled = self.answers.settle(first, reads) if first else Settled("", worker.unfollowed)
+        second = self.answers.key_of(first, reads) if first else AnswerKey("", worker.unfollowed)
         if self.context.cache and not prepared.cell.toolchain.device and lasting(outcome):
-            if settled.key:
-                self.context.cache.keep_outcome(settled.key, outcome)
-            elif settled.problem:
-                self.unkept[settled.problem] += 1
-        return settled.key
+            if second.key:
+                self.context.cache.keep_outcome(second.key, outcome)
+            elif second.problem:
+                self.unkept[second.problem] += 1
+        return second.key

@@ -203,7 +203,7 @@ class ForkServer:
                 if not (data := self._heard()):
                     raise ForkServerDied(self._last_words())
                 self._buffer += data
-            elif self._stopped():
+            elif _is_stopped(self.process.pid):
                 self.process.terminate()
                 raise ForkServerDied("it was stopped")
             elif left <= 0:
@@ -225,16 +225,6 @@ class ForkServer:
             self.process.terminate()
             raise ForkServerDied(f"what it said cannot be read: {error}") from None
 
-    def _stopped(self) -> bool:
-        """Whether it, or what stands above it, was stopped or is held by a debugger."""
-        pid = self.process.pid
-        try:
-            below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below)]
-        except (OSError, IndexError):
-            return False  # it has just ended
-        return bool({"T", "t"} & set(states))
-
     def _last_words(self) -> str:
         try:
             code = self.process.wait(5)
@@ -248,3 +238,13 @@ class ForkServer:
             else f"its process ended with exit code {code}"
         )
         return f"{how}: {one_line(text)}" if text.strip() else how
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a keeper, or the fork server below it, was stopped or is held by a debugger."""
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below)]
+    except (OSError, IndexError):
+        return False  # it has just ended
+    return bool({"T", "t"} & set(states))

@@ -144,7 +144,7 @@ class Resolver:
         if ready.status:
             own = self._workers[toolchain.key] = Worker(ready)
         else:
-            read = self.answers.settle(toolchain.key, reads_of(ready.reads, toolchain.products(fork_server.folder)))
+            read = self.answers.key_of(toolchain.key, reads_of(ready.reads, toolchain.products(fork_server.folder)))
             unfollowed = "" if read.key else toolchain.unfollowed or read.problem
             own = Worker(replace(ready, reads=None), (read.key,) if read.key else (), unfollowed)
             before = self._workers.get(toolchain.key, own)

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.matrix.axes import place_of
 from harness.model import Stage, Status
-from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, told_of
+from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, other_of
 from harness.records.record import Other, Record
 from harness.records.spell import failed_at
 
@@ -122,7 +122,7 @@ def tell_devices(merged: Merged) -> Merged:
     records: list[Record] = []
     for record in merged.records:
         more: list[Other] = [
-            {**told_of(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
+            {**other_of(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
             for other in places[_place(record)]
             if other is not record and _facts(other) != _facts(record)
         ]

@@ -33,13 +33,13 @@ describe("an axis that is only in the data", () => {
     assert.deepEqual(offered, ["cccl:3.0.0", "cccl:2.8.0"]);
   });
 
-  it("is a part of the first view, of its headings, and of what is told of a cell", () => {
+  it("is a part of the first view, of its headings, and of what a cell is called", () => {
     const { across } = views.first(matrix);
     assert.equal(across, "backend,library,toolkit,cccl,target");
     const turned = pivot.turn(matrix, ["case"], across.split(","), new Uint8Array(matrix.size).fill(1));
     assert.equal(new Headings(matrix, turned).column(0), "nvrtc CUDA 12.4 CCCL 3.0.0 sm_80");
-    assert.equal(matrix.told(0).toolchain, "nvrtc · CUDA 12.4 · CCCL 3.0.0 · sm_80");
-    assert.equal(matrix.told(4).toolchain, "numba 0.59.0 · CUDA 12.4 · sm_80");
+    assert.equal(matrix.describe(0).toolchain, "nvrtc · CUDA 12.4 · CCCL 3.0.0 · sm_80");
+    assert.equal(matrix.describe(4).toolchain, "numba 0.59.0 · CUDA 12.4 · sm_80");
   });
 
   it("is a part of links", () => {

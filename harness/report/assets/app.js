@@ -12,7 +12,7 @@ class App {
     this.state = address.read("", this.first, this.known);
     this.started = false;
     /** @type {string | null} the cell that the panel shows */
-    this.told = null;
+    this.opened = null;
     this.input = /** @type {HTMLInputElement} */ (get("q"));
     this.said = get("said");
     this.selects = {
@@ -164,8 +164,8 @@ class App {
    */
   tell(moved, before = "") {
     const { matrix, state } = this;
-    if (this.told === state.cell) return;
-    this.told = state.cell;
+    if (this.opened === state.cell) return;
+    this.opened = state.cell;
     const cell = state.cell ? matrix.find(state.cell) : -1;
     document.body.classList.toggle("telling", Boolean(state.cell));
     if (!state.cell) {
@@ -187,7 +187,7 @@ class App {
       return;
     }
     document.body.classList.add("telling");
-    this.told = "";
+    this.opened = "";
     const title = line.path.filter(Boolean).join(" · ");
     this.panel.list(cells, title, (cell) => address.write({ ...this.state, cell: link(cell) }, this.first));
   }

@@ -85,11 +85,11 @@ class Matrix {
   }
 
   /**
-   * What is told of a cell: its case, what else its row has, its backend with a version, releases, its target.
+   * What a cell is called: its case, what else its row has, its backend with a version, releases, its target.
    *
    * @param {number} cell
    */
-  told(cell) {
+  describe(cell) {
     const value = (/** @type {Axis} */ axis) => this.label(axis.key, this.value(cell, axis.key));
     const rest = this.axes.filter(({ key }) => !["topic", "case", "target"].includes(key));
     const rows = rest.filter(({ side }) => side === "row");

@@ -63,9 +63,9 @@ class Panel {
     const { matrix } = this;
     const mark = matrix.mark(cell);
     const about = matrix.cases[matrix.codesOf("case")[cell]];
-    const told = matrix.told(cell);
-    const name = told.variant ? `${told.case} [${told.variant}]` : told.case;
-    const place = [h("a", { href: `cases/${about.page}` }, name), h("br"), told.toolchain];
+    const described = matrix.describe(cell);
+    const name = described.variant ? `${described.case} [${described.variant}]` : described.case;
+    const place = [h("a", { href: `cases/${about.page}` }, name), h("br"), described.toolchain];
     const heading = this.frame(mark, mark.word, place, [h("p", { class: "soft", role: "status" }, "Loading…")]);
     if (focus) heading.focus();
     let record, files;
@@ -155,8 +155,8 @@ class Panel {
       else byMark.set(mark, [cell]);
     }
     const item = (/** @type {number} */ cell) => {
-      const told = matrix.told(cell);
-      const label = `${told.variant || told.case} · ${told.toolchain}`;
+      const described = matrix.describe(cell);
+      const label = `${described.variant || described.case} · ${described.toolchain}`;
       const said = matrix.message(cell);
       return h("li", {}, h("a", { href: href(cell) }, label), said && h("small", {}, ` ${said}`));
     };
