@@ -54,11 +54,10 @@ def test_who_stops_listening_ends_what_is_under_way(store: ToolkitStore, cell: C
         assert not any(runner.fork_servers.running for runner in run.executor.runners)
 
 
-def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(
-    resolver: Resolver, cell: Cell, toolkit: Callable[[str], Installed]
-) -> None:
-    toolkit("12.4")
+def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(store: ToolkitStore, cell: Cell) -> None:
+    resolver = Resolver(RunContext(PLAIN, store, None))
     prepared = resolver.resolve(cell)
+    resolver.close()
     assert isinstance(prepared, PreparedCell)
 
     def of(name: str) -> PreparedCell:
