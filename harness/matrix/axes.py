@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from harness.model import Cell
@@ -142,7 +143,7 @@ FURTHER = tuple(key for key in PLACE if key not in ("case", "variant", "backend"
 
 def place_of(cell: Mapping[str, Any], keys: Iterable[str] = PLACE) -> tuple[str, ...]:
     """Where a record, a planned cell or a row of a table stands, by some of the keys; empty where it has no such key."""
-    return tuple(cell.get(key, "") for key in keys)
+    return tuple([cell.get(key, "") for key in keys])
 
 
 def labels(values: Iterable[str], keys: Iterable[str]) -> list[str]:
@@ -154,4 +155,9 @@ def labels(values: Iterable[str], keys: Iterable[str]) -> list[str]:
 def program_of(cell: Mapping[str, Any]) -> tuple[str, str]:
     """Case of a cell, and what else tells its row from others, as readers see it: its variant."""
     case, *rest = place_of(cell, PROGRAM)
-    return case, " ".join(labels(rest, PROGRAM[1:]))
+    return case, _row_label(*rest)
+
+
+@lru_cache(maxsize=4096)
+def _row_label(*rest: str) -> str:
+    return " ".join(labels(rest, PROGRAM[1:]))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from harness.matrix.axes import COLUMNS, ROWS, place_of, program_of
+from harness.matrix.axes import COLUMNS, ROWS, TOOLCHAIN, place_of, program_of
 from harness.matrix.kinds import Kind, kind_of
 from harness.matrix.order import ToolchainColumn, column_key, row_key
 from harness.records import Merged, Record, at_stage, spell_other
@@ -27,12 +27,12 @@ def junit_xml(merged: Merged) -> bytes:
     """
     root = ET.Element("testsuites", name="cumatrix")
     root.text = "\n"
-    suites: dict[tuple[str, ToolchainColumn], list[ET.Element]] = {}
+    suites: dict[tuple[str, ...], list[ET.Element]] = {}
     for cell in _sorted((*merged.records, *merged.missing)):
-        suites.setdefault((cell["environment"], ToolchainColumn.of(cell)), []).append(_test(cell))
+        suites.setdefault((cell["environment"], *place_of(cell, TOOLCHAIN)), []).append(_test(cell))
     totals = _Totals()
-    for (environment, toolchain), tests in suites.items():
-        suite = _line("testsuite", name=xml_text(f"{environment}: {toolchain.label}"))
+    for (environment, *toolchain), tests in suites.items():
+        suite = _line("testsuite", name=xml_text(f"{environment}: {ToolchainColumn(tuple(toolchain)).label}"))
         suite.text = "\n"
         root.append(suite)
         suite.extend(tests)
