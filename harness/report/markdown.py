@@ -106,9 +106,8 @@ def _topic(topic: str, table: pd.DataFrame) -> str:
     """One table: a row a variant, a column a toolchain, in each field the targets by kind."""
     found: dict[tuple[str, ...], dict[ToolchainColumn, list[tuple[str, str]]]] = {}
     across = len(PROGRAM)
-    for *place, target, mark in table[[*PLACE, "mark"]].itertuples(index=False, name=None):
-        row = found.setdefault(tuple(place[:across]), {})
-        row.setdefault(ToolchainColumn(tuple(place[across:])), []).append((target, mark))
+    for cell in table[[*PLACE, "mark"]].itertuples(index=False, name=None):
+        found.setdefault(cell[:across], {}).setdefault(ToolchainColumn(cell[across:-2]), []).append(cell[-2:])
     toolchains = sorted({item for row in found.values() for item in row}, key=toolchain_key)
     lines = [
         f"## {escape(topic)}\n",
