@@ -2,7 +2,7 @@
 
 The layout is that of the System V ABI (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html). It is read with `struct` alone:
 every cell that was built is read back by the scheduler, and a general library takes ten times as long for it, which is what
-sixteen compilers then wait for (``benchmarks/read_back.py``).
+sixteen compilers then wait for (``benchmarks/peers.py``).
 """
 
 from __future__ import annotations
