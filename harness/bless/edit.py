@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tomlkit
-from tomlkit.items import Item, String, StringType
+from tomlkit.items import Item
 
 from harness.bless.propose import Draft
 from harness.cases import CaseError, Problem
@@ -15,6 +15,7 @@ from harness.cases.positions import Positions
 
 _KEYS = ("when", "status", "stage", "diagnostic", "xfail", "reason", "link")
 _WIDE = 110
+_QUOTES = "'''"
 
 
 @dataclass(frozen=True)
@@ -120,14 +121,14 @@ def _block(draft: Draft, rules: Sequence[Sequence[str]]) -> list[str]:
         if value is None:
             table.pop(key, None)
         elif key in table:
-            table[key] = _item(value)
+            table[key] = _item(key, value)
         else:
             missing.append((key, value))
     if not missing:
         return _stripped(tomlkit.dumps(document).split("\n"))
     if draft.kept is None:
         for key, value in missing:
-            table.append(key, _item(value))
+            table.append(key, _item(key, value))
         return _stripped(tomlkit.dumps(document).split("\n"))
     return _with_keys(_stripped(tomlkit.dumps(document).split("\n")), missing)
 
@@ -135,18 +136,32 @@ def _block(draft: Draft, rules: Sequence[Sequence[str]]) -> list[str]:
 def _with_keys(lines: list[str], missing: Sequence[tuple[str, object]]) -> list[str]:
     """New keys directly below the header, in their order."""
     at = next(place for place, line in enumerate(lines) if line.lstrip().startswith("[["))
-    new = [f"{key} = {_item(value).as_string()}" for key, value in missing]
+    new = [f"{key} = {_item(key, value).as_string()}" for key, value in missing]
     made = "\n".join([*lines[: at + 1], *new, *lines[at + 1 :]])
     return made.split("\n")
 
 
-def _item(value: object) -> Item:
-    """A value as case files write it: conditions and expressions in single quotes, long ones over lines."""
+def _item(key: str, value: object) -> Item:
+    """A value as case files write it: conditions and expressions in single quotes, long conditions over lines."""
     if not isinstance(value, str):
         return tomlkit.item(value)
-    if "\n" in value or (len(value) > _WIDE and '"' in value and "'" not in value):
-        folded = "\n".join(textwrap.wrap(value, _WIDE, break_long_words=False, break_on_hyphens=False))
-        return String.from_raw("\n" + folded + "\n", StringType.MLL)
+    if key == "when" and len(value) > _WIDE and _QUOTES not in value:
+        return tomlkit.value("\n".join([_QUOTES, *_folded(value), _QUOTES]))
+    if key == "when" and "'" not in value:
+        return tomlkit.value(f"'{value}'")
     if ('"' in value or "\\" in value) and "'" not in value:
-        return String.from_raw(value, StringType.SLL)
-    return String.from_raw(value, StringType.SLB)
+        return tomlkit.value(f"'{value}'")
+    if "\\" in value and _QUOTES not in value and not value.endswith("'"):
+        return tomlkit.value(f"{_QUOTES}{value}{_QUOTES}")
+    return tomlkit.item(value)
+
+
+def _folded(condition: str) -> list[str]:
+    """A long condition over lines, of which each begins with ``and`` or ``or`` where that can be."""
+    lines = [""]
+    for part in re.split(r" (?=and |or )", condition):
+        if lines[-1] and len(lines[-1]) + len(part) >= _WIDE:
+            lines.append(part)
+        else:
+            lines[-1] += f" {part}" if lines[-1] else part
+    return lines

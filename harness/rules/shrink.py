@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.rules.literals import Literal
+from harness.rules.search import boxes
 from harness.rules.table import Box, Table
 from harness.rules.way import Step, cost_of, exact
 
@@ -17,6 +18,7 @@ def shrink(table: Table, steps: Sequence[Step]) -> list[Step]:
         made = _without_needless(table, made)
         made = _simpler(table, made)
         made = _united(table, made)
+        made = _without_one(table, made)
         if cost_of(made) >= before:
             return _joined(table, made)
 
@@ -27,6 +29,33 @@ def _without_needless(table: Table, steps: list[Step]) -> list[Step]:
         if exact(table, fewer):
             steps = fewer
     return steps
+
+
+def _without_one(table: Table, steps: list[Step]) -> list[Step]:
+    """Leave a rule out where those after it can do its work, once they are told from each other by more."""
+    for step in steps:
+        fewer = _mended(table, [each for each in steps if each is not step])
+        if fewer is not None and exact(table, fewer) and cost_of(fewer) < cost_of(steps):
+            return fewer
+    return steps
+
+
+def _mended(table: Table, steps: list[Step]) -> list[Step] | None:
+    """Each rule narrowed to what it is right for."""
+    made: list[Step] = []
+    left = table.everything
+    for step in steps:
+        here = step.cells(table) & left
+        bad = left & ~table.cells[step.outcome]
+        if here & bad:
+            want = here & ~bad
+            fits = [found for found in boxes(table, want, bad) if not want & ~found.cells] if want else []
+            if not fits:
+                return None
+            step = Step(step.outcome, (min(fits, key=lambda found: found.cost).box,))  # noqa: PLW2901
+        made.append(step)
+        left &= ~step.cells(table)
+    return made
 
 
 def _simpler(table: Table, steps: list[Step]) -> list[Step]:

@@ -16,6 +16,7 @@ def spell_rule(table: Table, boxes: Sequence[Box]) -> str:
     ]
     shared = _parts(table, {axis: boxes[0][axis] for axis in common})
     rest = [_parts(table, {axis: each for axis, each in box.items() if axis not in common}) for box in boxes]
+    rest.sort(key=lambda parts: (len(parts), parts))
     alternatives = " or ".join(f"({_all(parts)})" if len(parts) > 1 else _all(parts) for parts in rest)
     return _all([*shared, (alternatives, True)])
 
