@@ -17,7 +17,7 @@ from harness.rules.way import Step, cost_of
 
 __all__ = ["Example", "Inseparable", "Rule", "TooManyRules", "learn"]
 
-MAX_RULES = 60
+MAX_RULES = 40
 """More rules than this say no more than a list of cells."""
 
 
@@ -67,12 +67,13 @@ def learn(examples: Sequence[Example], *, most: int = MAX_RULES) -> list[Rule]:
 
 def _best(table: Table, most: int) -> list[Step] | None:
     """The cheapest of the lists that several ways of choosing lead to."""
-    found = []
+    found: list[list[Step]] = []
     for everything in (False, True):
         for thrifty in (False, True):
             steps = _cover(table, most, everything=everything, thrifty=thrifty)
-            if steps is not None:
-                found.append(shrink(table, steps))
+            if steps is None:
+                break
+            found.append(shrink(table, steps))
     return min(found, key=cost_of, default=None)
 
 
@@ -102,7 +103,8 @@ def _cover(table: Table, most: int, *, everything: bool, thrifty: bool) -> list[
                 value = count / (1 + each.cost) if thrifty else float(count)
                 if best is None or (value, -each.cost) > (best[0], best[1]):
                     best = (value, -each.cost, outcome, each)
-        if best is None or len(steps) == most:
+        # Boxes hardly get larger: what does not fit the rest of them by far never will.
+        if best is None or (left & need).bit_count() > 2 * best[3].cells.bit_count() * (most - len(steps)):
             return None
         steps.append(Step(best[2], (best[3].box,)))
         left &= ~table.cells_of(best[3].box)

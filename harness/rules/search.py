@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.rules.axes import bits
 from harness.rules.literals import Literal
 from harness.rules.table import Table
 
@@ -83,13 +82,10 @@ def _narrower(table: Table, state: _State) -> Iterator[tuple[float, _State]]:
     for number, axis in enumerate(table.axes):
         good = [(state.good & cells).bit_count() for cells in axis.cells]
         bad = [(state.bad & cells).bit_count() for cells in axis.cells]
-        for chosen in _choices(good, bad, ordered=axis.kind.ordered):
-            left = state.chosen[number] & chosen
-            kept = sum(good[place] for place in bits(left))
-            wrong = sum(bad[place] for place in bits(left))
+        for chosen, kept, wrong in _choices(good, bad, ordered=axis.kind.ordered):
             if kept and wrong < total_bad:
                 gain = kept * (math.log2(kept / (kept + wrong)) - before) / axis.weight
-                ranked.append((gain, number, left))
+                ranked.append((gain, number, state.chosen[number] & chosen))
     ranked.sort(key=lambda each: (-each[0], each[1], each[2]))
     for gain, number, left in ranked[: 2 * _WIDTH]:
         cells = table.axes[number].cells_of(left)
@@ -97,21 +93,30 @@ def _narrower(table: Table, state: _State) -> Iterator[tuple[float, _State]]:
         yield gain, _State(narrowed, state.good & cells, state.bad & cells)
 
 
-def _choices(good: list[int], bad: list[int], *, ordered: bool) -> set[int]:
-    """Sets of groups that are worth a look; the last place stands for cells without a value."""
+def _choices(good: list[int], bad: list[int], *, ordered: bool) -> Iterator[tuple[int, int, int]]:
+    """Sets of groups that are worth a look, with how many good and bad cells they keep; the last place stands for cells without a value."""
     count = len(good) - 1
-    some = sum(1 << place for place, number in enumerate(good) if number)
-    pure = sum(1 << place for place, number in enumerate(good) if number and not bad[place])
-    found = {some, pure}
+    some = [place for place, number in enumerate(good) if number]
+    pure = [place for place in some if not bad[place]]
+    for places in (some, pure):
+        yield (
+            sum(1 << place for place in places),
+            sum(good[place] for place in places),
+            sum(bad[place] for place in places),
+        )
+    everything = (1 << count) - 1
+    all_good, all_bad = sum(good[:count]), sum(bad[:count])
+    below_good = below_bad = 0
     for place in range(count):
-        if good[place]:
-            found.add(1 << place)
-        if bad[place] and not ordered:
-            found.add(((1 << count) - 1) ^ (1 << place))
         if ordered and place:
-            found.add((1 << place) - 1)
-            found.add(((1 << count) - 1) ^ ((1 << place) - 1))
-    return found
+            yield (1 << place) - 1, below_good, below_bad
+            yield everything ^ ((1 << place) - 1), all_good - below_good, all_bad - below_bad
+        if good[place]:
+            yield 1 << place, good[place], bad[place]
+        if bad[place] and not ordered:
+            yield everything ^ (1 << place), all_good - good[place], all_bad - bad[place]
+        below_good += good[place]
+        below_bad += bad[place]
 
 
 def _found(table: Table, state: _State, want: int, bad: int) -> Found | None:

@@ -141,8 +141,9 @@ def make_table(examples: Sequence[Example], *, grouped: bool) -> Table:
         first = places.setdefault(key, place)
         if examples[first].outcome != example.outcome:
             raise Inseparable(first, place)
-    chosen = [examples[place] for place in places.values()]
-    outcomes = tuple(dict.fromkeys(example.outcome for example in chosen))
+    # What comes out does not depend on the order of the examples.
+    chosen = [examples[places[key]] for key in sorted(places)]
+    outcomes = tuple(sorted({example.outcome for example in chosen}, key=repr))
     cells = [0] * len(outcomes)
     number = {outcome: index for index, outcome in enumerate(outcomes)}
     unsettled = 0
