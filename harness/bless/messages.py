@@ -117,5 +117,5 @@ def _common(one: Sequence[_Token], other: Sequence[_Token]) -> list[_Token]:
 
 
 def escaped(text: str) -> str:
-    """The text as RE2 finds it."""
-    return _SPECIAL.sub(r"\\\1", text)
+    """The text as RE2 finds it; what cannot be printed may be anything."""
+    return "".join(each if each.isprintable() else "." for each in _SPECIAL.sub(r"\\\1", text))

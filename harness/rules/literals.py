@@ -58,7 +58,8 @@ def _candidates(axis: Axis, must: int, never: int) -> Iterator[Literal]:
         return
     inside, outside = axis.values_of(must), axis.values_of(never)
     if len(inside) == 1:
-        yield from _compared(axis, "==", inside[0], 1)
+        # At an end of an axis, what comes beyond it is more likely to be the same.
+        yield from _compared(axis, "==", inside[0], 1.02 if axis.kind.ordered else 1)
     elif inside:
         yield from _listed(axis, inside, 1 + _FURTHER * (len(inside) - 1), negated=False)
     if len(outside) == 1:
