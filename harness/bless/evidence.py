@@ -53,8 +53,8 @@ class Evidence:
         As it is now.
     seen : tuple of Seen
         Cells with an outcome.
-    unsupported : int
-        Cells that are not applicable, of which nothing can be expected.
+    unsupported : tuple of Cell
+        Those that are not applicable, of which nothing can be expected.
     stale : int
         Records of variants that the case does not have any more.
     missing : tuple of str
@@ -63,7 +63,7 @@ class Evidence:
 
     case: Case
     seen: tuple[Seen, ...]
-    unsupported: int
+    unsupported: tuple[Cell, ...]
     stale: int
     missing: tuple[str, ...]
 
@@ -82,15 +82,15 @@ def evidence_of(case: Case, merged: Merged) -> Evidence:
     records = [record for record in merged.records if record["case"] == case.name and not record.get("program")]
     known = [record for record in records if record["variant"] in variants]
     _refuse_wrong(case, known, merged)
-    seen, unsupported = [], 0
+    seen, unsupported = [], []
     for record in known:
-        if record["status"] == Status.UNSUPPORTED:
-            unsupported += 1
-            continue
         cell = cell_of(record, case, variants[record["variant"]])
-        seen.append(Seen(cell, outcome_of(record), record["run"]))
+        if record["status"] == Status.UNSUPPORTED:
+            unsupported.append(cell)
+        else:
+            seen.append(Seen(cell, outcome_of(record), record["run"]))
     missing = [each["cell"] for each in merged.missing if each["case"] == case.name and each["variant"] in variants]
-    return Evidence(case, tuple(seen), unsupported, len(records) - len(known), tuple(missing))
+    return Evidence(case, tuple(seen), tuple(unsupported), len(records) - len(known), tuple(missing))
 
 
 def _refuse_wrong(case: Case, records: Sequence[Record], merged: Merged) -> None:

@@ -55,30 +55,36 @@ def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:
     if evidence.missing:
         yield f"{_cells(len(evidence.missing))} of the plan never arrived: {_some(evidence.missing)}"
     if evidence.unsupported:
-        yield f"{_cells(evidence.unsupported)} unsupported: nothing is expected of them"
+        yield f"{_cells(len(evidence.unsupported))} unsupported: nothing is expected of them"
     if evidence.stale:
         yield f"{_cells(evidence.stale)} of variants that the case does not have any more: left out"
-    tried = [each.cell for each in evidence.seen]
+    asked = [*(each.cell for each in evidence.seen), *evidence.unsupported]
     backends = [info.name for info in BACKENDS.values() if info.language(case)]
-    if other := [name for name in backends if name not in {cell.toolchain.backend for cell in tried}]:
+    if other := [name for name in backends if name not in {cell.toolchain.backend for cell in asked}]:
         yield f"not tried: {', '.join(other)}"
-    if variants := [each.name for each in case.variants if each.name not in {cell.variant.name for cell in tried}]:
+    if variants := [each.name for each in case.variants if each.name not in {cell.variant.name for cell in asked}]:
         yield f"not tried: {len(variants):,} of {len(case.variants):,} variants: {_some(variants)}"
     yield from _gaps(evidence)
-    for place in untried:
-        rule = case.expectations[place]
-        yield f"line {rule.line}: holds first for no cell that was tried, and stays as it is"
+    if untried:
+        lines = ", ".join(str(case.expectations[place].line) for place in untried)
+        what = "the expectation in line {} holds" if len(untried) == 1 else "the expectations in lines {} hold"
+        yield f"{what.format(lines)} first for no cell that was tried: left as it is"
 
 
 def _gaps(evidence: Evidence) -> Iterator[str]:
     """Combinations of what was tried that nobody tried."""
     known = {_spot(each.cell) for each in evidence.seen}
+    unsupported = {_spot(cell) for cell in evidence.unsupported}
     variants = dict.fromkeys(spot[0] for spot in known)
     toolchains = dict.fromkeys(spot[1] for spot in known)
     targets = dict.fromkeys(spot[2] for spot in known)
-    count = len(variants) * len(toolchains) * len(targets) - len(known) - evidence.unsupported
+    count = len(variants) * len(toolchains) * len(targets) - len(
+        known | {spot for spot in unsupported if spot[0] in variants and spot[1] in toolchains and spot[2] in targets}
+    )
     if count > 0 and len(known) * 20 > count:
-        gaps = (spot for spot in product(variants, toolchains, targets) if spot not in known)
+        gaps = (
+            spot for spot in product(variants, toolchains, targets) if spot not in known and spot not in unsupported
+        )
         first = next(gaps)
         yield f"{_cells(count)} between those that were tried, such as {' '.join(filter(None, first))}"
 

@@ -61,13 +61,18 @@ def _candidates(axis: Axis, must: int, never: int) -> Iterator[Literal]:
         # At an end of an axis, what comes beyond it is more likely to be the same.
         yield from _compared(axis, "==", inside[0], 1.02 if axis.kind.ordered else 1)
     elif inside:
-        yield from _listed(axis, inside, 1 + _FURTHER * (len(inside) - 1), negated=False)
+        yield from _listed(axis, inside, _length(axis, inside), negated=False)
     if len(outside) == 1:
         yield from _compared(axis, "!=", outside[0], 1.01)
     elif outside:
-        yield from _listed(axis, outside, 1.1 + _FURTHER * (len(outside) - 1), negated=True)
+        yield from _listed(axis, outside, 0.1 + _length(axis, outside), negated=True)
     if axis.kind.ordered and inside:
         yield from _intervals(axis, must, never)
+
+
+def _length(axis: Axis, values: list[Any]) -> float:
+    """What a list costs; where there is an order, limits say more than lists."""
+    return (2 if axis.kind.ordered else 1 + _FURTHER) + _FURTHER * (len(values) - 2)
 
 
 def _intervals(axis: Axis, must: int, never: int) -> Iterator[Literal]:
@@ -86,9 +91,7 @@ def _intervals(axis: Axis, must: int, never: int) -> Iterator[Literal]:
     if between:
         for low in _lower(axis, between[-1] + 1):
             for high in _upper(axis, between[0]):
-                yield Literal(
-                    f"{high.text} or {low.text}", low.chosen | high.chosen, low.cost + high.cost + 0.2, loose=True
-                )
+                yield Literal(f"{high.text} or {low.text}", low.chosen | high.chosen, low.cost + high.cost, loose=True)
 
 
 def _lower(axis: Axis, place: int) -> Iterator[Literal]:

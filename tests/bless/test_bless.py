@@ -122,7 +122,7 @@ def test_expectations_of_what_nobody_tried_stay(place: Place) -> None:
     write_results(place.results, place.case, too_old)
     done = place.bless("--yes")
     assert place.text().startswith(HEAD + numba)
-    assert "line 11: holds first for no cell that was tried" in done.err
+    assert "the expectation in line 11 holds first for no cell that was tried" in done.err
 
 
 def test_line_ends_and_marks_stay(place: Place) -> None:
