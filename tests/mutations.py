@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-HOSTILE = "\x1b[31m\x1b]0;x\x07\x9b2J\u202e\u2066\u061c\x7f\x00\r<script>`|$(id)\n::error::x"
+HOSTILE = "\x1b[31m\x1b]0;x\x07\x9b2J\u202e\u2066\u061c\x7f\x00\r<script>`|$(id)\n::error::x\n ##[error]y ##vso[z]"
 TEXTS = ["", " ", "x", HOSTILE, "\ud800", "\udfff\ud800", "ä" * 3000, "13.x", "not-a-version", "12.4+headers", "+headers13.0", "@local", "sm_", "sm_999999999999999999999",
          "sm_80", "compute_90a", "..", "../../x", "/", "a/b/c", "=1+1", "NaN", "2026-13-45", "9999-12-31T23:59:59+00:00", "0001-01-01T00:00:00+14:00", "[", "(a+)+$", "{}", "null", "a=b,c=d", "x=1" * 99]  # fmt: skip
 VALUES: list[Any] = [
