@@ -28,7 +28,9 @@ def commands(said: str) -> list[str]:
     """Lines that a CI takes for commands to itself, colours or not."""
     plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", said)
     lines = [line.strip() for line in re.split(r"[\r\n]", plain)]
-    return [line for line in lines if line.startswith("::") or "##[" in line or "##vso[" in line or "##teamcity[" in line]
+    return [
+        line for line in lines if line.startswith("::") or "##[" in line or "##vso[" in line or "##teamcity[" in line
+    ]
 
 
 class Hang(BaseException):
@@ -64,8 +66,8 @@ class Called:
             return f"exit code 2 without a sentence: {self.err[:500]!r}"
         if found := ACTING.search(self.out + self.err):
             return f"{found[0]!r} reaches the terminal: {(self.out + self.err)[max(0, found.start() - 60) : found.end() + 60]!r}"
-        if found := commands(self.out + "\n" + self.err):
-            return f"a command to a CI: {found[0][:500]!r}"
+        if lines := commands(self.out + "\n" + self.err):
+            return f"a command to a CI: {lines[0][:500]!r}"
         return ""
 
 

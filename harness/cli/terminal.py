@@ -44,7 +44,7 @@ class _Lines:
 
 def console_for(stream: TextIO, *, log_width: int = 200) -> Console:
     """A console that colours and folds on a terminal only (``NO_COLOR`` and ``FORCE_COLOR`` are rich's own)."""
-    file = cast(TextIO, _Lines(stream))
+    file = cast("TextIO", _Lines(stream))
     console = SafeConsole(file=file, highlight=False, emoji=False, markup=False)
     if console.is_terminal:
         return console
