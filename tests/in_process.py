@@ -82,7 +82,7 @@ def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
     words = tuple(map(str, argv))
     out, err = io.StringIO(), io.StringIO()
     with (
-        _limit(seconds),
+        limited(seconds),
         patch.object(sys, "argv", ["cumatrix", *words]),
         patch.dict(os.environ, {"CUMATRIX_DEBUG": "1"}),
         contextlib.redirect_stdout(out),
@@ -97,7 +97,9 @@ def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
 
 
 @contextlib.contextmanager
-def _limit(seconds: int) -> Iterator[None]:
+def limited(seconds: int = _MOST_SECONDS) -> Iterator[None]:
+    """Raise `Hang` in what does not end."""
+
     def end(number: int, frame: FrameType | None) -> None:
         raise Hang
 
