@@ -214,8 +214,9 @@ def _cells(case: Case) -> Iterator[Cell]:
             for variant in case.variants:
                 for target in _TARGETS:
                     packages = {"cupy": "13.6.0", "numba": "0.59.1"}
-                    toolchain = Toolchain(info.name, "13.6.0", ToolkitRef("12.4", "12.4"), "fuzz", packages=packages)
-                    yield Cell(case, variant, toolchain, Target.parse(target))
+                    toolkit = ToolkitRef(release="12.4", headers="12.4")
+                    toolchain = Toolchain(backend=info.name, library="13.6.0", toolkit=toolkit, packages=packages)
+                    yield Cell(case=case, variant=variant, toolchain=toolchain, target=Target.parse(target))
 
 
 def _parse(text: str) -> None:

@@ -64,6 +64,7 @@ def mutated(value: Any, random: Random) -> Any:
                 holder[key] = str(holder[key])
             case 5:
                 holder[key] = _deep(random.choice((5, 900)))
+                return value  # what is deeper cannot be written
             case _:
                 holder[key] = random.choice(VALUES)
     return value
