@@ -136,7 +136,7 @@ def _of(kind: type, value: Any, where: str) -> Any:
     # true is an int to Python, and no number to anyone else.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise WireError(f"{where}: not {kind.__name__} but {_shown(value)}")
-    if kind is int and not -_LARGEST <= value < _LARGEST:
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
         raise WireError(f"{where}: does not fit into 64 bits")
     return value
 
