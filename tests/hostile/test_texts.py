@@ -1,6 +1,6 @@
 """Hostile texts through NVRTC and nvcc, beside innocent ones: each is one cell, every record of an innocent one is as without them, and nothing is left.
 
-The heavy ones, and all of them through nvcc, take an hour of a processor: ``benchmarks/hostile.py`` runs them each night.
+The other heavy ones, and all of them through nvcc, take too long for here: ``benchmarks/hostile.py`` runs them each night.
 """
 
 from __future__ import annotations
