@@ -8,7 +8,7 @@ import os
 import sys
 
 from harness.protocol.wire import Order, Setup
-from harness.worker import landlock, modes, seccomp
+from harness.worker import broker, landlock, seccomp
 
 _NO_NEW_PRIVILEGES = 38
 # What a program may write to without leaving anything.
@@ -59,9 +59,9 @@ def kept_from() -> tuple[list[str], list[str]]:
         "looking into other processes": found >= 2,
         "cutting files short": found >= 3,
         "asking things of devices": found >= 5,
-        "signals to other processes": found >= 6,
+        "signals to other processes": found >= landlock.SIGNALS or broker.available(),
         "limits of other processes, objects that outlive them, and owners of files": seccomp.available(),
-        "modes of files outside of their folder": modes.available(),
+        "modes of files outside of their folder": broker.available(),
     }
     return [word for word, there in words.items() if there], [word for word, there in words.items() if not there]
 

@@ -1,109 +1,46 @@
-"""Modes of files: what Landlock does not cover. A cell asks to change one, and the fork server does it, in the cell's own folders.
+"""Modes of files, which Landlock does not cover: the fork server changes them for a cell, in the cell's own folders.
 
-The kernel tells of such a call through a descriptor (seccomp_unotify(2)). The fork server changes the mode of the very file that it has
-looked at, so that nothing can be exchanged in between.
+It changes the very file that it has looked at, so that nothing can be exchanged in between.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
-import socket
-import struct
 from collections.abc import Sequence
-from pathlib import Path
 
-from harness.worker import seccomp
-
-_RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND
-_NOTICE, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
 _CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = 90, 91, 268, 452
-_CALLS = (_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2)
+CALLS = (_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2)
+"""The system calls."""
 _HERE, _NOFOLLOW, _EMPTY_PATH = 0xFFFFFF9C, 0x100, 0x1000  # AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
 _LONGEST, _PAGE = 4096, 4096
-_NO_NEW_PRIVILEGES = 38
-_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 
-def available() -> bool:
-    """Whether the kernel tells of calls, and lets a process read what those below it name."""
-    try:
-        closed = int(_YAMA.read_text()) > 1
-    except (OSError, ValueError):
-        closed = False
-    return seccomp.tells() and not closed
+def change(pid: int, call: int, arguments: Sequence[int], folders: Sequence[str]) -> None:
+    """Do what a process asks for with one of these calls, if it is about something in these folders, or these themselves.
 
-
-class Modes:
-    """Changes modes for one cell; made before its child is forked.
-
-    Parameters
-    ----------
-    folders : sequence of str
-        Where modes may be changed, these folders themselves included.
+    Raises
+    ------
+    OSError
+        With the error that the call is to have.
     """
+    mode = arguments[2 if call in (_FCHMODAT, _FCHMODAT2) else 1] & 0o7777
+    handle = _open(pid, call, arguments)
+    try:
+        if not _within(handle, folders):
+            raise PermissionError(errno.EPERM, "")
+        os.chmod(f"/proc/self/fd/{handle}", mode)
+    finally:
+        os.close(handle)
 
-    def __init__(self, folders: Sequence[str]) -> None:
-        self._folders = tuple(map(os.path.realpath, folders))
-        self._ours, self._theirs = socket.socketpair()
-        self._listener = -1
 
-    def begin_child(self) -> None:
-        """In the child, before it gives up its descriptors: from now on, it and all that it starts have to ask."""
-        ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        listener = seccomp.install_telling(_CALLS)
-        if listener >= 0:
-            socket.send_fds(self._theirs, [b"."], [listener])
-
-    def begin(self) -> int:
-        """In the parent: the descriptor to wait for; whenever there is something to read, `answer` is to be called."""
-        self._theirs.close()
-        _, found, _, _ = socket.recv_fds(self._ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
-        self._listener = found[0] if found else -1
-        return self._listener
-
-    def answer(self) -> None:
-        """Do what one process asks for, or refuse it."""
-        notice = bytearray(_NOTICE.size)
-        try:
-            fcntl.ioctl(self._listener, _RECEIVE, notice)
-        except OSError:
-            return  # it has ended meanwhile
-        number, pid, _, call, _, _, *arguments = _NOTICE.unpack(notice)
-        try:
-            self._change(pid, call, arguments)
-            code = 0
-        except OSError as error:
-            code = error.errno or errno.EPERM
-        try:
-            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(number, 0, -code, 0))
-        except OSError:
-            pass  # as above
-
-    def close(self) -> None:
-        """Whoever still asks is refused."""
-        self._ours.close()
-        if self._listener >= 0:
-            os.close(self._listener)
-
-    def _change(self, pid: int, call: int, arguments: Sequence[int]) -> None:
-        mode = arguments[2 if call in (_FCHMODAT, _FCHMODAT2) else 1] & 0o7777
-        handle = _open(pid, call, arguments)
-        try:
-            if not self._within(handle):
-                raise PermissionError(errno.EPERM, "")
-            os.chmod(f"/proc/self/fd/{handle}", mode)
-        finally:
-            os.close(handle)
-
-    def _within(self, handle: int) -> bool:
-        """Whether what is open belongs to the cell; what has no name any more, or never had one, can be nobody else's."""
-        path = os.readlink(f"/proc/self/fd/{handle}")
-        if os.fstat(handle).st_nlink == 0 or not path.startswith("/"):
-            return True
-        return any(f"{path}/".startswith(f"{folder}/") for folder in self._folders)
+def _within(handle: int, folders: Sequence[str]) -> bool:
+    """Whether what is open belongs to the cell; what has no name any more, or never had one, can be nobody else's."""
+    path = os.readlink(f"/proc/self/fd/{handle}")
+    if os.fstat(handle).st_nlink == 0 or not path.startswith("/"):
+        return True
+    return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
 
 
 def _open(pid: int, call: int, arguments: Sequence[int]) -> int:
