@@ -47,15 +47,17 @@ def mutated(value: Any, random: Random) -> Any:
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         places = list(_places(value))
         if not places:
-            return random.choice(VALUES)
+            return copy.deepcopy(random.choice(VALUES))
         holder, key = random.choice(places)
         match random.randrange(8):
             case 0:
                 del holder[key]
             case 1 if isinstance(holder, dict):
-                holder[random.choice(("unknown", "", HOSTILE, "\ud800", "schema"))] = random.choice(VALUES)
+                holder[random.choice(("unknown", "", HOSTILE, "\ud800", "schema"))] = copy.deepcopy(
+                    random.choice(VALUES)
+                )
             case 1:
-                holder.insert(0, random.choice(VALUES))
+                holder.insert(0, copy.deepcopy(random.choice(VALUES)))
             case 2 if isinstance(holder[key], str):
                 holder[key] += random.choice(TEXTS)
             case 3 if isinstance(holder[key], list) and holder[key]:
@@ -66,7 +68,7 @@ def mutated(value: Any, random: Random) -> Any:
                 holder[key] = _deep(random.choice((5, 900)))
                 return value  # what is deeper cannot be written
             case _:
-                holder[key] = random.choice(VALUES)
+                holder[key] = copy.deepcopy(random.choice(VALUES))
     return value
 
 

@@ -78,8 +78,10 @@ def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
     lines = "".join(f"{name}=={version}\n" for name, version in wanted.items())
     requirements = folder / "requirements.in"
     requirements.write_text(lines, "utf-8")
-    told = _uv(what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", str(requirements)], folder)
-    packages = {item["name"]: item for item in tomllib.loads(told).get("packages", ())}
+    output = _uv(
+        what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", str(requirements)], folder
+    )
+    packages = {item["name"]: item for item in tomllib.loads(output).get("packages", ())}
     return [_choose(what, name, version, packages.get(name, {})) for name, version in wanted.items()]
 
 
