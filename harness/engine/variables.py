@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from harness.worker.landlock import CLAIMED
+from harness.protocol.wire import CLAIMED_LANDLOCK
 
 
 def clean_environment(cuda_home: str) -> dict[str, str]:
@@ -32,7 +32,7 @@ def clean_environment(cuda_home: str) -> dict[str, str]:
         # Huge pages for the heap (glibc 2.35 and later): a forked child faults in a quarter of the pages.
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         # Set by coverage.py, when it measures cumatrix's own tests: workers are measured with it. The other is of tests, too.
-        **{name: os.environ[name] for name in ("COVERAGE_PROCESS_CONFIG", CLAIMED) if name in os.environ},
+        **{name: os.environ[name] for name in ("COVERAGE_PROCESS_CONFIG", CLAIMED_LANDLOCK) if name in os.environ},
     }
 
 

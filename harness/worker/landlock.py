@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterable
 from functools import cache
 
+from harness.protocol.wire import CLAIMED_LANDLOCK
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
 _PATH_BENEATH = 1
@@ -27,8 +29,6 @@ _IN_FOLDER = (
 )
 SIGNALS = 6
 """The first version that keeps signals within."""
-CLAIMED = "CUMATRIX_TEST_ONLY_LANDLOCK"
-"""For tests alone: a variable that names the version of an earlier kernel, to be taken for this one's."""
 _LEAST = 2
 """The first version lets nothing be moved from one folder to another, not even within what may be written."""
 
@@ -39,7 +39,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def version() -> int:
     """Version of the kernel's interface; 0 where there is none, or where it was not allowed to ask."""
     found = max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))
-    return min(found, int(os.environ.get(CLAIMED, found)))
+    return min(found, int(os.environ.get(CLAIMED_LANDLOCK, found)))
 
 
 def restrict(folders: Iterable[str], files: Iterable[str]) -> bool:

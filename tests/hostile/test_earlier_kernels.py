@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from cells import Place
 
+from harness.protocol.wire import CLAIMED_LANDLOCK
 from harness.toolkits import Installed
 from harness.worker import broker, landlock, modes, signals
 from harness.worker.confine import kept_from
@@ -63,11 +64,11 @@ def test_the_claim_is_never_more_than_the_kernel_has(monkeypatch: pytest.MonkeyP
     landlock.version.cache_clear()
     there = landlock.version()
     for claimed, found in (("999", there), ("0", 0)):
-        monkeypatch.setenv(landlock.CLAIMED, claimed)
+        monkeypatch.setenv(CLAIMED_LANDLOCK, claimed)
         landlock.version.cache_clear()
         assert landlock.version() == found
     assert "looking into other processes" in kept_from()[1]
-    monkeypatch.delenv(landlock.CLAIMED)
+    monkeypatch.delenv(CLAIMED_LANDLOCK)
     landlock.version.cache_clear()
 
 
@@ -89,7 +90,7 @@ def aftermath(
 ) -> Iterator[Aftermath]:
     toolkit(RELEASE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(landlock.CLAIMED, str(CLAIMED))
+        patch.setenv(CLAIMED_LANDLOCK, str(CLAIMED))
         yield run_programs(places("numba==0.59.1"), PROGRAMS, tmp_path_factory)
 
 
