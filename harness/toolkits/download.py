@@ -17,6 +17,8 @@ from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from harness.errors import PartUnavailable
+from harness.protocol import printed
+from harness.protocol.printed import Finished
 from harness.toolkits.index import index_settings
 from harness.toolkits.leftovers import at_work
 from harness.toolkits.wheels import pinned
@@ -74,7 +76,11 @@ def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
         When a wheel cannot be had, has another hash than the pinned one, or none at all.
     """
     lines = "".join(f"{name}=={version}\n" for name, version in wanted.items())
-    output = _uv(what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", "-"], folder, lines)
+    requirements = folder / "requirements.in"
+    requirements.write_text(lines, "utf-8")
+    output = _uv(
+        what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", str(requirements)], folder
+    )
     packages = {item["name"]: item for item in tomllib.loads(output).get("packages", ())}
     return [_choose(what, name, version, packages.get(name, {})) for name, version in wanted.items()]
 
@@ -130,7 +136,7 @@ def _host(address: str) -> str:
     return parts.hostname or os.path.dirname(unquote(parts.path)) or "the index"
 
 
-def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
+def _uv(what: str, words: Sequence[str], folder: Path) -> str:
     """Run ``uv pip``, and give what it prints."""
     project, temporary = folder / "project", folder / "tmp"
     for path in (project, temporary):
@@ -140,34 +146,27 @@ def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
     variables, options = index_settings()
     environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
 
-    def run(*words: str) -> tuple[int, str, str]:
+    def run(*words: str) -> Finished:
         argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
         argv += [*words, "--project", str(project)]
-        process = subprocess.Popen(
-            argv, text=True, errors="replace", env=environ,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            output, error = process.communicate(text, TIMEOUT)
-        except BaseException:
-            process.kill()
-            process.wait()  # `subprocess.run` does not, after Ctrl-C: uv would still hold the lock of its cache
-            raise
-        return process.returncode, output, " ".join(error.split())[-600:]
+        return printed.run(argv, env=environ, seconds=TIMEOUT, errors=printed.Errors.APART)
 
     common = ("--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable)
     try:
-        with at_work(folder, run("cache", "dir")[1].strip()):
-            code, output, error = run("pip", *words, *common, *options)
-            if code < 0:
-                raise PartUnavailable(f"{what}: uv was killed by signal {-code}; run it again")
+        with at_work(folder, run("cache", "dir").said.strip()):
+            done = run("pip", *words, *common, *options)
+            if done.code < 0:
+                raise PartUnavailable(f"{what}: uv was killed by signal {-done.code}; run it again")
     except subprocess.TimeoutExpired:
         raise PartUnavailable(f"{what}: no answer from PyPI within {TIMEOUT} s") from None
+    error = " ".join(done.errors.split())[-600:]
     if "hash mismatch" in error.lower():
         raise PartUnavailable(
             f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
             "Find out who changed it, or take another index"
         )
-    if code:
+    if done.code:
         raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
-    return output
+    if not done.whole:
+        raise PartUnavailable(f"{what} cannot be installed: uv printed {done.total} bytes about it")
+    return done.said

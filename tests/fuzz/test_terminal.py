@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from command import commands_of
 from fuzzing import good, write
-from in_process import ACTING, Called, call
+from in_process import ACTING, Called, call, commands
 from mutations import HOSTILE
 
 from harness.cli.main import cumatrix
@@ -26,7 +26,7 @@ from harness.toolkits import Installed
 
 BAD = "".join(character for character in HOSTILE if character not in "\0\r\n") + "\x85\x9bm\u061c\u202d"
 HIDDEN = "\u061c\u202d\u2066\ufeff"  # control characters are refused in cases
-CASE = """title = "title {bad}"
+CASE = """title = "::error::title {bad}"
 features = ["wmma"]
 links = ["https://example.org/"]
 [source]
@@ -36,12 +36,12 @@ word = ["one"]
 [[expect]]
 status = "rejected"
 diagnostic = "never said {bad}"
-reason = "because {bad}"
+reason = "::error::because {bad} ##[error]x"
 """
 
 
 def hostile(value: Any, check: Callable[[Any], object]) -> Any:
-    """A value with hostile text at the end of each text in it that may be any text."""
+    """A value with hostile text around each text in it that may be any text."""
     value = copy.deepcopy(value)
 
     def spoil(holder: Any) -> None:
@@ -50,11 +50,13 @@ def hostile(value: Any, check: Callable[[Any], object]) -> Any:
             if isinstance(old, dict | list):
                 spoil(old)
             elif isinstance(old, str):
-                holder[key] = old + HOSTILE
-                try:
-                    check(value)
-                except RecordError:
-                    holder[key] = old
+                for text in (f"::error::x {old}{HOSTILE}", old + HOSTILE, old):
+                    holder[key] = text
+                    try:
+                        check(value)
+                        break
+                    except RecordError:
+                        continue
 
     spoil(value)
     return value
@@ -64,6 +66,11 @@ def fine(called: Called, *codes: int) -> Called:
     assert called.problem() == "", called
     assert called.code in (codes or (0, 1)), called
     return called
+
+
+@pytest.fixture(autouse=True)
+def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
 
 
 @pytest.fixture
@@ -83,7 +90,7 @@ def cases(tmp_path: Path) -> Path:
     folder = tmp_path / "cases/odd/case"
     folder.mkdir(parents=True)
     (folder / "case.toml").write_text(CASE.replace("{bad}", HIDDEN), "utf-8")
-    (folder / "kernel.cu").write_text(f'#error "{BAD}"\n', "utf-8")
+    (folder / "kernel.cu").write_text(f'#error "{BAD}"\n#line 1 "::error::"\n#error "{BAD}"\n', "utf-8")
     return tmp_path / "cases"
 
 
@@ -227,3 +234,4 @@ def test_what_compiles(
         assert "never said" in said or "error" in said
         found = ACTING.search(said)
         assert found is None, (argv, said[max(0, found.start() - 80) : found.end() + 80])
+        assert commands(said) == [], argv
