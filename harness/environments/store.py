@@ -301,6 +301,10 @@ def _checked(lock: str) -> str:
         On any other text.
     """
     packages = tomllib.loads(lock).get("packages")
-    if not isinstance(packages, list) or not packages or not all("name" in item for item in packages if isinstance(item, dict)):
+    if (
+        not isinstance(packages, list)
+        or not packages
+        or not all("name" in item for item in packages if isinstance(item, dict))
+    ):
         raise ValueError("a lock without packages")
     return lock

@@ -113,7 +113,7 @@ def test_pytest_takes_it_too(cumatrix: Command, tmp_path: Path, toolkit: Callabl
         tmp_path / "cases",
         "made/scale",
         KERNEL,
-        '[python]\nkernels = { scale = "void(float32[:])" }\n',
+        '[entry]\npython = { scale = "void(float32[:])" }\n',
         file="kernel.py",
     )
     argv = [
