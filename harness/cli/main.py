@@ -32,6 +32,7 @@ COMMANDS = {
     "doctor": "harness.cli.doctor:doctor",
     "explain": "harness.cli.explain:explain",
     "history": "harness.cli.history:history",
+    "libraries": "harness.cli.libraries:libraries",
     "merge": "harness.cli.report:merge",
     "report": "harness.cli.report:report",
     "run": "harness.cli.run:run",
@@ -57,8 +58,8 @@ def cumatrix() -> None:
     \b
     Start with:
       cumatrix doctor                      what can be used here
-      cumatrix toolkits install 12.9       a CUDA release, from PyPI's wheels
       cumatrix try kernel.cu               where does this file compile?
+      cumatrix try kernel.cu --with cupy=12,13,14    and in which releases of CuPy?
       cumatrix cases copy                  the library of cases, into this folder
       cumatrix run && cumatrix report reports    the cases, and the page
     """

@@ -49,9 +49,7 @@ def perform(
     """
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
-    plan = make_plan(
-        cells, run=run_id, environment=context.environment.name, argv=sys.argv[1:], commit=this_commit(), shard=shard
-    )
+    plan = make_plan(cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit(), shard=shard)
     records: list[Record] = []
     neighbours = Neighbours(cells)
     interrupted = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,25 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import uv
 from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from harness.errors import PartUnavailable
-from harness.protocol import printed
-from harness.protocol.printed import Finished
-from harness.toolkits.index import index_settings
-from harness.toolkits.leftovers import at_work
+from harness.toolkits.uv_process import run_uv
 from harness.toolkits.wheels import pinned
-
-TIMEOUT = 1800
-"""Seconds that uv may take."""
-
-# uv ends with this process, however it ends: prctl(PR_SET_PDEATHSIG, SIGKILL), which outlives execve(2).
-_TIED = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
-    "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execv(sys.argv[2], sys.argv[2:])"
-)
 
 
 @dataclass(frozen=True)
@@ -137,36 +123,6 @@ def _host(address: str) -> str:
 
 
 def _uv(what: str, words: Sequence[str], folder: Path) -> str:
-    """Run ``uv pip``, and give what it prints."""
-    project, temporary = folder / "project", folder / "tmp"
-    for path in (project, temporary):
-        path.mkdir(exist_ok=True)
-    # uv takes the settings of the project that it is in, which anybody may have written: this one has none.
-    (project / "uv.toml").touch()
-    variables, options = index_settings()
-    environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
-
-    def run(*words: str) -> Finished:
-        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
-        argv += [*words, "--project", str(project)]
-        return printed.run(argv, env=environ, seconds=TIMEOUT, errors=printed.Errors.APART)
-
-    common = ("--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable)
-    try:
-        with at_work(folder, run("cache", "dir").said.strip()):
-            done = run("pip", *words, *common, *options)
-            if done.code < 0:
-                raise PartUnavailable(f"{what}: uv was killed by signal {-done.code}; run it again")
-    except subprocess.TimeoutExpired:
-        raise PartUnavailable(f"{what}: no answer from PyPI within {TIMEOUT} s") from None
-    error = " ".join(done.errors.split())[-600:]
-    if "hash mismatch" in error.lower():
-        raise PartUnavailable(
-            f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
-            "Find out who changed it, or take another index"
-        )
-    if done.code:
-        raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
-    if not done.whole:
-        raise PartUnavailable(f"{what} cannot be installed: uv printed {done.total} bytes about it")
-    return done.said
+    """Run ``uv pip`` on exact versions, which bring nothing along and are never built here."""
+    common = ("--no-deps", "--only-binary", ":all:", "--python", sys.executable)
+    return run_uv(what, ["pip", *words, *common], folder)
