@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,15 @@ from rich.text import Text
 from harness.artifacts.usage import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
-from harness.cli.one import one_cell
-from harness.cli.terminal import console_for, say, say_json
+from harness.cli.one import RESULTS, cells_in, one_cell
+from harness.cli.terminal import console_for, say_json
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Target, TargetError
-from harness.records import Record, failed_at, merge, read_records
-from harness.records.where import choose
+from harness.records import Record, failed_at
 
 _MAX_BYTES = 32 << 20
-_RESULTS = Path("reports")
 _WHO = {
     "nvrtc": "NVRTC",
     "gcc": "the host compiler",
@@ -116,16 +114,10 @@ def _log(name: str, target: str | None, as_json: bool) -> int:
 
 
 def _find(what: str, results: Sequence[Path], where: str | None = None) -> Record:
-    if not results and not _RESULTS.is_dir():
+    if not results and not RESULTS.is_dir():
         what = f"{what} is no file, and there" if what else "there"
-        raise UsageError(f"{what} is no folder {_RESULTS} to look for a cell in: name the records with --results")
-    read = read_records(results or [_RESULTS])
-    for warning in read.incomplete:
-        say(f"cumatrix: {warning}", err=True)
-    merged = merge(read.records, read.plans)
-    if where:
-        merged = choose(replace(merged, missing=()), where)
-    records = {record["cell"]: record for record in merged.records}
+        raise UsageError(f"{what} is no folder {RESULTS} to look for a cell in: name the records with --results")
+    records = cells_in(results, where)
     return records[one_cell(what, list(records), who="no cell" if where else f"{what} is no file, and no cell")]
 
 

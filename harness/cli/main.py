@@ -17,6 +17,7 @@ from harness.cli.doctor import doctor
 from harness.cli.explain import explain
 from harness.cli.history import history
 from harness.cli.report import merge, report
+from harness.cli.repro import repro
 from harness.cli.run import run
 from harness.cli.signals import interrupted_once, undisturbed
 from harness.cli.terminal import flush_streams, open_streams, say
@@ -50,7 +51,7 @@ def cumatrix() -> None:
     """
 
 
-for command in (run, try_, report, merge, diff, history, explain, cases, toolkits, doctor):
+for command in (run, try_, report, merge, diff, history, explain, repro, cases, toolkits, doctor):
     cumatrix.add_command(command)
 
 

@@ -1,7 +1,6 @@
 /* libcuda for libraries that reach the driver from compiled code: one device that never runs anything.
 
-   Built at run time under the sonames libcuda.so.1 and libcuda.so, and loaded before the library is imported; see
-   harness/backends/numba/numba_cuda.py. Entry points are handed out by cuGetProcAddress, as bindings ask for them; one that
+   Built at run time under the soname libcuda.so.1, and loaded before the library is imported. Entry points are handed out by cuGetProcAddress, as bindings ask for them; one that
    is not in the table is "not found", so that nothing pretends to work. Linking is done by the callback that
    virtual_configure was given. Memory is the host's, so that programs get as far as their launches. */
 
@@ -103,6 +102,7 @@ static int memory_free(void *memory) { return free(memory), SUCCESS; }
 static int memory_free_async(void *memory, void *stream) { return free(memory), SUCCESS; }
 static int memory_copy(void *to, const void *from, size_t size) { return memmove(to, from, size), SUCCESS; }
 static int memory_set(void *to, unsigned char value, size_t size) { return memset(to, value, size), SUCCESS; }
+static int same_pointer(void **out, void *host, unsigned flags) { return *out = host, SUCCESS; }
 static int pointer_attribute(void *out, int attribute, void *pointer) {
     switch (attribute) {
     case 1: *(void **)out = (void *)(uintptr_t)CONTEXT; break;
@@ -186,6 +186,8 @@ static const struct { const char *name; void *function; } table[] = {
     {"cuCtxPopCurrent", context_pop}, {"cuCtxGetDevice", context_device}, {"cuCtxSynchronize", accept},
     {"cuCtxGetId", context_id}, {"cuCtxGetStreamPriorityRange", context_priorities},
     {"cuMemGetInfo", memory_info}, {"cuMemAlloc", memory_alloc}, {"cuMemAllocHost", memory_alloc},
+    {"cuMemHostAlloc", memory_alloc}, {"cuMemAllocManaged", memory_alloc}, {"cuMemHostGetDevicePointer", same_pointer},
+    {"cuMemHostRegister", accept}, {"cuMemHostUnregister", accept},
     {"cuMemHostAlloc", memory_alloc}, {"cuMemAllocAsync", memory_alloc}, {"cuMemFree", memory_free},
     {"cuMemFreeHost", memory_free}, {"cuMemFreeAsync", memory_free_async},
     {"cuMemcpyHtoD", memory_copy}, {"cuMemcpyDtoH", memory_copy}, {"cuMemcpyDtoD", memory_copy},

@@ -94,6 +94,32 @@ def unpack(what: str, wheels: Sequence[Wheel], site: Path, folder: Path) -> None
     _uv(what, words, folder)
 
 
+def lock(what: str, lines: Sequence[str], folder: Path, *, deps: bool, python: str = "") -> str:
+    """Exact versions with the hashes of all their wheels, as a file of requirements has them.
+
+    Parameters
+    ----------
+    what : str
+        What they are for, for messages.
+    lines : sequence of str
+        Requirements.
+    folder : Path
+        A folder to work in.
+    deps : bool
+        Whether what they need is resolved as well.
+    python : str
+        The Python that they are for, as ``3.11``; this one where it is empty.
+
+    Raises
+    ------
+    PartUnavailable
+        When there is no answer, or one cannot be had.
+    """
+    words = ["compile", "--generate-hashes", "--no-header", "--no-annotate", "-"]
+    words += ["--python-version", python] if python else []
+    return _uv(what, words, folder, "".join(f"{line}\n" for line in lines), deps=deps)
+
+
 def _choose(what: str, name: str, version: str, package: Mapping[str, Any]) -> Wheel:
     ranks = {tag: rank for rank, tag in enumerate(sys_tags())}
     found = []
@@ -130,7 +156,7 @@ def _host(address: str) -> str:
     return parts.hostname or os.path.dirname(unquote(parts.path)) or "the index"
 
 
-def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
+def _uv(what: str, words: Sequence[str], folder: Path, text: str = "", *, deps: bool = False) -> str:
     """Run ``uv pip``, and give what it prints."""
     project, temporary = folder / "project", folder / "tmp"
     for path in (project, temporary):
@@ -155,7 +181,8 @@ def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
             raise
         return process.returncode, told, " ".join(error.split())[-600:]
 
-    common = ("--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable)
+    common = ["--quiet", "--only-binary", ":all:", "--python", sys.executable]
+    common += [] if deps else ["--no-deps"]
     try:
         with at_work(folder, run("cache", "dir")[1].strip()):
             code, told, error = run("pip", *words, *common, *options)
