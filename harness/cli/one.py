@@ -58,7 +58,7 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
     found = (
         [each for each in ids if each == what]
         or [each for each in ids if what in each]
-        or [each for each in ids if "*" in what and _like(what).fullmatch(each)]
+        or [each for each in ids if "*" in what and _like(what).search(each)]
         or [each for each in ids if all(word in each for word in words)]
     )
     if len(found) == 1:

@@ -20,6 +20,7 @@ from harness.model import Case
 from harness.records import Record
 from harness.records.programs import DIGITS
 from harness.repro import check_folder, make_folder, reduce_folder
+from harness.repro.reduce import check_reducible, reducer
 from harness.repro.subject import check_shown, subject_of
 
 
@@ -30,13 +31,25 @@ from harness.repro.subject import check_shown, subject_of
     help="Records to look for CELL in: .jsonl files or folders; those of its neighbours tell when it happens. Default: reports.",
 )  # fmt: skip
 @click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The folder to make.")
-@click.option("--cases", type=click.Path(path_type=Path), metavar="DIR", help="Folder of cases. Default: cases, or those that come with cumatrix.")
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of cases. Default: cases, or those that come with cumatrix.",
+)
 @click.option(
     "--program", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
     help="The program of a cell of cumatrix try, where it does not lie where CELL says.",
 )  # fmt: skip
-@click.option("--check", is_flag=True, help="Run the folder in a clean environment, and hold what it shows against the record.")
-@click.option("--reduce", "reduced", is_flag=True, help="Make the program smaller while the outcome stays (cvise or creduce; implies --check).")
+@click.option(
+    "--check", is_flag=True, help="Run the folder in a clean environment, and hold what it shows against the record."
+)
+@click.option(
+    "--reduce",
+    "reduced",
+    is_flag=True,
+    help="Make the program smaller while the outcome stays (cvise or creduce; implies --check).",
+)
 def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, program: Path | None, check: bool, reduced: bool) -> int:  # fmt: skip
     """Makes a folder that shows a cell's outcome without cumatrix, for a bug report.
 
@@ -58,6 +71,9 @@ def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, p
     records = cells_in(results)
     record = records[one_cell(cell, list(records))]
     check_shown(record)
+    if reduced:
+        check_reducible(record)
+        reducer()
     if record.get("program"):
         case, include = _program(record, program)
     else:
@@ -66,7 +82,7 @@ def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, p
     make_folder(subject, records.values(), out)
     say(f"{out}: what it shows, and how, is in {out / 'README.md'}")
     if reduced:
-        say(reduce_folder(out, say=lambda text: say(text, err=True)))
+        say(reduce_folder(out, subject.program.source, lambda text: say(text, err=True)))
     if check or reduced:
         same, told = check_folder(out)
         say(told)

@@ -1,8 +1,8 @@
 /* libcuda for libraries that reach the driver from compiled code: one device that never runs anything.
 
-   Built at run time under the soname libcuda.so.1, and loaded before the library is imported. Entry points are handed out by cuGetProcAddress, as bindings ask for them; one that
-   is not in the table is "not found", so that nothing pretends to work. Linking is done by the callback that
-   virtual_configure was given. Memory is the host's, so that programs get as far as their launches. */
+   Built at run time under the soname libcuda.so.1, and loaded before the library is imported. Entry points are handed out by
+   cuGetProcAddress, as bindings ask for them; one that is not in the table is "not found", so that nothing pretends to work. Linking
+   is done by the callback that virtual_configure was given. Memory is the host's, so that programs get as far as their launches. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, NOT_FOUND = 500 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, NOT_FOUND = 500, NOT_SUPPORTED = 801 };
 
 typedef struct {
     int kind;
@@ -49,6 +49,7 @@ static int fresh(void **handle) {
     return SUCCESS;
 }
 static int accept(void) { return SUCCESS; }
+static int refuse(void) { return NOT_SUPPORTED; }
 
 static int init(unsigned flags) { return SUCCESS; }
 static int driver_version(int *out) { return *out = version, SUCCESS; }
@@ -202,6 +203,7 @@ static const struct { const char *name; void *function; } table[] = {
     {"cuKernelGetAttribute", kernel_attribute}, {"cuKernelSetAttribute", accept},
     {"cuKernelGetParamInfo", kernel_parameter}, {"cuFuncGetAttribute", function_attribute},
     {"cuFuncSetAttribute", accept}, {"cuFuncSetCacheConfig", accept}, {"cuFuncGetModule", part_of},
+    {"cuIpcOpenMemHandle", refuse}, /* Numba keeps its address when it starts */
     {"cuLinkCreate", link_create}, {"cuLinkAddData", link_data}, {"cuLinkAddFile", link_file},
     {"cuLinkComplete", link_complete}, {"cuLinkDestroy", link_destroy},
     {"cuLaunchKernel", launch}, {"cuLaunchKernelEx", launch}, {"cuLaunchCooperativeKernel", launch},

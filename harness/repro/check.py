@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import uv
 
 from harness.diagnostics import one_line, parse_log
-from harness.errors import PartUnavailable, UsageError
+from harness.errors import PartUnavailable
 from harness.protocol.printed import cut
 from harness.records import Record
-from harness.repro.folder import RECORD
+from harness.repro.folder import RECORD, copied
 from harness.repro.scripts import SCRIPT
 
 _INSTALL_SECONDS = 1800
@@ -58,17 +55,17 @@ def check_folder(folder: Path) -> tuple[bool, str]:
     PartUnavailable
         When what it needs cannot be installed.
     """
-    with tempfile.TemporaryDirectory(prefix="cumatrix-repro-") as scratch:
-        copy, home = Path(scratch, "repro"), Path(scratch, "home")
-        shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".venv", "cuda", "*-wheels"))
-        home.mkdir()
+    with copied(folder) as (copy, home):
         record: Record = json.loads(copy.joinpath(RECORD).read_text("utf-8"))
         install(copy)
         shown = run(copy, home, seconds_for(record))
         different = difference(record, shown)
     if different:
         return False, f"{folder} does not show what was recorded: {different}"
-    return True, f"{folder} shows the same in a clean environment: {shown.status.replace('_', ' ')}"
+    return (
+        True,
+        f"{folder} shows the same in a clean environment: {shown.status.replace('_', ' ')}{_exactly(record, shown)}",
+    )
 
 
 def install(folder: Path) -> None:
@@ -94,7 +91,7 @@ def install(folder: Path) -> None:
 
 def run(folder: Path, home: Path, seconds: float) -> Shown:
     """Run the script of a folder that has been installed, with an empty home and nothing of this process's variables."""
-    python = folder / ".venv" / "bin" / "python"
+    python = (folder / ".venv" / "bin" / "python").absolute()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             [python, SCRIPT], cwd=folder, env=_environ(home=home), stdin=subprocess.DEVNULL, stdout=output,
@@ -128,21 +125,33 @@ def difference(record: Record, shown: Shown) -> str:
         last = next((line for line in reversed(shown.printed.splitlines()) if line.strip()), "")
         return f"{shown.status.replace('_', ' ')} in the place of {record['status'].replace('_', ' ')} ({one_line(last, 300)})"
     if record["status"] == "built":
-        found = re.search(r"^built: \d+ bytes, sha256 ([0-9a-f]{64})$", shown.printed, re.MULTILINE)
-        wanted = (record["artifact"] or {}).get("sha256")
-        return f"what was built has the SHA-256 {found[1]}, and had {wanted}" if found and found[1] != wanted else ""
+        return ""
     return "" if says(record, shown.printed) else "its first message is another one"
+
+
+def _exactly(record: Record, shown: Shown) -> str:
+    """Whether what was built is the same byte for byte. Relocatable code is not, where its compiler makes names out of folders."""
+    found = re.search(r"^built: \d+ bytes, sha256 ([0-9a-f]{64})$", shown.printed, re.MULTILINE)
+    if not found or not record["artifact"]:
+        return ""
+    return ", byte for byte" if found[1] == record["artifact"]["sha256"] else ", though not byte for byte"
 
 
 def says(record: Record, printed: str) -> bool:
     """Whether the record's most telling message is among those of a text, by its fingerprint."""
     first = next((item for item in record["diagnostics"] if item["severity"] in ("error", "fatal")), None)
-    wanted = (first or {}).get("fingerprint", "")
-    if wanted in ("", "crash"):
+    wanted = first.get("fingerprint", "") if first else ""
+    if first is None or wanted in ("", "crash"):
         return True
-    if first is not None and wanted == "plain":  # the tool's own first words, in no known form
+    if wanted == "plain":  # the tool's own first words, in no known form
         return first["message"].split(" | ")[0] in one_line(printed, len(printed))
     return any(item.fingerprint == wanted for item in parse_log(printed, record["case"]))
+
+
+def errors_of(printed: str, record: Record) -> list[str]:
+    """Fingerprints of the errors of a text, the most telling first."""
+    found = parse_log(printed, record["case"])
+    return [item.fingerprint for item in found if item.severity in ("error", "fatal")]
 
 
 def _environ(home: Path | None = None, *, uv_cache: bool = False) -> dict[str, str]:

@@ -106,7 +106,11 @@ def find(record: Record, records: Iterable[Record]) -> Findings:
         for place, each in zip(axes, known, strict=True)
         if place["backend"] == own["backend"] and place.keys() == own.keys() and _holds(counting, place)
     ]
-    total = sum(outcome_of(each) == wanted for each, place in zip(known, axes, strict=True) if place["backend"] == own["backend"])
+    total = sum(
+        outcome_of(each) == wanted
+        for each, place in zip(known, axes, strict=True)
+        if place["backend"] == own["backend"]
+    )
     return Findings(tuple(conditions), tuple(near), len(inside), sum(inside), total - sum(inside))
 
 
@@ -182,7 +186,10 @@ def _nearest(own: str, tried: Sequence[str], same: Sequence[str], line: Mapping[
 
 
 def _other_backends(
-    own: Mapping[str, str], axes: Sequence[Mapping[str, str]], known: Sequence[Record], wanted: tuple[str, str | None, str]
+    own: Mapping[str, str],
+    axes: Sequence[Mapping[str, str]],
+    known: Sequence[Record],
+    wanted: tuple[str, str | None, str],
 ) -> list[Record]:
     """Cells of other backends that are like this one in all else, one of each, and end in another way."""
     plain = {**own, "backend": "", "library": ""}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import UsageError
@@ -51,7 +53,9 @@ def make_folder(subject: Subject, records: Iterable[Record], out: Path) -> None:
     taken = {place.split("/")[0] for place in subject.program.files} & {*contents, "cuda", "cuda-wheels", ".venv"}
     taken |= {SCRIPT[:-3]} & {place.split("/")[0] for place in subject.program.files}
     if taken:
-        raise UsageError(f"the program has a file {min(taken)}, and so has the folder that shows it: rename the program's")
+        raise UsageError(
+            f"the program has a file {min(taken)}, and so has the folder that shows it: rename the program's"
+        )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with HeldFolder(out.parent, ".cumatrix-") as scratch:
@@ -71,3 +75,15 @@ def check_free(out: Path) -> None:
     """Raise `UsageError` where something lies already."""
     if os.path.lexists(out) and (out.is_symlink() or not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is there already: name another folder with --out")
+
+
+@contextmanager
+def copied(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """A copy of a folder, without what was installed in it, and an empty home beside it; both go with the context."""
+    with tempfile.TemporaryDirectory(prefix="cumatrix-repro-") as scratch:
+        copy, home = Path(scratch, "repro"), Path(scratch, "home")
+        shutil.copytree(
+            folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".venv", "cuda", "cuda-headers", "*-wheels")
+        )
+        home.mkdir()
+        yield copy, home

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line
+from harness.records import Record
 from harness.repro.conditions import Findings, told
 from harness.repro.scripts import SCRIPT, Script
 from harness.repro.subject import Subject
@@ -53,8 +54,7 @@ def readme(subject: Subject, script: Script, wheels: Sequence[Wheels], findings:
         _conditions(findings, record["status"]),
         *_neighbours(findings),
         _links(subject),
-        f"Made by `cumatrix repro` (cumatrix {_plain(record['cumatrix'])}) of the cell `{_code(record['cell'])}`; nothing here needs cumatrix. "
-        "`record.json` is what was recorded of it.",
+        _made(record),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -71,10 +71,17 @@ def commands(subject: Subject, wheels: Sequence[Wheels]) -> list[str]:
 def _title(subject: Subject) -> str:
     record = subject.record
     who = f"{subject.backend} {subject.library}".strip()
-    what = {"built": "builds", "rejected": "refuses", "crashed": "crashes on", "timed_out": "does not come to an end on"}
+    what = {
+        "built": "builds",
+        "rejected": "refuses",
+        "crashed": "crashes on",
+        "timed_out": "does not come to an end on",
+    }
     first = record["diagnostics"][0]["message"] if record["status"] != "built" and record["diagnostics"] else ""
     where = f"CUDA {record['toolkit']}, {record['target']}"
-    return one_line(f"{who} {what[record['status']]} {subject.job.source.name} ({where}){': ' if first else ''}{first}", 200)
+    return one_line(
+        f"{who} {what[record['status']]} {subject.job.source.name} ({where}){': ' if first else ''}{first}", 200
+    )
 
 
 def _shim(subject: Subject, script: Script) -> str:
@@ -142,10 +149,14 @@ def _conditions(findings: Findings, status: str) -> str:
     counting = [condition for condition in findings.conditions if condition.counts]
     lines = []
     if counting:
-        lines.append("Only with:\n\n" + "\n".join(f"- {_plain(c.text)} (tried: {_plain(_tried(c.tried))})" for c in counting))
+        lines.append(
+            "Only with:\n\n" + "\n".join(f"- {_plain(c.text)} (tried: {_plain(_tried(c.tried))})" for c in counting)
+        )
         share = "all" if findings.inside_same == findings.inside else f"{findings.inside_same}"
         same = "in this way" if status != "built" else "with a build"
-        lines.append(f"Of {findings.inside} cells that were tried within these conditions, {share} ended {same}; {findings.elsewhere} did so outside of them.")
+        lines.append(
+            f"Of {findings.inside} cells that were tried within these conditions, {share} ended {same}; {findings.elsewhere} did so outside of them."
+        )
     rest = [condition for condition in findings.conditions if not condition.counts]
     if rest:
         texts = ", ".join(f"{c.axis} ({_tried(c.tried)})" for c in rest)
@@ -167,6 +178,11 @@ def _neighbours(findings: Findings) -> list[str]:
 def _links(subject: Subject) -> str:
     links = [link for link in subject.record["links"] if re.fullmatch(r"https?://[^\s<>]+", link)]
     return "\n".join(["See also:", "", *(f"- <{link}>" for link in links)]) if links else ""
+
+
+def _made(record: Record) -> str:
+    by, cell = _plain(record["cumatrix"]), _code(record["cell"])
+    return f"Made by `cumatrix repro` (cumatrix {by}) of the cell `{cell}`; nothing here needs cumatrix. `record.json` is what was recorded of it."
 
 
 def _inline(text: str) -> str:

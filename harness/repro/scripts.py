@@ -63,7 +63,9 @@ def _cuda(subject: Subject) -> str:
         wheels = f', "{CUDA}-wheels"' if subject.library else ""
         first = f"cuda = cuda_home.lay_out({_text(CUDA)}{wheels})  # NVIDIA's wheels as one CUDA_HOME\n"
     if toolkit.headers != toolkit.release:
-        first += f"headers = cuda_home.lay_out({_text(HEADERS)}, {_text(HEADERS + '-wheels')})  # CUDA {toolkit.headers}\n"
+        first += (
+            f"headers = cuda_home.lay_out({_text(HEADERS)}, {_text(HEADERS + '-wheels')})  # CUDA {toolkit.headers}\n"
+        )
     return first
 
 
@@ -79,7 +81,11 @@ def _nvrtc(subject: Subject) -> Script:
     setup, job = subject.setup, subject.job
     options = [f"--gpu-architecture={job.target}", *nvrtc_backend.options_of(setup, job)]
     lto = ', "-lto"' if job.lto else ""
-    link = f'image = link.with_runtime(cuda, image, "sm_{job.arch}"{lto})\n' if subject.relocatable and not job.one_of_several else ""
+    link = (
+        f'image = link.with_runtime(cuda, image, "sm_{job.arch}"{lto})\n'
+        if subject.relocatable and not job.one_of_several
+        else ""
+    )
     kind = "PTX" if job.virtual else "LTOIR" if job.lto else "CUBIN"
     stripped = '.rstrip(b"\\0")' if job.virtual else ""
     text = _start(subject, "ctypes", "hashlib", "sys", *(["link"] if link else [])) + f"""\
@@ -111,14 +117,24 @@ def _nvcc(subject: Subject) -> Script:
     setup, job = subject.setup, subject.job
     arch = f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}"
     depth, folders = job.options.get("depth", "unit"), nvcc_backend.include_of(setup, job)
-    argv = [arch, *nvcc_backend.options_of(job), *(f"-I{folder}" for folder in folders), "-c", str(job.source), "-o", "kernel.o"]
+    argv = [
+        arch,
+        *nvcc_backend.options_of(job),
+        *(f"-I{folder}" for folder in folders),
+        "-c",
+        str(job.source),
+        "-o",
+        "kernel.o",
+    ]
     if depth == "device":
         argv = device_only(argv, "ptx" if job.virtual else "ltoir" if job.lto else "cubin")
     link = ""
     if subject.relocatable and not job.virtual and not job.one_of_several:
         more = [arch, *(["-dlto"] if job.lto else []), argv[-1], "-o", "linked.o", "-lcudadevrt"]
         link = f'    subprocess.run([f"{{cuda}}/bin/nvcc", "-dlink", {_words(more)}], check=True)\n'
-    text = _start(subject, "subprocess", "sys") + f"""\
+    text = (
+        _start(subject, "subprocess", "sys")
+        + f"""\
 options = {_list(argv)}
 try:
     subprocess.run([f"{{cuda}}/bin/nvcc", *options], check=True)
@@ -126,6 +142,7 @@ try:
     sys.exit(f"nvcc ended with exit code {{error.returncode}}")
 print("built:", os.path.getsize({argv[-1]!r}), "bytes")
 """
+    )
     return Script(text, ("cuda_home.py",))
 
 
@@ -137,7 +154,9 @@ def _cupy(subject: Subject) -> Script:
     more += ", enable_cooperative_groups=True" if job.options.get("enable_cooperative_groups") else ""
     # CUDA_PATH is where CuPy takes CUDA's headers from; where they come in wheels it must know of no toolkit.
     if setup.wheels:
-        path = 'for name in ("CUDA_PATH", "CUDA_HOME"):\n    os.environ.pop(name, None)  # the headers come in a wheel\n'
+        path = (
+            'for name in ("CUDA_PATH", "CUDA_HOME"):\n    os.environ.pop(name, None)  # the headers come in a wheel\n'
+        )
     else:
         path = f'os.environ["CUDA_PATH"] = {"cuda" if setup.headers == setup.release else "headers"}\n'
     device = f'"{_capability(subject)}", cuda, "{setup.release}"{", ptx=True" if job.virtual else ""}'
@@ -169,7 +188,7 @@ def _numba(subject: Subject) -> Script:
         lines.append(_to_ptx(subject, name, types) if job.virtual else f"{name}.compile({types})\n")
     if not names:  # the program launches its kernels itself; those without arguments need no types
         lines.append(
-            "for kernel in [value for value in list(globals().values()) if type(value).__name__ == \"CUDADispatcher\"]:\n"
+            'for kernel in [value for value in list(globals().values()) if type(value).__name__ == "CUDADispatcher"]:\n'
             "    if not kernel.overloads and not kernel.py_func.__code__.co_argcount:\n        kernel.compile(())\n"
         )
     program = _text(str(job.source))
@@ -223,7 +242,9 @@ extension = cpp_extension.load_inline(
 """
     else:
         call = f'cpp_extension.load(\n    "kernel",\n    [{_text(source)}],\n    is_python_module=False,  # it is built, and loaded as a library\n'
-    text = _start(subject, "tempfile") + f"""\
+    text = (
+        _start(subject, "tempfile")
+        + f"""\
 os.environ["CUDA_HOME"] = cuda
 os.environ["TORCH_CUDA_ARCH_LIST"] = "{capability}"
 os.environ["PATH"] = os.pathsep.join([os.path.abspath(".venv/bin"), os.environ["PATH"]])  # ninja
@@ -239,6 +260,7 @@ options = {_list([_for_shell(option) for option in options])}
 )
 print("built")
 """
+    )
     return Script(text, ("cuda_home.py",))
 
 

@@ -145,9 +145,7 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
     # From 13 on, CCCL has a folder of its own.
     cccl = [f"{headers}/include/cccl"] if int(toolkit.headers.split(".")[0]) >= 13 else []
     folders = [f"{headers}/include", *cccl]
-    beside = [
-        f"{name}-wheels/{folder}" for name in cell.variant.libraries for folder in case.libraries[name].include
-    ]
+    beside = [f"{name}-wheels/{folder}" for name in cell.variant.libraries for folder in case.libraries[name].include]
     setup = Setup(
         home=Path(CUDA), release=toolkit.release, headers=toolkit.headers, include=folders, tools=Path(),
         wheels=cell.toolchain.library.endswith(WHEELS),
@@ -158,5 +156,3 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
         include=[*beside, *folders, *program.include], scratch=Path(),
     )  # fmt: skip
     return Subject(record, cell, program, job, setup)
-
-

@@ -129,13 +129,17 @@ def _lock(what: str, lines: list[str], *, deps: bool, python: str = "") -> str:
 def _checked(wanted: Mapping[str, str]) -> dict[str, str]:
     """The same; a record may come from anybody, and these lines are read by an installer."""
     for name, version in wanted.items():
-        try:
-            Version(version)
-        except InvalidVersion:
-            name = ""
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise UsageError(f"the record names {name or 'a wheel'} {version!r}, which is no version of a wheel")
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or not _is_version(version):
+            raise UsageError(f"the record names {name!r} {version!r}, which is no version of a wheel")
     return {canonicalize_name(name): version for name, version in wanted.items()}
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return text.isprintable() and text == text.strip()
 
 
 def _line(name: str, version: str, hashes: list[str]) -> str:

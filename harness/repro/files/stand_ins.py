@@ -43,7 +43,9 @@ def load(name, capability, release):
     cupy = distribution(name)
     for module in [str(cupy.locate_file(file)) for file in cupy.files if str(file).endswith(".so")]:
         needed |= set(re.findall(r"\(NEEDED\).*\[(lib(?:cu|nccl)[^\]]*)\]", _said("readelf", "-dW", module)))
-        symbols = re.findall(r"^\s*[Uw] (\w+)(?:@+(\S+))?$", _said("nm", "-D", "--undefined-only", module), re.MULTILINE)
+        symbols = re.findall(
+            r"^\s*[Uw] (\w+)(?:@+(\S+))?$", _said("nm", "-D", "--undefined-only", module), re.MULTILINE
+        )
         for symbol, version in symbols:
             undefined[version].add(symbol)
     numbers = dict(zip(("MAJOR", "MINOR"), capability.split(".")))
@@ -59,7 +61,9 @@ def load(name, capability, release):
         text = CUDART if stem == "libcudart" else ""
         text += "".join(f"int {each}() {{ return 100; }}\n" for each in sorted(wanted - (ours if text else set())))
         (folder / "unit.c").write_text(text)
-        (folder / "map").write_text(f"{soname} {{ global: *; }};\n")  # references carry the library's name as their version
+        (folder / "map").write_text(
+            f"{soname} {{ global: *; }};\n"
+        )  # references carry the library's name as their version
         argv = [shutil.which("cc") or "gcc", "-w", "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{soname}"]
         argv += [f"-Wl,--version-script={folder}/map"] if undefined[soname] else []
         argv += [f"-D{macro}={value}" for macro, value in numbers.items()]

@@ -50,7 +50,16 @@ def use(capability, home, release, ptx=False):
 def _tell_what_nvrtc_says():
     """Have NVRTC's log printed before an exception that ends the script (nvrtc_log.c)."""
     library = Path(tempfile.mkdtemp(), "libnvrtc_log.so")
-    argv = [shutil.which("cc") or "gcc", "-shared", "-fPIC", "-w", "-o", str(library), str(HERE / "nvrtc_log.c"), "-ldl"]
+    argv = [
+        shutil.which("cc") or "gcc",
+        "-shared",
+        "-fPIC",
+        "-w",
+        "-o",
+        str(library),
+        str(HERE / "nvrtc_log.c"),
+        "-ldl",
+    ]
     subprocess.run(argv, check=True)
     log = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
 

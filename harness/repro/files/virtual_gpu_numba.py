@@ -50,7 +50,9 @@ def use(capability, home, release):
     driver = _build()
     major, minor = (int(part) for part in capability.split("."))
     cuda = [int(part) for part in release.split(".")]
-    newest = 1000 * _bindings_major() if bindings_only else 0  # the bindings complain of a driver that is older than they are
+    newest = (
+        1000 * _bindings_major() if bindings_only else 0
+    )  # the bindings complain of a driver that is older than they are
     kept.append(LINKER(lambda *arguments: _link(home, f"sm_{major}{minor}", *arguments)))
     driver.virtual_configure(max(1000 * cuda[0] + 10 * cuda[1], newest), major, minor, kept[-1])
     if bindings_only:
@@ -110,7 +112,9 @@ def _hand_to_numba(library, cuda, home):
             address = ctypes.c_void_p()
             if library.cuGetProcAddress_v2(name.replace("_v2", "").encode(), ctypes.byref(address), 0, 0, None):
                 raise AttributeError(name)
-            return library._FuncPtr(address.value)
+            function = library._FuncPtr(address.value)
+            function.__name__ = name
+            return function
 
     def runtime_version(reference):
         getattr(reference, "_obj", reference).value = 1000 * cuda[0] + 10 * cuda[1]
