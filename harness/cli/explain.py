@@ -22,7 +22,7 @@ from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Target, TargetError
-from harness.records import Record, failed_at
+from harness.records import Record, failed_at, repro_command
 
 _MAX_BYTES = 32 << 20
 _WHO = {
@@ -66,12 +66,12 @@ def explain(what: str | None, results: tuple[Path, ...], where: str | None, targ
     if where:
         if what == "-" or (what and not results and Path(what).is_file()):
             raise UsageError(f"--where chooses a cell among records, and {what} is a log: leave one of them out")
-        return _cell(_find(what or "", results, where), as_json)
+        return _cell(_find(what or "", results, where), results, as_json)
     if what is None:
         raise UsageError("name a cell or a log, or choose a cell with --where: see cumatrix explain --help")
     if what == "-" or (not results and Path(what).is_file()):
         return _log(what, target, as_json)
-    return _cell(_find(what, results), as_json)
+    return _cell(_find(what, results), results, as_json)
 
 
 def _log(name: str, target: str | None, as_json: bool) -> int:
@@ -121,10 +121,11 @@ def _find(what: str, results: Sequence[Path], where: str | None = None) -> Recor
     return records[one_cell(what, list(records), who="no cell" if where else f"{what} is no file, and no cell")]
 
 
-def _cell(record: Record, as_json: bool) -> int:
+def _cell(record: Record, results: Sequence[Path], as_json: bool) -> int:
     matches = causes_of(record)
     known = any(not match.of_warning for match in matches)
     failed = record["status"] not in ("built", "unsupported")
+    repeat = repro_command(record, map(str, results))
     kernels = [(kernel, record["target"]) for kernel in record["artifact"]["kernels"]] if record["artifact"] else []
     if as_json:
         keys = ("cell", "status", "stage", "verdict", "expected", "diagnostics")
@@ -133,6 +134,7 @@ def _cell(record: Record, as_json: bool) -> int:
                 **{key: value for key, value in record.items() if key in keys},
                 "causes": _causes(matches),
                 "kernels": [_budget(*kernel) for kernel in kernels],
+                "repro": repeat,
             }
         )
     else:
@@ -153,6 +155,9 @@ def _cell(record: Record, as_json: bool) -> int:
             console.print(Text(f"The case says: {one_line(expected['reason'])}"), soft_wrap=True)
             console.print(Text(f"  {one_line(expected['link'])}", "dim"), soft_wrap=True)
         _show_budgets(console, kernels)
+        if repeat:
+            console.print()
+            console.print(Text(f"To repeat this without cumatrix: {repeat}"), soft_wrap=True)
     return 1 if failed and not known else 0
 
 

@@ -17,11 +17,14 @@ from harness.errors import PartUnavailable
 from harness.protocol.printed import cut
 from harness.records import Record
 from harness.repro.folder import RECORD, copied
-from harness.repro.scripts import SCRIPT
+from harness.repro.script import SCRIPT
 
 _INSTALL_SECONDS = 1800
 _LONGEST = 1 << 20
 _MARGIN = 4
+_DIED = re.compile(
+    r"died due to signal|internal compiler error|internal error|signal terminated program|out of memory|Segmentation fault|Aborted"
+)
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,10 @@ def seconds_for(record: Record) -> float:
 
 def difference(record: Record, shown: Shown) -> str:
     """How what a script showed differs from a record; empty where it does not."""
-    if shown.status != record["status"]:
+    status = shown.status
+    if record["status"] == "crashed" and status == "rejected" and _DIED.search(shown.printed):
+        status = "crashed"  # a driver such as nvcc ends by itself, and tells of its child
+    if status != record["status"]:
         last = next((line for line in reversed(shown.printed.splitlines()) if line.strip()), "")
         return f"{shown.status.replace('_', ' ')} in the place of {record['status'].replace('_', ' ')} ({one_line(last, 300)})"
     if record["status"] == "built":

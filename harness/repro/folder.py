@@ -15,7 +15,8 @@ from harness.held import HeldFolder
 from harness.records import Record
 from harness.repro.conditions import find
 from harness.repro.readme import readme
-from harness.repro.scripts import SCRIPT, script_of
+from harness.repro.script import SCRIPT
+from harness.repro.scripts import script_of
 from harness.repro.subject import Subject
 from harness.repro.wheels import wheels_of
 

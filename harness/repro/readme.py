@@ -10,7 +10,7 @@ from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line
 from harness.records import Record
 from harness.repro.conditions import Findings, told
-from harness.repro.scripts import SCRIPT, Script
+from harness.repro.script import SCRIPT, Script
 from harness.repro.subject import Subject
 from harness.repro.wheels import Wheels, python_of
 
@@ -118,7 +118,7 @@ def _observed(subject: Subject) -> str:
         kernels = ", ".join(_code(kernel["name"]) for kernel in artifact["kernels"])
         what += f": {artifact['format']} for {artifact['target']}, {artifact['bytes']} bytes, with `{_code(kernels)}`"
     parts = [_plain(what)]
-    if record["reason"] and record["status"] not in ("built", "rejected"):
+    if record["reason"] and record["reason"] not in what:
         parts.append(_plain(record["reason"]))
     log = clean(record["log"]).strip("\n").splitlines()
     if log:

@@ -14,14 +14,11 @@ from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 from harness.protocol.backend import Job
 from harness.protocol.job import Options
 from harness.protocol.wire import Setup
-from harness.records import Record
+from harness.records import Record, not_repeatable
 from harness.repro.program import Program, gather
 
 CUDA, HEADERS = "cuda", "cuda-headers"
 """Folders of the toolkit that the compiler comes from, and of the one that headers come from where that is another."""
-
-_SHOWN = ("built", "rejected", "crashed", "timed_out")
-_ON_DEVICE = ("load", "launch", "verify")
 
 
 @dataclass(frozen=True)
@@ -71,16 +68,8 @@ class Subject:
 
 def check_shown(record: Record) -> None:
     """Raise `UsageError` for a record of which nothing can be shown."""
-    status, reason = record["status"], record["reason"]
-    if status not in _SHOWN:
-        told = "no compiler answered" if status != "unsupported" else "no compiler was asked"
-        raise UsageError(
-            f"{record['cell']} is {status.replace('_', ' ')}, so {told} and there is nothing to show: {reason}"
-        )
-    if status != "built" and record["stage"] in _ON_DEVICE:
-        raise UsageError(
-            f"{record['cell']} failed at {record['stage']}, on a real device: repro shows what compilers say, up to link"
-        )
+    if why := not_repeatable(record):
+        raise UsageError(f"{record['cell']} {why}")
 
 
 def cell_of(record: Record, case: Case) -> Cell:
