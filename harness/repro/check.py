@@ -149,9 +149,11 @@ def says(record: Record, printed: str) -> bool:
     wanted = first.get("fingerprint", "") if first else ""
     if first is None or wanted in ("", "crash"):
         return True
-    if wanted == "plain":  # the tool's own first words, in no known form
-        return first["message"].split(" | ")[0] in one_line(printed, len(printed))
-    return any(item.fingerprint == wanted for item in parse_log(printed, record["case"]))
+    # In a traceback an exception has its module in front; a tool's own first words are in no known form at all.
+    words = first["message"].split(" | ")[0].removesuffix("…")
+    return words in one_line(printed, len(printed)) or any(
+        item.fingerprint == wanted for item in parse_log(printed, record["case"])
+    )
 
 
 def errors_of(printed: str, record: Record) -> list[str]:

@@ -112,12 +112,13 @@ def _expected(subject: Subject) -> str:
 
 def _observed(subject: Subject) -> str:
     record = subject.record
-    what = told(record)
+    what, kernels = told(record), ""
     if record["artifact"]:
         artifact = record["artifact"]
         kernels = ", ".join(_code(kernel["name"]) for kernel in artifact["kernels"])
-        what += f": {artifact['format']} for {artifact['target']}, {artifact['bytes']} bytes, with `{_code(kernels)}`"
-    parts = [_plain(what)]
+        what += f": {artifact['format']} for {artifact['target']}, {artifact['bytes']} bytes"
+        kernels = f", with `{kernels}`" if kernels else ""
+    parts = [_plain(what) + kernels]
     if record["reason"] and record["reason"] not in what:
         parts.append(_plain(record["reason"]))
     log = clean(record["log"]).strip("\n").splitlines()
