@@ -118,7 +118,7 @@ def run(folder: Path, home: Path, seconds: float) -> Shown:
 
 def seconds_for(record: Record) -> float:
     """How long a script may take: Jitify looks for headers that cumatrix has found before."""
-    least = 900.0 if record["backend"] in ("cupy-jitify", "torch-nvcc") else 300.0
+    least = 1800.0 if record["backend"] in ("cupy-jitify", "torch-nvcc") else 300.0
     return least if record["status"] == "timed_out" else max(least, _MARGIN * record["seconds"])
 
 
