@@ -6,6 +6,7 @@ import pprint
 
 from harness.backends.cupy import backend as cupy_backend
 from harness.backends.numba.program import JIT_OPTIONS
+from harness.errors import UsageError
 from harness.repro.script import BUILT, Script, lines_of, start, text_of
 from harness.repro.subject import Subject
 
@@ -37,7 +38,7 @@ module = cupy.RawModule(code=code, options=tuple(options), backend="nvrtc"{more}
 module.compile()
 image = virtual_gpu.images[-1] if virtual_gpu.images else b""
 """ + BUILT.replace("print(", 'print("built and loaded" if not image else ', 1)  # fmt: skip
-    old = tuple(int(part) for part in subject.library.split(".")[:1]) < (13,)
+    old = subject.series < (13, 0)
     files = ["cuda_home.py", "gpu.py", "link.py", "virtual_gpu_cupy.py"]
     return Script(text, (*files, *(["nvrtc_log.c"] if jitify else []), *(["stand_ins.py"] if old else [])))
 
@@ -49,6 +50,8 @@ def numba(subject: Subject) -> Script:
     given = {**job.definitions, "JIT_OPTIONS": options}
     lines = []
     for name, signature in job.entries.items():
+        if not name.isidentifier():
+            raise UsageError(f"{name!r} is not the name of a kernel")
         names.append(name)
         types = f"sigutils.normalize_signature({text_of(signature)})[0]"
         lines.append(_to_ptx(subject, name, types) if job.virtual else f"{name}.compile({types})\n")
@@ -77,7 +80,7 @@ with open({program}, encoding="utf-8") as file:
 
 def _to_ptx(subject: Subject, name: str, types: str) -> str:
     """A virtual architecture ends with PTX, by Numba's public function for that."""
-    old = subject.backend == "numba" and tuple(map(int, subject.library.split(".")[:2])) < (0, 60)
+    old = subject.backend == "numba" and subject.series < (0, 60)
     more = "" if old else ', device=False, abi="numba", output="ptx"'
     suffix = subject.job.arch.lstrip("0123456789")
     capability = (*subject.job.capability, suffix) if suffix else subject.job.capability

@@ -61,7 +61,9 @@ def readme(subject: Subject, script: Script, wheels: Sequence[Wheels], findings:
 
 def commands(subject: Subject, wheels: Sequence[Wheels]) -> list[str]:
     """The commands that install what the script needs, by uv; pip has the same options."""
-    lines = [f"uv venv --python {python_of(subject)} .venv"]
+    local = subject.cell.toolchain.toolkit.local
+    lines = [f"export CUDA_HOME=…  # where CUDA {subject.setup.release} lies"] if local else []
+    lines += [f"uv venv --python {python_of(subject)} .venv"]
     for each in wheels:
         target = f" --target {each.folder}" if each.folder else ""
         lines.append(f"uv pip install --python .venv --no-deps --require-hashes{target} -r {each.file}")

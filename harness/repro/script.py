@@ -58,7 +58,7 @@ def cuda_of(subject: Subject) -> str:
     """Lines that lay out the toolkit, or take the one of this machine."""
     toolkit = subject.cell.toolchain.toolkit
     if toolkit.local:
-        first = f'cuda = os.environ.get("CUDA_HOME", {text_of(toolkit.home)})  # CUDA {toolkit.release} of the machine\'s own\n'
+        first = f'cuda = os.environ["CUDA_HOME"]  # where CUDA {toolkit.release} lies on this machine\n'
         first += f"os.path.lexists({text_of(CUDA)}) or os.symlink(cuda, {text_of(CUDA)})\n"
     else:
         wheels = f', "{CUDA}-wheels"' if subject.library else ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from packaging.version import Version
 
 from harness.backends import BACKENDS, WHEELS
 from harness.cases.options import options_for
@@ -56,6 +59,12 @@ class Subject:
         return self.cell.toolchain.library.removesuffix(WHEELS)
 
     @property
+    def series(self) -> tuple[int, int]:
+        """The library's first two numbers."""
+        version = Version(self.library)
+        return version.major, version.minor
+
+    @property
     def observed(self) -> dict[str, Any]:
         """Versions of what was really loaded."""
         return self.record["toolchain"]["observed"]
@@ -87,8 +96,15 @@ def cell_of(record: Record, case: Case) -> Cell:
             local="cuda_home" in requested,
         )  # fmt: skip
         packages = dict(requested["packages"])
-    except (KeyError, TypeError, ValueError):
-        raise UsageError(f"the record of {record['cell']} does not tell which toolkit was asked for") from None
+        # These stand in scripts, and a record may come from anybody.
+        if not all(re.fullmatch(r"\d{1,3}\.\d{1,3}", release) for release in (toolkit.release, toolkit.headers)):
+            raise ValueError
+        if record["library"]:
+            Version(record["library"].removesuffix(WHEELS))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise UsageError(
+            f"the record of {record['cell']} does not tell which toolkit and which version of a library were asked for"
+        ) from None
     variant = next((each for each in case.variants if each.name == record["variant"]), None)
     info = BACKENDS.get(record["backend"])
     if info is None or variant is None or not info.language(case):

@@ -9,7 +9,7 @@ import pytest
 from command import Command
 from record_builders import built, cell, record, rejected
 
-from harness.model import Outcome, Status
+from harness.model import Cell, Outcome, Status
 
 from .test_errors import sentence
 
@@ -19,14 +19,15 @@ THROW = "exceptions/throw"
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """Records as they are read, of cells that nobody has run."""
-    nvrtc = {"case": THROW, "backend": "nvrtc", "library": ""}
+
+    def throw(toolkit: str, target: str) -> Cell:
+        return cell(THROW, backend="nvrtc", library="", toolkit=toolkit, target=target)
+
     records = [
-        record(cell(**nvrtc, toolkit="12.9", target="sm_75"), rejected()),
-        record(cell(**nvrtc, toolkit="12.9", target="sm_80"), rejected()),
-        record(cell(**nvrtc, toolkit="13.0", target="sm_90"), built("sm_90")),
-        record(
-            cell(**nvrtc, toolkit="13.0", target="sm_50"), Outcome(status=Status.UNSUPPORTED, reason="knows no sm_50")
-        ),
+        record(throw("12.9", "sm_75"), rejected()),
+        record(throw("12.9", "sm_80"), rejected()),
+        record(throw("13.0", "sm_90"), built("sm_90")),
+        record(throw("13.0", "sm_50"), Outcome(status=Status.UNSUPPORTED, reason="knows no sm_50")),
         record(cell(case="gone/away", backend="nvrtc", library="", toolkit="12.9"), rejected()),
     ]
     path = tmp_path / "results.jsonl"

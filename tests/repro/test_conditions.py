@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from record_builders import built, cell, record, rejected
 
 from harness.records import Record
@@ -10,7 +12,7 @@ from harness.repro.conditions import find, spell
 TARGETS = ("sm_70", "sm_75", "sm_80", "sm_90")
 
 
-def some(toolkit: str, target: str, *, bad: bool, **more: str) -> Record:
+def some(toolkit: str, target: str, *, bad: bool, **more: Any) -> Record:
     return record(cell(toolkit=toolkit, target=target, **more), rejected() if bad else built(target))
 
 

@@ -176,3 +176,24 @@ def test_without_wheels_the_script_says_what_to_do(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-I", "-S", "-c", "import sys; sys.path.insert(0, '.'); import cuda_home; cuda_home.lay_out('cuda', 'none')"], cwd=out, capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 1
     assert "install them as README.md says" in done.stderr
+
+
+@pytest.mark.parametrize("release", ['12.9"); import os; os.abort(); ("', "12.9\n", "12", 12.9, None])
+def test_a_record_puts_no_release_into_a_script_that_is_none(release: Any) -> None:
+    what = subject()
+    toolchain = {**what.record["toolchain"], "requested": {**what.record["toolchain"]["requested"], "toolkit": release}}
+    with pytest.raises(UsageError, match="does not tell which toolkit"):
+        subject_of(changed(what.record, toolchain=toolchain), what.cell.case)
+
+
+def test_a_cuda_of_the_machines_own_is_the_users_to_name(tmp_path: Path) -> None:
+    what = subject(cell("exceptions/throw", "nvcc"))
+    requested = {**what.record["toolchain"]["requested"], "cuda_home": "/tmp/elsewhere"}
+    local = subject_of(
+        changed(what.record, toolchain={**what.record["toolchain"], "requested": requested}), what.cell.case
+    )
+    out = made(local, tmp_path / "out")
+    assert 'cuda = os.environ["CUDA_HOME"]' in (out / SCRIPT).read_text()
+    assert "/tmp/elsewhere" not in (out / SCRIPT).read_text()
+    assert not list(out.glob("requirements*.txt"))
+    assert "export CUDA_HOME=" in (out / "README.md").read_text()
