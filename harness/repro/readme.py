@@ -15,6 +15,7 @@ from harness.repro.subject import Subject
 from harness.repro.wheels import Wheels, python_of
 
 _LOG_LINES = 40
+_LINK = re.compile(r"https?://[^\s<>]{1,400}")
 _NEIGHBOURS = 12
 _NAMES = {
     "nvrtc": "NVRTC", "nvcc": "nvcc", "ptxas": "ptxas", "nvvm": "NVVM", "ptx": "PTX ISA", "nvjitlink": "nvJitLink",
@@ -102,7 +103,7 @@ def _shim(subject: Subject, script: Script) -> str:
 def _expected(subject: Subject) -> str:
     record = subject.record
     expected = record["expected"]
-    why = _plain(expected["reason"]) + (f" ({_plain(expected['link'])})" if expected["link"] else "")
+    why = _plain(expected["reason"]) + (f" (<{expected['link']}>)" if _LINK.fullmatch(expected["link"]) else "")
     # A known fault is expected to be there, and should not be.
     if expected["xfail"] or expected["status"] == "built":
         text = "It builds."
@@ -179,7 +180,7 @@ def _neighbours(findings: Findings) -> list[str]:
 
 
 def _links(subject: Subject) -> str:
-    links = [link for link in subject.record["links"] if re.fullmatch(r"https?://[^\s<>]+", link)]
+    links = [link for link in subject.record["links"] if _LINK.fullmatch(link)]
     return "\n".join(["See also:", "", *(f"- <{link}>" for link in links)]) if links else ""
 
 
