@@ -63,7 +63,7 @@ def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, p
 
     \b
     cumatrix repro 'exceptions/throw nvrtc cuda12.9 sm_80' --out throw
-    cumatrix repro 'numba-9432*numba@0.59.0*sm_80' --results reports --out numba-9432 --check
+    cumatrix repro 'numba-9432[cache=true]*sm_80' --results reports --out numba-9432 --check
     cumatrix repro kernel.cu --results try.jsonl --out smaller --reduce
     """
     if not results and not RESULTS.is_dir():
@@ -81,10 +81,14 @@ def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, p
     subject = subject_of(record, case, include)
     make_folder(subject, records.values(), out)
     say(f"{out}: what it shows, and how, is in {out / 'README.md'}")
+
+    def tell(text: str) -> None:
+        say(text, err=True)
+
     if reduced:
-        say(reduce_folder(out, subject.program.source, lambda text: say(text, err=True)))
+        say(reduce_folder(out, subject.program.source, tell))
     if check or reduced:
-        same, told = check_folder(out)
+        same, told = check_folder(out, tell)
         say(told)
         return 0 if same else 1
     return 0

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +51,10 @@ class Shown:
         return "built" if self.code == 0 else "crashed" if self.code < 0 or self.code > 128 else "rejected"
 
 
-def check_folder(folder: Path) -> tuple[bool, str]:
+def check_folder(folder: Path, tell: Callable[[str], None]) -> tuple[bool, str]:
     """Run a folder in a copy and in an environment of its own; whether it shows what its record tells, and a sentence on that.
+
+    `tell` takes a line for each step, since some take minutes.
 
     Raises
     ------
@@ -60,7 +63,8 @@ def check_folder(folder: Path) -> tuple[bool, str]:
     """
     with copied(folder) as (copy, home):
         record: Record = json.loads(copy.joinpath(RECORD).read_text("utf-8"))
-        install(copy)
+        install(copy, tell)
+        tell(f"running {SCRIPT}, for {seconds_for(record):.0f} s at most")
         shown = run(copy, home, seconds_for(record))
         different = difference(record, shown)
     if different:
@@ -71,7 +75,7 @@ def check_folder(folder: Path) -> tuple[bool, str]:
     )
 
 
-def install(folder: Path) -> None:
+def install(folder: Path, tell: Callable[[str], None]) -> None:
     """Do what the README says before the script is run, by the very lines that it has there.
 
     Raises
@@ -81,6 +85,7 @@ def install(folder: Path) -> None:
     """
     text = folder.joinpath("README.md").read_text("utf-8")
     for line in re.findall(r"^uv (venv .*|pip install .*)$", text, re.MULTILINE):
+        tell(f"uv {line}")
         try:
             done = subprocess.run(
                 [uv.find_uv_bin(), *line.split()], cwd=folder, env=_environ(uv_cache=True), timeout=_INSTALL_SECONDS,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.held import HeldFolder
+from harness.held import TEMPORARY, HeldFolder
 from harness.records import Record
 from harness.repro.conditions import find
 from harness.repro.readme import readme
@@ -81,7 +81,7 @@ def check_free(out: Path) -> None:
 @contextmanager
 def copied(folder: Path) -> Iterator[tuple[Path, Path]]:
     """A copy of a folder, without what was installed in it, and an empty home beside it; both go with the context."""
-    with tempfile.TemporaryDirectory(prefix="cumatrix-repro-") as scratch:
+    with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as scratch:
         copy, home = Path(scratch, "repro"), Path(scratch, "home")
         shutil.copytree(
             folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".venv", "cuda", "cuda-headers", "*-wheels")

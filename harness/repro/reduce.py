@@ -76,7 +76,7 @@ def reduce_folder(folder: Path, program: str, tell: Callable[[str], None], secon
     record: Record = json.loads(folder.joinpath(RECORD).read_text("utf-8"))
     check_reducible(record)
     with copied(folder) as (copy, home):
-        install(copy)
+        install(copy, tell)
         shown = run(copy, home, seconds_for(record))
         if different := difference(record, shown):
             raise UsageError(f"there is nothing to reduce, since {folder} does not show what was recorded: {different}")

@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.backends import BACKENDS
 from harness.errors import UsageError
+from harness.held import TEMPORARY, HeldFolder
 from harness.libraries import LIBRARIES
 from harness.repro.subject import CUDA, HEADERS, Subject
 from harness.toolkits import RELEASES
@@ -122,8 +123,8 @@ def python_of(subject: Subject) -> str:
 
 
 def _lock(what: str, lines: list[str], *, deps: bool, python: str = "") -> str:
-    with tempfile.TemporaryDirectory(prefix="cumatrix-repro-") as folder:
-        return lock(what, lines, Path(folder), deps=deps, python=python)
+    with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as folder:
+        return lock(what, lines, folder, deps=deps, python=python)
 
 
 def _checked(wanted: Mapping[str, str]) -> dict[str, str]:
