@@ -11,6 +11,7 @@ import traceback
 import click
 
 from harness import __version__
+from harness.cli.bisect import bisect
 from harness.cli.cases import cases
 from harness.cli.diff import diff
 from harness.cli.doctor import doctor
@@ -50,7 +51,7 @@ def cumatrix() -> None:
     """
 
 
-for command in (run, try_, report, merge, diff, history, explain, cases, toolkits, doctor):
+for command in (run, try_, bisect, report, merge, diff, history, explain, cases, toolkits, doctor):
     cumatrix.add_command(command)
 
 
