@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from packaging.version import InvalidVersion, Version
 
 from harness.bisection.seen import Lane, Seen
-from harness.errors import UsageError, did_you_mean
+from harness.errors import PartUnavailable, UsageError, did_you_mean
 
 History = Mapping[tuple[int, Lane], Seen]
 
@@ -83,11 +83,23 @@ class Ends:
             return each.key != bad.key
         return each.good
 
-    def contradiction(self, seen: History, lanes: Sequence[Lane]) -> str:
-        """A sentence where what is seen is not what the user says; empty where it is, or nothing was said."""
+    def contradiction(self, seen: History, reasons: Mapping[int, str]) -> str:
+        """A sentence where what is seen is not what the user says; empty where it is, or nothing was said.
+
+        Raises
+        ------
+        PartUnavailable
+            When a release that the user names could not be tried.
+        """
+        for option, place in (("--good", self.good), ("--bad", self.bad)):
+            if place is not None and place in reasons:
+                raise PartUnavailable(
+                    f"{self.versions[place]}, which {option} names, could not be tried: {reasons[place]}"
+                )
         if self.good is None or self.bad is None:
             return ""
-        pairs = [(seen.get((self.good, lane)), seen.get((self.bad, lane))) for lane in lanes]
+        lanes = {lane for _, lane in seen}
+        pairs = [(seen.get((self.good, lane)), seen.get((self.bad, lane))) for lane in sorted(lanes)]
         known = [(good, bad) for good, bad in pairs if good and bad]
         if not known:
             return ""

@@ -7,9 +7,9 @@ without an end, a cell on a real device, one whose reads cannot be followed.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -68,7 +68,7 @@ class Kept:
 
 
 def kept_for(case: Case, context: RunContext, words: Iterable[str]) -> Kept:
-    """The file for a program and all that is asked of it; those that nobody came back to for a month go.
+    """The file for a program and all that is asked of it.
 
     Parameters
     ----------
@@ -79,20 +79,34 @@ def kept_for(case: Case, context: RunContext, words: Iterable[str]) -> Kept:
     words : iterable of str
         What else is asked: the axis that is searched.
     """
-    stamp = _stamp(case, context)
+    path = place_for(case, context, words)
+    return Kept(path and path.with_suffix(".jsonl"))
+
+
+def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Path | None = None) -> Path | None:
+    """Where a bisection keeps what it finds, None where it should not; what nobody came back to for a month goes.
+
+    Parameters
+    ----------
+    case, context, words
+        As for `kept_for`.
+    outside : Path, optional
+        A folder whose files do not count: what is searched.
+    """
+    stamp = _stamp(case, context, outside)
     if context.cache is None or stamp is None:
-        return Kept(None)
+        return None
     folder = context.cache.folder.parent / "bisect"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.glob("*.jsonl"):
+        for path in folder.iterdir():
             if path.stat().st_mtime < time.time() - _DAYS * 86400:
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
     except OSError:
-        return Kept(None)
+        return None
     key = Key("bisect").add("words", list(words)).add("limits", asdict(context.limits)).add("program", stamp)
     key.add("python", context.environment.python).add("sanitizer", context.sanitizer)
-    return Kept(folder / f"{key.hex()[:32]}.jsonl")
+    return folder / key.hex()[:32]
 
 
 def _mend(path: Path) -> None:
@@ -107,21 +121,24 @@ def _mend(path: Path) -> None:
             path.unlink()
 
 
-def _stamp(case: Case, context: RunContext) -> list[Any] | None:
-    """The state of every file that belongs to a program: its folder's for a case, its own otherwise, and those of include directories."""
-    files: list[Path] = [case.path, *case.sources.values()]
-    folders = [*context.include, *({path.parent for path in files})]
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    found: list[Any] = []
-    for folder in sorted(set(folders)):
+def _stamp(case: Case, context: RunContext, outside: Path | None) -> list[Any] | None:
+    """The state of every file that belongs to a program: of its folder and of include directories; None where these are too many."""
+    files = [path.absolute() for path in (case.path, *case.sources.values())]
+    folders = {folder.absolute() for folder in (*context.include, *(path.parent for path in files))}
+    found: list[Any] = [str(path) for path in files]
+    for folder in sorted(folders):
+        if outside and folder.is_relative_to(outside):
+            continue
         for place, below, names in os.walk(folder):
-            below[:] = [name for name in below if not name.startswith((".", "__pycache__"))]
+            below[:] = [
+                name for name in below if not name.startswith((".", "__pycache__")) and Path(place, name) != outside
+            ]
             for name in names:
                 if name.endswith(_PRODUCTS):
                     continue
                 with contextlib.suppress(OSError):
                     stat = os.stat(os.path.join(place, name))
-                    found.append([os.path.join(place, name), stat.st_size, stat.st_mtime_ns])
+                    found.append(f"{place}/{name} {stat.st_size} {stat.st_mtime_ns}")
             if len(found) > _MOST_FILES:
                 return None
-    return [case.name, digests, sorted(found)]
+    return [case.name, sorted(found)]

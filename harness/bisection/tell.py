@@ -66,6 +66,56 @@ class Told:
     sentence: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """All that a search has found so far.
+
+    Parameters
+    ----------
+    over : str
+        What was searched, as users name it.
+    versions : sequence of str
+        All releases, oldest first.
+    called : callable
+        What a release is called in a sentence: ``numba 0.59.0``.
+    tried : sequence of int
+        Places of those that were tried.
+    reasons : Mapping[int, str]
+        Why some of these could not be.
+    groups : sequence of Group
+        What was seen.
+    borders : sequence of Told
+        Where it changes.
+    contradiction : str
+        A sentence where that is not what the user says of the ends.
+    interrupted : bool
+        Whether the search was ended early.
+    """
+
+    over: str
+    versions: Sequence[str]
+    called: Callable[[str], str]
+    tried: Sequence[int]
+    reasons: Mapping[int, str]
+    groups: Sequence[Group]
+    borders: Sequence[Told]
+    contradiction: str = ""
+    interrupted: bool = False
+
+    @property
+    def sides(self) -> list[str]:
+        """Releases on either side of a border, oldest first."""
+        places = {place for each in self.borders for place in (each.border.before, each.border.after)}
+        return [self.versions[place] for place in sorted(places)]
+
+    @property
+    def answered(self) -> bool:
+        """Whether a compiler had its say with any release."""
+        return any(
+            seen and seen.status != Status.UNSUPPORTED for group in self.groups for seen in group.history.values()
+        )
+
+
 def groups_of(seen: Mapping[tuple[int, Lane], Seen], good: Good) -> list[Group]:
     """Lanes together that have one history.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any, Self
@@ -13,9 +14,10 @@ from rich.text import Text
 
 from harness.bisection.notes import release_notes
 from harness.bisection.seen import Seen
-from harness.bisection.tell import Group, Told
-from harness.bisection.tries import Bisection
+from harness.bisection.tell import Findings, Group
+from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import clean, one_line
+from harness.errors import NothingToRun, PartUnavailable
 from harness.matrix.kinds import KINDS
 from harness.model import Status
 from harness.records import Record
@@ -84,24 +86,56 @@ def _spelled(seconds: float) -> str:
     return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
 
 
-def show_table(console: Console, bisection: Bisection, groups: Sequence[Group]) -> None:
+def show(found: Findings, command: str, *, as_json: bool) -> int:
+    """Show all that was found on stdout, and return the exit code.
+
+    Raises
+    ------
+    PartUnavailable
+        When nothing could be tried.
+    NothingToRun
+        When no compiler had its say.
+    """
+    console = console_for(sys.stdout)
+    if as_json:
+        say_json(_to_json(found, command))
+    elif found.tried:
+        _show_table(console, found)
+        console.print()
+        _show_sentences(console, found)
+        if found.contradiction:
+            console.print(Text(one_line(found.contradiction), "bold yellow"), soft_wrap=True)
+        console.print(Text(f"again: {one_line(command, 2000)}", "dim"), soft_wrap=True)
+    if found.interrupted:
+        say("interrupted: the same command goes on from here", err=True)
+        return 130
+    if not found.groups:
+        why = next(iter(found.reasons.values()), "there are none")
+        raise PartUnavailable(f"none of the {len(found.tried)} releases that were asked could be tried: {why}")
+    if not found.answered:
+        seen = next(seen for seen in found.groups[0].history.values() if seen)
+        raise NothingToRun(f"no compiler answered with any of the {len(found.tried)} releases: {seen.words}")
+    return 1 if found.contradiction else 0
+
+
+def _show_table(console: Console, found: Findings) -> None:
     """Every release that was tried, with what each group of cells showed; what compilers said stands below, once each."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("release", no_wrap=True)
-    shown = groups[:_MOST_COLUMNS]
+    table.add_column("commit" if found.over.startswith("git:") else "release", no_wrap=True)
+    shown = found.groups[:_MOST_COLUMNS]
     for group in shown:
         table.add_column(Text(one_line(group.name, 60) or "outcome"))
-    versions, notes = bisection.search.versions, _Notes(console)
-    for place in sorted(bisection.search.tried):
-        name = Text(one_line(versions[place]))
-        if place in bisection.reasons:
-            table.add_row(name, *([Text(f"not tried {notes.of(bisection.reasons[place])}", "dim")] if shown else []))
+    notes = _Notes(console)
+    for place in sorted(found.tried):
+        name = Text(one_line(found.versions[place]))
+        if place in found.reasons:
+            table.add_row(name, *([Text(f"not tried {notes.of(found.reasons[place])}", "dim")] if shown else []))
         else:
             table.add_row(name, *(_cell(notes, group.history.get(place)) for group in shown))
     console.print(table)
     notes.show()
-    if len(groups) > len(shown):
-        console.print(f"… and {len(groups) - len(shown)} more groups of cells: --json has them all", markup=False)
+    if len(found.groups) > len(shown):
+        console.print(f"… and {len(found.groups) - len(shown)} more groups of cells: --json has them all", markup=False)
 
 
 class _Notes:
@@ -128,44 +162,39 @@ def _cell(notes: _Notes, seen: Seen | None) -> Text:
     return Text(f"{kind.letter_in(notes.console.encoding)} {seen.brief} {note}".rstrip(), kind.style)
 
 
-def show_found(
-    console: Console, over: str, bisection: Bisection, groups: Sequence[Group], told: Sequence[Told]
-) -> None:
+def _show_sentences(console: Console, found: Findings) -> None:
     """A sentence for each border, with its release notes; and that nothing changes where there is none."""
-    versions = bisection.search.versions
-    for each in told:
+    for each in found.borders:
         style = {"broke": "bold red", "mended": "bold green"}.get(each.kind, "bold")
         console.print(Text(f"{_prefix(each.name)}{one_line(each.sentence, 600)}", style), soft_wrap=True)
-        if notes := release_notes(over, versions[each.border.after]):
+        if notes := release_notes(found.over, found.versions[each.border.after]):
             console.print(Text(f"    release notes: {notes}", "dim"), soft_wrap=True)
-    changing = {lane for each in told for lane in each.lanes}
-    for group in groups:
+    changing = {lane for each in found.borders for lane in each.lanes}
+    for group in found.groups:
         if not changing & set(group.lanes):
-            console.print(Text(f"{_prefix(group.name)}{_same(bisection, group)}"), soft_wrap=True)
+            console.print(Text(f"{_prefix(group.name)}{_same(found, group)}"), soft_wrap=True)
 
 
-def _same(bisection: Bisection, group: Group) -> str:
-    versions = [bisection.search.versions[place] for place, seen in group.history.items() if seen]
+def _same(found: Findings, group: Group) -> str:
+    versions = [found.versions[place] for place, seen in group.history.items() if seen]
     seen = next(seen for seen in group.history.values() if seen)
     if len(versions) == 1:
-        return f"{bisection.axis.called(versions[0])} is all that could be tried: {seen.told}"
-    return f"nothing changes from {bisection.axis.called(versions[0])} to {versions[-1]}: {seen.told}"
+        return f"{found.called(versions[0])} is all that could be tried: {seen.told}"
+    return f"nothing changes from {found.called(versions[0])} to {versions[-1]}: {seen.told}"
 
 
 def _prefix(name: str) -> str:
     return f"{one_line(name, 200)}: " if name else ""
 
 
-def to_json(
-    over: str, bisection: Bisection, groups: Sequence[Group], told: Sequence[Told], command: str, **more: Any
-) -> dict[str, Any]:
+def _to_json(found: Findings, command: str) -> dict[str, Any]:
     """Everything that was found, for machines."""
-    versions = bisection.search.versions
+    versions, tried = found.versions, set(found.tried) - set(found.reasons)
     return {
         "schema": 1,
-        "over": over,
+        "over": found.over,
         "releases": [
-            {"version": version, "tried": place in bisection.search.tried and place not in bisection.reasons, "skipped": bisection.reasons.get(place, "")}
+            {"version": version, "tried": place in tried, "skipped": found.reasons.get(place, "")}
             for place, version in enumerate(versions)
         ],
         "histories": [
@@ -174,7 +203,7 @@ def to_json(
                 "cells": [vars(lane) for lane in group.lanes],
                 "outcomes": {versions[place]: _outcome(seen) for place, seen in group.history.items()},
             }
-            for group in groups
+            for group in found.groups
         ],
         "borders": [
             {
@@ -185,12 +214,13 @@ def to_json(
                 "cells": [vars(lane) for lane in each.lanes],
                 "kind": each.kind,
                 "sentence": each.sentence,
-                "notes": release_notes(over, versions[each.border.after]),
+                "notes": release_notes(found.over, versions[each.border.after]),
             }
-            for each in told
+            for each in found.borders
         ],
+        "contradiction": found.contradiction,
+        "interrupted": found.interrupted,
         "command": command,
-        **more,
     }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,18 +88,19 @@ def axis_of(
         if releases and request.toolkits:
             raise UsageError("--over cuda goes over toolkits: name them with -t or with --releases, not with both")
         versions = releases_of(releases or request.toolkits)
-        request, case = _host(replace(request, toolkits=",".join(versions)), case, context, console)
+        request, case = as_meant(replace(request, toolkits=",".join(versions)), case, context, console)
         return CudaReleases(context, _plan(request, case, context), versions)
     if over == "headers":
         compiler = releases_of(request.toolkits or default_toolkit(context.environment))
         if len(compiler) != 1:
             raise UsageError(f"--over headers takes one compiler: -t {compiler[-1]}")
-        request, case = _host(replace(request, toolkits=compiler[0]), case, context, console)
+        request, case = as_meant(replace(request, toolkits=compiler[0]), case, context, console)
         return CudaReleases(context, _plan(request, case, context), releases_of(releases), compiler[0])
     raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")
 
 
-def _host(request: Request, case: Case, context: RunContext, console: Console) -> tuple[Request, Case]:
+def as_meant(request: Request, case: Case, context: RunContext, console: Console) -> tuple[Request, Case]:
+    """A program of the host is meant for nvcc."""
     return with_nvcc(request, case, context.environment, context.store, console) if case.program else (request, case)
 
 
@@ -111,7 +112,15 @@ def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:
     """The command line that tries just these releases; the one that was given where there are none."""
     if not releases:
         return shlex.join(["cumatrix", *argv])
-    dropped = _DROPPED | (_TOOLKIT if over == "cuda" else set())
+    if over.startswith("git:"):
+        first, last = (name.partition(" ")[0] for name in (releases[0], releases[-1]))
+        return shlex.join(["cumatrix", *without(argv, _DROPPED), "--good", first, "--bad", last])
+    kept = without(argv, _DROPPED | (_TOOLKIT if over == "cuda" else set()))
+    return shlex.join(["cumatrix", *kept, "--releases", ",".join(releases)])
+
+
+def without(argv: Sequence[str], dropped: Collection[str]) -> list[str]:
+    """A command line without some options and their values."""
     kept: list[str] = []
     words = iter(argv)
     for word in words:
@@ -122,4 +131,4 @@ def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:
             kept.append(word)
         elif name not in _FLAGS and name == word:
             next(words, None)
-    return shlex.join(["cumatrix", *kept, "--releases", ",".join(releases)])
+    return kept
