@@ -25,8 +25,8 @@ def release_of(text: str, versions: Sequence[str], called: str) -> str:
         return text
     try:
         wanted = Version(text)
-        found = [version for version in versions if Version(version) == wanted]
-        found = found or [v for v in versions if Version(v).release[: len(wanted.release)] == wanted.release]
+        found = [version for version in versions if Version(version).release[: len(wanted.release)] == wanted.release]
+        found = found or [version for version in versions if Version(version) == wanted]
     except InvalidVersion:
         found = []
     if not found:

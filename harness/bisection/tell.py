@@ -75,9 +75,11 @@ class Findings:
     over : str
         What was searched, as users name it.
     versions : sequence of str
-        All releases, oldest first.
+        All releases, oldest first; of a checkout the full names of commits.
+    names : sequence of str
+        What tables and sentences call them.
     called : callable
-        What a release is called in a sentence: ``numba 0.59.0``.
+        What one is called where a sentence begins: ``numba 0.59.0`` for ``0.59.0``.
     tried : sequence of int
         Places of those that were tried.
     reasons : Mapping[int, str]
@@ -94,6 +96,7 @@ class Findings:
 
     over: str
     versions: Sequence[str]
+    names: Sequence[str]
     called: Callable[[str], str]
     tried: Sequence[int]
     reasons: Mapping[int, str]

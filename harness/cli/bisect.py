@@ -131,6 +131,7 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
     findings = Findings(
         over=over,
         versions=ends.versions,
+        names=ends.versions,
         called=axis.called,
         tried=sorted(found.search.tried),
         reasons=found.reasons,

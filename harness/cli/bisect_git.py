@@ -181,10 +181,10 @@ def findings_of(asked: Asked, over: str, borders: Sequence[tuple[str, str]], int
     chain = asked.checkout.between(asked.old, asked.new)
     tried = [place for place, commit in enumerate(chain) if log.seen(commit) is not None]
     called = asked.checkout.subjects([chain[place] for place in tried] or chain[:1])
-    versions = [called.get(commit, commit) for commit in chain]
+    names = [called.get(commit, commit[:12]) for commit in chain]
     seen = {(place, lane): each for place in tried for lane, each in (log.seen(chain[place]) or {}).items()}
     place_of = {commit: place for place, commit in enumerate(chain)}
-    ends = Ends(tuple(versions), place_of[asked.good], place_of[asked.bad])
+    ends = Ends(tuple(names), place_of[asked.good], place_of[asked.bad])
 
     def borders_of(lane: Lane) -> list[Border]:
         pairs = [Border(place_of[before], place_of[after]) for before, after in borders]
@@ -201,12 +201,13 @@ def findings_of(asked: Asked, over: str, borders: Sequence[tuple[str, str]], int
     reasons = {place: log.reason(chain[place]) for place in tried if not log.seen(chain[place])}
     return Findings(
         over=over,
-        versions=versions,
+        versions=chain,
+        names=names,
         called=str,
         tried=tried,
         reasons=reasons,
         groups=groups,
-        borders=tell(versions, groups, borders_of, str, good_of),
+        borders=tell(names, groups, borders_of, str, good_of),
         contradiction="" if interrupted else ends.contradiction(seen, reasons),
         interrupted=interrupted,
     )

@@ -127,7 +127,7 @@ def _show_table(console: Console, found: Findings) -> None:
         table.add_column(Text(one_line(group.name, 60) or "outcome"))
     notes = _Notes(console)
     for place in sorted(found.tried):
-        name = Text(one_line(found.versions[place]))
+        name = Text(one_line(found.names[place]))
         if place in found.reasons:
             table.add_row(name, *([Text(f"not tried {notes.of(found.reasons[place])}", "dim")] if shown else []))
         else:
@@ -176,11 +176,13 @@ def _show_sentences(console: Console, found: Findings) -> None:
 
 
 def _same(found: Findings, group: Group) -> str:
-    versions = [found.versions[place] for place, seen in group.history.items() if seen]
-    seen = next(seen for seen in group.history.values() if seen)
-    if len(versions) == 1:
-        return f"{found.called(versions[0])} is all that could be tried: {seen.told}"
-    return f"nothing changes from {found.called(versions[0])} to {versions[-1]}: {seen.told}"
+    names = [found.names[place] for place, seen in group.history.items() if seen]
+    several = [seen for seen in group.history.values() if seen]
+    if len(names) == 1:
+        return f"{found.called(names[0])} is all that could be tried: {several[0].told}"
+    if len({seen.key for seen in several}) > 1:  # of commits, which were tried for another question
+        return f"{found.called(names[0])} and {names[-1]} show the same, {several[0].told}, but not all that lies between"
+    return f"nothing changes from {found.called(names[0])} to {names[-1]}: {several[0].told}"
 
 
 def _prefix(name: str) -> str:

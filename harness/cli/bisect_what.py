@@ -113,8 +113,8 @@ def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:
     if not releases:
         return shlex.join(["cumatrix", *argv])
     if over.startswith("git:"):
-        first, last = (name.partition(" ")[0] for name in (releases[0], releases[-1]))
-        return shlex.join(["cumatrix", *without(argv, _DROPPED), "--good", first, "--bad", last])
+        ends = ["--good", releases[0][:12], "--bad", releases[-1][:12]]
+        return shlex.join(["cumatrix", *without(argv, _DROPPED), *ends])
     kept = without(argv, _DROPPED | (_TOOLKIT if over == "cuda" else set()))
     return shlex.join(["cumatrix", *kept, "--releases", ",".join(releases)])
 
