@@ -100,7 +100,7 @@ def build(command: str, folder: Path, seconds: float) -> str:
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return f"the build has not ended within {seconds:.0f} s"
+            return f"the build has not ended within {seconds:g} s"
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

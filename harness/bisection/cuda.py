@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.bisection.tries import Made
+from harness.bisection.tries import Planned
 from harness.engine.context import RunContext
-from harness.errors import UsageError
+from harness.errors import NothingToRun, UsageError
 from harness.model import Cell
 from harness.toolkits import RELEASES, parse_toolkits
-
-Plan = Callable[[str], Sequence[Cell]]
-"""The cells with a toolkit, as ``--toolkit`` names it."""
 
 
 @dataclass(frozen=True)
 class CudaReleases:
-    """Whole toolkits.
+    """Whole toolkits, or headers of each under one compiler.
 
     Parameters
     ----------
     context : RunContext
         What cells are run with.
-    plan : callable
-        The cells of a toolkit.
+    cells : callable
+        The cells with a toolkit, as ``--toolkit`` names it.
     versions : sequence of str
         CUDA releases, oldest first.
     compiler : str
@@ -32,21 +29,25 @@ class CudaReleases:
     """
 
     context: RunContext
-    plan: Plan
-    versions: Sequence[str] = field(default_factory=lambda: list(RELEASES))
+    cells: Callable[[str], Sequence[Cell]]
+    versions: Sequence[str]
     compiler: str = ""
     place: str = "toolkit"
+    hopeless: Mapping[str, str] = field(default_factory=dict)
 
     def called(self, version: str) -> str:
         """``CUDA 12.4``, or whose headers they are."""
         return f"headers of CUDA {version} (compiler: {self.compiler})" if self.compiler else f"CUDA {version}"
 
-    def made(self, version: str) -> Made:
-        """Install a release unless it is there, and plan its cells."""
-        for name in filter(None, (self.compiler, version)):
-            self.context.store.install(RELEASES[name])
-        word = f"{self.compiler}+headers{version}" if self.compiler else version
-        return Made(self.context, tuple(self.plan(word)))
+    def plan(self, versions: Sequence[str]) -> Planned:
+        """The cells of some releases."""
+        cells, reasons = {}, {}
+        for version in versions:
+            try:
+                cells[version] = self.cells(f"{self.compiler}+headers{version}" if self.compiler else version)
+            except NothingToRun as error:
+                reasons[version] = str(error)
+        return Planned(self.context, cells, reasons)
 
 
 def releases_of(text: str | None) -> list[str]:

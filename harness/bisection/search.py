@@ -7,7 +7,7 @@ need not be monotonic. What is tried may hold several cells (targets, variants):
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Generic, TypeVar
@@ -47,12 +47,17 @@ class Search(Generic[Lane]):
         Releases, oldest first.
     every : bool
         Whether to try all of them.
+    hopeless : collection of str
+        Releases that need not be tried: they count as skipped.
     """
 
-    def __init__(self, versions: Sequence[str], *, every: bool = False) -> None:
+    def __init__(self, versions: Sequence[str], *, every: bool = False, hopeless: Collection[str] = ()) -> None:
         self.versions = list(versions)
-        self.tried: dict[int, Mapping[Lane, Hashable | None]] = {}
-        self._sweep = range(len(self.versions)) if every else sweep(self.versions)
+        self.tried: dict[int, Mapping[Lane, Hashable | None]] = {
+            place: {} for place, version in enumerate(self.versions) if version in hopeless
+        }
+        left = [place for place in range(len(self.versions)) if place not in self.tried]
+        self._sweep = left if every else [left[place] for place in sweep([self.versions[place] for place in left])]
 
     def add(self, place: int, seen: Mapping[Lane, Hashable | None]) -> None:
         """Take note of what was seen at a place; empty where the release could not be tried."""

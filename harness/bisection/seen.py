@@ -41,9 +41,12 @@ class Lane:
             Where releases stand in it: ``library``, ``toolkit``, or the name of a header library; empty for none of these.
         """
         found = {key: record[key] for key in ("variant", "backend", "library", "toolkit", "target")}
-        labels = found["variant"].split(",")
-        found["variant"] = ",".join(label for label in labels if not label.startswith(f"{axis}="))
-        return cls(**{**found, **({axis: ""} if axis in found else {})})
+        if axis in found:
+            return cls(**{**found, axis: ""})
+        if axis:
+            text = re.sub(rf" ?--library={re.escape(axis)}=\S+", "", found["variant"])
+            found["variant"] = ",".join(label for label in text.split(",") if not label.startswith(f"{axis}="))
+        return cls(**found)
 
 
 @dataclass(frozen=True, kw_only=True)

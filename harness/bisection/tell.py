@@ -236,7 +236,8 @@ def name_of(lanes: Iterable[Lane], among: Sequence[Lane]) -> str:
     lanes = list(lanes)
     if len(lanes) == len(among):
         return ""
-    parts = {lane: _parts(lane) for lane in among}
+    common, mine = _common_labels(lanes, among), {lane.variant for lane in lanes}
+    parts = {lane: _parts(lane, common if common and lane.variant in mine else lane.variant) for lane in among}
     varying = [number for number in range(4) if len({part[number] for part in parts.values()}) > 1]
     axis = sorted({lane.target for lane in among}, key=target_key)
     targets: dict[str, list[str]] = {}
@@ -252,6 +253,16 @@ def name_of(lanes: Iterable[Lane], among: Sequence[Lane]) -> str:
     return "; ".join(texts)
 
 
+def _common_labels(lanes: Sequence[Lane], among: Sequence[Lane]) -> str:
+    """Labels that all variants of these lanes have and no other variant has: ``arch=given``; empty where there are none."""
+    mine, every = ({lane.variant for lane in some} for some in (lanes, among))
+    words = [set(variant.split(",")) for variant in mine]
+    shared = set.intersection(*words)
+    alone = {variant for variant in every if shared <= set(variant.split(","))} == mine
+    first = min(mine).split(",")
+    return ",".join(word for word in first if word in shared) if alone else ""
+
+
 def _words(parts: Sequence[str], varying: Iterable[int]) -> str:
     return " ".join(parts[number] for number in varying if parts[number])
 
@@ -261,9 +272,9 @@ def _listed(words: Sequence[str]) -> str:
     return f"{shown} and {len(words) - _LISTED} more" if len(words) > _LISTED else shown
 
 
-def _parts(lane: Lane) -> tuple[str, str, str, str]:
+def _parts(lane: Lane, variant: str) -> tuple[str, str, str, str]:
     return (
-        f"[{lane.variant}]" if lane.variant else "",
+        f"[{variant}]" if variant else "",
         lane.backend,
         lane.library,
         f"CUDA {lane.toolkit}" if lane.toolkit else "",

@@ -6,8 +6,7 @@ import contextlib
 import os
 import sys
 import uuid
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,29 +18,31 @@ from harness.engine.context import RunContext
 from harness.engine.result import Result
 from harness.engine.run import Run
 from harness.engine.session import record_of
-from harness.errors import NothingToRun, PartUnavailable
 from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
 
 
 @dataclass(frozen=True)
-class Made:
-    """A release that is ready to be tried.
+class Planned:
+    """Releases that are to be tried at once.
 
     Parameters
     ----------
     context : RunContext
-        What its cells are run with.
-    cells : tuple of Cell
-        Its cells.
+        What their cells are run with.
+    cells : Mapping[str, sequence of Cell]
+        By release; none for one that cannot be tried.
+    reasons : Mapping[str, str]
+        Why it cannot be.
     """
 
     context: RunContext
-    cells: tuple[Cell, ...]
+    cells: Mapping[str, Sequence[Cell]]
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 class Axis(Protocol):
-    """What is searched: releases, and how one of them is made ready."""
+    """What is searched: releases, and the cells of each."""
 
     @property
     def place(self) -> str:
@@ -53,19 +54,22 @@ class Axis(Protocol):
         """Releases, oldest first."""
         ...
 
+    @property
+    def hopeless(self) -> Mapping[str, str]:
+        """Those that need not be tried, and why: no wheel."""
+        ...
+
     def called(self, version: str) -> str:
         """What a release is called in a sentence: ``CUDA 12.4``."""
         ...
 
-    def made(self, version: str) -> Made:
-        """Install what is missing of a release, and plan its cells.
-
-        Raises
-        ------
-        PartUnavailable, NothingToRun
-            When it cannot be tried, with the reason.
-        """
+    def plan(self, versions: Sequence[str]) -> Planned:
+        """The cells of some releases."""
         ...
+
+
+Install = Callable[[Sequence[Cell], RunContext], RunContext]
+"""Installs what cells need and is missing; what cannot be had makes them ``unavailable``."""
 
 
 class Watch(Protocol):
@@ -73,10 +77,6 @@ class Watch(Protocol):
 
     def round(self, versions: Sequence[str], left: int, *, sweeping: bool) -> None:
         """Some releases are to be tried, and about so many altogether from here on."""
-        ...
-
-    def preparing(self, version: str) -> None:
-        """A release is being installed, unless it is there."""
         ...
 
     def cell(self, record: Record) -> None:
@@ -100,6 +100,8 @@ class Bisection:
         Over its versions.
     watch : Watch
         Is told how it comes on.
+    install : callable
+        Installs what is missing (`Install`).
     kept : Kept
         What an earlier bisection of the same found.
     jobs : int
@@ -113,6 +115,7 @@ class Bisection:
     axis: Axis
     search: Search[Lane]
     watch: Watch
+    install: Install
     kept: Kept
     jobs: int = 0
     out: Path | None = None
@@ -123,44 +126,33 @@ class Bisection:
     def run(self) -> None:
         """Try releases until every border is found."""
         while places := self.search.next():
-            names = [self.search.versions[place] for place in places]
-            self.watch.round(names, self.search.left(), sweeping=self.search.sweeping)
-            self._try(self._ready(places))
+            by_version = {self.search.versions[place]: place for place in places}
+            self.watch.round(list(by_version), self.search.left(), sweeping=self.search.sweeping)
+            self._try(by_version)
 
-    def _ready(self, places: Sequence[int]) -> dict[int, Made]:
-        ready = {}
-        for place in places:
-            version = self.search.versions[place]
-            self.watch.preparing(version)
-            try:
-                ready[place] = self.axis.made(version)
-            except (PartUnavailable, NothingToRun) as error:
-                self.reasons[place] = str(error)
+    def _try(self, places: Mapping[str, int]) -> None:
+        """Try some releases, by version, all at once."""
+        planned = self.axis.plan(list(places))
+        for version, place in places.items():
+            if not planned.cells.get(version):
+                self.reasons[place] = planned.reasons.get(version, "it has no cells")
                 self._add(place, {})
-        return ready
-
-    def _try(self, ready: dict[int, Made]) -> None:
-        """Compile the cells of several releases, those with one context together."""
-        alike: dict[int, dict[int, Made]] = defaultdict(dict)
-        for place, made in ready.items():
-            alike[id(made.context)][place] = made
-        for several in alike.values():
-            context = next(iter(several.values())).context
-            cells = [cell for made in several.values() for cell in made.cells]
-            places = {cell.id: place for place, made in several.items() for cell in made.cells}
-            left = {place: {cell.id for cell in made.cells} for place, made in several.items()}
-            found: dict[int, dict[Lane, Seen | None]] = {place: {} for place in several}
-            with Run(context, self.jobs or os.cpu_count() or 1) as run, self._written(cells, context) as writer:
-                for cell, record in self._results(run, cells):
-                    place, lane = places[cell.id], Lane.of(record, self.axis.place)
-                    found[place][lane] = seen_of(record)
-                    self.records.setdefault(place, []).append(record)
-                    if writer:
-                        writer.append(record)
-                    self.watch.cell(record)
-                    left[place].discard(cell.id)
-                    if not left[place]:
-                        self._end(place, found[place])
+        cells = [cell for of_it in planned.cells.values() for cell in of_it]
+        place_of = {cell.id: places[version] for version, of_it in planned.cells.items() for cell in of_it}
+        left = {places[version]: {cell.id for cell in of_it} for version, of_it in planned.cells.items()}
+        found: dict[int, dict[Lane, Seen | None]] = {place: {} for place in left}
+        context = self.install(cells, planned.context)
+        with Run(context, self.jobs or os.cpu_count() or 1) as run, self._written(cells, context) as writer:
+            for cell, record in self._results(run, cells):
+                place, lane = place_of[cell.id], Lane.of(record, self.axis.place)
+                found[place][lane] = seen_of(record)
+                self.records.setdefault(place, []).append(record)
+                if writer:
+                    writer.append(record)
+                self.watch.cell(record)
+                left[place].discard(cell.id)
+                if not left[place]:
+                    self._end(place, found[place])
 
     def _results(self, run: Run, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Record]]:
         name = uuid.uuid4().hex[:12]

@@ -119,7 +119,13 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
     with Progressing(errors) as watch:
         kept = kept_for(case, context, [over])
         found = Bisection(
-            axis, Search[Lane](ends.versions, every=options["every"]), watch, kept, options["jobs"] or 0, options["out"]
+            axis,
+            Search[Lane](ends.versions, every=options["every"], hopeless=axis.hopeless),
+            watch,
+            _install,
+            kept,
+            options["jobs"] or 0,
+            options["out"],
         )
         try:
             found.run()
@@ -167,3 +173,17 @@ def _records(what: str, cases: Path, options: Mapping[str, Any], errors: Console
     cells = cells_of(request, context.environment, [case], context.devices)
     with Run(context, options["jobs"] or os.cpu_count() or 1) as run:
         return [record_of(result, "bisect") for result in run.results(cells)]
+
+
+def _install(cells: Any, context: RunContext) -> RunContext:
+    from harness.toolkits import RELEASES, LibraryStore
+
+    for cell in cells:
+        ref = cell.toolchain.toolkit
+        for name in (ref.release, ref.headers):
+            if context.store.find(name) is None:
+                context.store.install(RELEASES[name])
+        for name, version in cell.variant.libraries.items():
+            if LibraryStore().find(cell.case.libraries[name], version) is None:
+                LibraryStore().install(cell.case.libraries[name], version)
+    return context

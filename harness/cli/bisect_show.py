@@ -59,10 +59,6 @@ class Progressing:
         self.console.print(one_line(f"{what} {', '.join(versions)}{more}{self._estimate(left)}", 400), soft_wrap=True)
         self._bar.update(self._task, total=self._tried + left)
 
-    def preparing(self, version: str) -> None:
-        """A release is being installed, unless it is there."""
-        self._bar.update(self._task, description=f"{version}: installing what is missing")
-
     def cell(self, record: Record) -> None:
         """A cell has come to its end."""
         self._bar.update(self._task, description=clean(record["cell"])[:90])
@@ -72,7 +68,7 @@ class Progressing:
         self._tried += 1
         self._bar.update(self._task, completed=self._tried, total=self._tried + left)
         if not self.console.is_terminal:
-            self.console.print(f"  {one_line(version)} tried{self._estimate(left)}", soft_wrap=True)
+            self.console.print(f"  {one_line(version)} tried", soft_wrap=True)
 
     def _estimate(self, left: int) -> str:
         """Time that is left, as the releases so far took."""
@@ -181,7 +177,9 @@ def _same(found: Findings, group: Group) -> str:
     if len(names) == 1:
         return f"{found.called(names[0])} is all that could be tried: {several[0].told}"
     if len({seen.key for seen in several}) > 1:  # of commits, which were tried for another question
-        return f"{found.called(names[0])} and {names[-1]} show the same, {several[0].told}, but not all that lies between"
+        return (
+            f"{found.called(names[0])} and {names[-1]} show the same, {several[0].told}, but not all that lies between"
+        )
     return f"nothing changes from {found.called(names[0])} to {names[-1]}: {several[0].told}"
 
 

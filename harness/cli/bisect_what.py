@@ -6,12 +6,14 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from harness.bisection.cuda import CudaReleases, releases_of
+from harness.bisection.header_library import HeaderReleases, versions_of, with_version
 from harness.bisection.tries import Axis
 from harness.cases import load_cases
 from harness.cli.host import with_nvcc
@@ -22,6 +24,7 @@ from harness.engine.session import Request, cells_of, default_toolkit
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, Cell
 from harness.model.case import spell
+from harness.toolkits import LIBRARIES
 
 _DROPPED = {"--good", "--bad", "--releases", "--every", "-j", "--jobs", "--json", "--out"}
 _FLAGS = {"--every", "--json"}
@@ -89,13 +92,18 @@ def axis_of(
             raise UsageError("--over cuda goes over toolkits: name them with -t or with --releases, not with both")
         versions = releases_of(releases or request.toolkits)
         request, case = as_meant(replace(request, toolkits=",".join(versions)), case, context, console)
-        return CudaReleases(context, _plan(request, case, context), versions)
+        return CudaReleases(context, _with_toolkit(request, case, context), versions)
     if over == "headers":
         compiler = releases_of(request.toolkits or default_toolkit(context.environment))
         if len(compiler) != 1:
             raise UsageError(f"--over headers takes one compiler: -t {compiler[-1]}")
         request, case = as_meant(replace(request, toolkits=compiler[0]), case, context, console)
-        return CudaReleases(context, _plan(request, case, context), releases_of(releases), compiler[0])
+        return CudaReleases(context, _with_toolkit(request, case, context), releases_of(releases), compiler[0])
+    if over in LIBRARIES:
+        versions = versions_of(LIBRARIES[over], releases)
+        with_version(case, LIBRARIES[over], versions[0])  # says where the case has nothing to do with it
+        request, case = as_meant(request, case, context, console)
+        return HeaderReleases(LIBRARIES[over], context, partial(_cells, request, context), case, versions)
     raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")
 
 
@@ -104,8 +112,12 @@ def as_meant(request: Request, case: Case, context: RunContext, console: Console
     return with_nvcc(request, case, context.environment, context.store, console) if case.program else (request, case)
 
 
-def _plan(request: Request, case: Case, context: RunContext) -> Callable[[str], list[Cell]]:
-    return lambda word: cells_of(replace(request, toolkits=word), context.environment, [case], context.devices)
+def _with_toolkit(request: Request, case: Case, context: RunContext) -> Callable[[str], list[Cell]]:
+    return lambda word: _cells(replace(request, toolkits=word), context, case)
+
+
+def _cells(request: Request, context: RunContext, case: Case) -> list[Cell]:
+    return cells_of(request, context.environment, [case], context.devices)
 
 
 def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:

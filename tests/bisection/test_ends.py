@@ -30,7 +30,9 @@ def test_the_search_lies_between_what_is_named(good: str | None, bad: str | None
         assert place is None or ends.versions[place].startswith(text or "")
 
 
-@pytest.mark.parametrize(("text", "release"), [("0.58", "0.58.1"), ("0.59.0", "0.59.0"), ("0", "0.59.1"), ("0.58.0.0", "0.58.0")])
+@pytest.mark.parametrize(
+    ("text", "release"), [("0.58", "0.58.1"), ("0.59.0", "0.59.0"), ("0", "0.59.1"), ("0.58.0.0", "0.58.0")]
+)
 def test_a_series_is_its_newest(text: str, release: str) -> None:
     assert release_of(text, VERSIONS, "numba") == release
 

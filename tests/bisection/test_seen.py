@@ -42,7 +42,9 @@ def test_good_goes_by_the_verdict() -> None:
 
 
 def test_crashes_differ_by_signal() -> None:
-    one, other = (seen(Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=number, reason="it died")) for number in (6, 11))
+    one, other = (
+        seen(Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=number, reason="it died")) for number in (6, 11)
+    )
     assert one.key != other.key
     assert other.told == "crashed at compile by signal 11: it died"
 

@@ -15,7 +15,10 @@ from harness.model import Expectation, Outcome
 
 
 def told(
-    outcomes: Mapping[str, Sequence[Outcome]], expected: Expectation = make.BUILT, good: int | None = None, bad: int | None = None
+    outcomes: Mapping[str, Sequence[Outcome]],
+    expected: Expectation = make.BUILT,
+    good: int | None = None,
+    bad: int | None = None,
 ) -> list[Told]:
     search, seen = history(outcomes, expected)
     judge = partial(Ends(tuple(search.versions), good, bad).good_of, seen)
@@ -68,7 +71,10 @@ def test_releases_between_that_could_not_be_tried_are_named() -> None:
 
 def test_a_border_that_several_have_is_told_once() -> None:
     found = told({"sm_75": [NO, YES, NO], "sm_80": [NO, YES, YES], "sm_90": [NO, YES, YES], "sm_100": [YES, YES, YES]})
-    assert [(each.name, each.border.after, each.kind) for each in found] == [("sm_75–sm_90", 1, "mended"), ("sm_75", 2, "broke")]
+    assert [(each.name, each.border.after, each.kind) for each in found] == [
+        ("sm_75–sm_90", 1, "mended"),
+        ("sm_75", 2, "broke"),
+    ]
 
 
 def test_no_border_without_a_change() -> None:
@@ -80,7 +86,12 @@ def lane(variant: str = "", backend: str = "nvrtc", target: str = "sm_80") -> La
 
 
 def test_names_say_what_differs_and_nothing_else() -> None:
-    every = [lane(variant, backend, target) for variant in ("a=1", "a=2") for backend in ("nvrtc", "nvcc") for target in ("sm_80", "sm_90")]
+    every = [
+        lane(variant, backend, target)
+        for variant in ("a=1", "a=2")
+        for backend in ("nvrtc", "nvcc")
+        for target in ("sm_80", "sm_90")
+    ]
     assert name_of(every, every) == ""
     assert name_of([each for each in every if each.variant == "a=1"], every) == "[a=1] nvrtc, [a=1] nvcc"
     assert name_of([each for each in every if each.target == "sm_90"], every).endswith("sm_90")
