@@ -15,7 +15,7 @@ WHEELS: Final = "+wheels"
 """Follows a library's version where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class BackendInfo:
     """What the scheduler knows of a backend without loading it.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from harness.bisection.tries import Planned
 from harness.engine.context import RunContext
+from harness.engine.session import Request, cells_of, context_for
 from harness.errors import NothingToRun, UsageError
-from harness.model import Cell
+from harness.model import Case
 from harness.toolkits import RELEASES, parse_toolkits
 
 
@@ -19,9 +20,11 @@ class CudaReleases:
     Parameters
     ----------
     context : RunContext
-        What cells are run with.
-    cells : callable
-        The cells with a toolkit, as ``--toolkit`` names it.
+        What cells are run with, where no libraries are asked for.
+    request : Request
+        What is asked of each; its toolkits are put in here.
+    case : Case
+        The program.
     versions : sequence of str
         CUDA releases, oldest first.
     compiler : str
@@ -29,7 +32,8 @@ class CudaReleases:
     """
 
     context: RunContext
-    cells: Callable[[str], Sequence[Cell]]
+    request: Request
+    case: Case
     versions: Sequence[str]
     compiler: str = ""
     place: str = "toolkit"
@@ -41,13 +45,18 @@ class CudaReleases:
 
     def plan(self, versions: Sequence[str]) -> Planned:
         """The cells of some releases."""
+        words = {version: f"{self.compiler}+headers{version}" if self.compiler else version for version in versions}
+        context = self.context
+        if self.request.libraries:  # which of their distributions is taken depends on the toolkit
+            context = context_for(replace(self.request, toolkits=",".join(words.values())))
         cells, reasons = {}, {}
-        for version in versions:
+        for version, word in words.items():
+            request = replace(self.request, toolkits=word)
             try:
-                cells[version] = self.cells(f"{self.compiler}+headers{version}" if self.compiler else version)
+                cells[version] = cells_of(request, context.environment, [self.case], context.devices, context.others)
             except NothingToRun as error:
                 reasons[version] = str(error)
-        return Planned(self.context, cells, reasons)
+        return Planned(context, cells, reasons)
 
 
 def releases_of(text: str | None) -> list[str]:

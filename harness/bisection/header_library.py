@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
@@ -10,8 +10,9 @@ from packaging.version import Version
 from harness.bisection.ends import release_of
 from harness.bisection.tries import Planned
 from harness.engine.context import RunContext
+from harness.engine.session import Request, cells_of
 from harness.errors import NothingToRun, UsageError
-from harness.model import Case, Cell, HeaderLibrary
+from harness.model import Case, HeaderLibrary
 from harness.toolkits.libraries import known_versions
 
 
@@ -25,8 +26,8 @@ class HeaderReleases:
         The library.
     context : RunContext
         What cells are run with.
-    cells : callable
-        The cells of a case.
+    request : Request
+        What is asked of each.
     case : Case
         The program.
     versions : sequence of str
@@ -35,7 +36,7 @@ class HeaderReleases:
 
     library: HeaderLibrary
     context: RunContext
-    cells: Callable[[Case], Sequence[Cell]]
+    request: Request
     case: Case
     versions: Sequence[str]
     hopeless: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +55,10 @@ class HeaderReleases:
         cells, reasons = {}, {}
         for version in versions:
             try:
-                cells[version] = self.cells(with_version(self.case, self.library, version))
+                case = with_version(self.case, self.library, version)
+                cells[version] = cells_of(
+                    self.request, self.context.environment, [case], self.context.devices, self.context.others
+                )
             except NothingToRun as error:
                 reasons[version] = str(error)
         return Planned(self.context, cells, reasons)

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,12 @@ from harness.cli.bisect_git import Asked, findings_of, search, step
 from harness.cli.bisect_show import Progressing, show
 from harness.cli.bisect_what import again, as_meant, axis_of, program_of, without
 from harness.cli.habits import TryCommand, habits
+from harness.cli.install import install_for
 from harness.cli.program_options import program_options, program_request
 from harness.cli.terminal import console_for
 from harness.engine.context import RunContext
 from harness.engine.run import Run
-from harness.engine.session import cells_of, context_for, record_of
+from harness.engine.session import cells_of, context_for, own_python, record_of
 from harness.errors import UsageError
 from harness.model import Case
 from harness.records import Record
@@ -112,17 +114,19 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
         return _over_git(over, case, context_for(request), good, bad, errors, as_json=as_json)
     if options["build_command"]:
         raise UsageError("--build is for --over git:PATH: releases come as wheels")
-    context = context_for(request)
+    # Environments of libraries are made for the releases that are tried.
+    context = context_for(replace(request, libraries=(), python=own_python(replace(request, libraries=(over,)))))
     axis = axis_of(over, request, case, context, options["releases"], errors)
     ends = Ends.of(axis.versions, good, bad, axis.called("").strip())
     interrupted = False
     with Progressing(errors) as watch:
         kept = kept_for(case, context, [over])
+        install = partial(install_for, offline=request.offline)
         found = Bisection(
             axis,
             Search[Lane](ends.versions, every=options["every"], hopeless=axis.hopeless),
             watch,
-            _install,
+            install,
             kept,
             options["jobs"] or 0,
             options["out"],
@@ -170,20 +174,7 @@ def _records(what: str, cases: Path, options: Mapping[str, Any], errors: Console
     case, request = program_of(what, cases, options), program_request(options, cases=cases)
     context = context_for(request)
     request, case = as_meant(request, case, context, errors)
-    cells = cells_of(request, context.environment, [case], context.devices)
+    cells = cells_of(request, context.environment, [case], context.devices, context.others)
+    context = install_for(cells, context, offline=request.offline)
     with Run(context, options["jobs"] or os.cpu_count() or 1) as run:
         return [record_of(result, "bisect") for result in run.results(cells)]
-
-
-def _install(cells: Any, context: RunContext) -> RunContext:
-    from harness.toolkits import RELEASES, LibraryStore
-
-    for cell in cells:
-        ref = cell.toolchain.toolkit
-        for name in (ref.release, ref.headers):
-            if context.store.find(name) is None:
-                context.store.install(RELEASES[name])
-        for name, version in cell.variant.libraries.items():
-            if LibraryStore().find(cell.case.libraries[name], version) is None:
-                LibraryStore().install(cell.case.libraries[name], version)
-    return context

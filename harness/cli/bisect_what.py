@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,18 @@ from rich.console import Console
 
 from harness.bisection.cuda import CudaReleases, releases_of
 from harness.bisection.header_library import HeaderReleases, versions_of, with_version
+from harness.bisection.library import LibraryReleases
 from harness.bisection.tries import Axis
 from harness.cases import load_cases
 from harness.cli.host import with_nvcc
 from harness.cli.program_options import programs_asked
 from harness.cli.programs import LANGUAGES
 from harness.engine.context import RunContext
-from harness.engine.session import Request, cells_of, default_toolkit
+from harness.engine.line_up import default_toolkit
+from harness.engine.session import Request
+from harness.environments.releases import NAMES
 from harness.errors import UsageError, did_you_mean
-from harness.model import Case, Cell
+from harness.model import Case
 from harness.model.case import spell
 from harness.toolkits import LIBRARIES
 
@@ -86,38 +88,38 @@ def axis_of(
     ------
     UsageError
         On an axis that nothing knows, and on releases that it does not have.
+    PartUnavailable
+        When the index cannot be asked which there are.
     """
     if over == "cuda":
         if releases and request.toolkits:
             raise UsageError("--over cuda goes over toolkits: name them with -t or with --releases, not with both")
         versions = releases_of(releases or request.toolkits)
         request, case = as_meant(replace(request, toolkits=",".join(versions)), case, context, console)
-        return CudaReleases(context, _with_toolkit(request, case, context), versions)
+        return CudaReleases(context, request, case, versions)
     if over == "headers":
         compiler = releases_of(request.toolkits or default_toolkit(context.environment))
         if len(compiler) != 1:
             raise UsageError(f"--over headers takes one compiler: -t {compiler[-1]}")
         request, case = as_meant(replace(request, toolkits=compiler[0]), case, context, console)
-        return CudaReleases(context, _with_toolkit(request, case, context), releases_of(releases), compiler[0])
+        return CudaReleases(context, request, case, releases_of(releases), compiler[0])
     if over in LIBRARIES:
         versions = versions_of(LIBRARIES[over], releases)
         with_version(case, LIBRARIES[over], versions[0])  # says where the case has nothing to do with it
         request, case = as_meant(request, case, context, console)
-        return HeaderReleases(LIBRARIES[over], context, partial(_cells, request, context), case, versions)
+        return HeaderReleases(LIBRARIES[over], context, request, case, versions)
+    if over in NAMES:
+        if request.libraries:
+            raise UsageError(
+                f"--over {over} searches releases of {over}: name them with --releases, and not with --with"
+            )
+        return LibraryReleases.of(over, request, case, releases)
     raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")
 
 
 def as_meant(request: Request, case: Case, context: RunContext, console: Console) -> tuple[Request, Case]:
     """A program of the host is meant for nvcc."""
     return with_nvcc(request, case, context.environment, context.store, console) if case.program else (request, case)
-
-
-def _with_toolkit(request: Request, case: Case, context: RunContext) -> Callable[[str], list[Cell]]:
-    return lambda word: _cells(replace(request, toolkits=word), context, case)
-
-
-def _cells(request: Request, context: RunContext, case: Case) -> list[Cell]:
-    return cells_of(request, context.environment, [case], context.devices)
 
 
 def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:

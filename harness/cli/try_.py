@@ -13,6 +13,7 @@ import click
 from harness.cli.axes import axes
 from harness.cli.habits import TryCommand, habits
 from harness.cli.host import with_nvcc
+from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.cli.program_options import program_options, program_request, programs_asked
 from harness.cli.terminal import console_for
@@ -58,6 +59,7 @@ def try_(
 
     \b
     cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120
+    cumatrix try kernel.cu --with cupy=12,13.0,13.1,14 -a sm_80,sm_90
     cumatrix try kernel.cu -t 11.8,12.9 --where 'toolkit >= "12.8" or cc < "10.0"'
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
@@ -65,8 +67,9 @@ def try_(
     request = program_request(options)
     context = context_for(request)
     whole, cells = _cells(request, cases, context)
-    asked = [*_files(cases), *asked_of(request, context.environment, context.devices)]
+    asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
     asked = without_left_out(asked, whole, cells)
+    context = install_for(cells, context, offline=request.offline)
     return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
 
 
@@ -79,8 +82,8 @@ def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tupl
     for each in cases:
         asking, case = with_nvcc(request, each, context.environment, context.store, console)
         try:
-            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices)
-            cells += cells_of(asking, context.environment, [case], context.devices)
+            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices, context.others)
+            cells += cells_of(asking, context.environment, [case], context.devices, context.others)
         except NothingToRun as error:
             nothing = error
     if nothing and not cells:

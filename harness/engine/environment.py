@@ -11,8 +11,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from harness.engine.probes import ProbeFailed, ask
+from harness.environments.store import Resolved
 from harness.errors import PartUnavailable, UsageError
 from harness.libraries import LIBRARIES
+from harness.model import ToolkitRef
 from harness.protocol.probes import Distribution, Interpreter
 
 
@@ -32,6 +34,15 @@ class Environment:
         By normalized name.
     broken : Mapping[str, str]
         By normalized name: why a version that was asked for is not what is there.
+    resolved : Resolved or None
+        What it is made of, for one that cumatrix makes (`harness.environments`): only the backends of that library run in it. None for one
+        that is there already, in which all run.
+    toolkits : tuple of ToolkitRef
+        The CUDA releases that its cells are for; empty for all that are asked for.
+    mark : str
+        What follows the library's version in the names of cells where that alone does not tell it from others: ``+python3.13``.
+    named : bool
+        Whether the user, or tox, has given it its name.
     """
 
     name: str
@@ -39,6 +50,15 @@ class Environment:
     version: str
     distributions: Mapping[str, Distribution]
     broken: Mapping[str, str] = field(default_factory=dict)
+    resolved: Resolved | None = None
+    toolkits: tuple[ToolkitRef, ...] = ()
+    mark: str = ""
+    named: bool = False
+
+    @property
+    def library(self) -> str:
+        """The library whose backends run in it and no others; empty for all."""
+        return self.resolved.recipe.library if self.resolved else ""
 
     def version_of(self, *names: str) -> tuple[str, str] | None:
         """Name and version of the first of these distributions that is installed."""
@@ -108,6 +128,7 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         version=answer.python,
         distributions=answer.distributions,
         broken=broken,
+        named=called != "local",
     )
 
 
