@@ -9,7 +9,7 @@ from harness.bisection.tries import Planned
 from harness.engine.context import RunContext
 from harness.engine.session import Request, cells_of, context_for
 from harness.errors import NothingToRun, UsageError
-from harness.model import Case
+from harness.model import Case, Cell
 from harness.toolkits import RELEASES, parse_toolkits
 
 
@@ -45,18 +45,19 @@ class CudaReleases:
 
     def plan(self, versions: Sequence[str]) -> Planned:
         """The cells of some releases."""
-        words = {version: f"{self.compiler}+headers{version}" if self.compiler else version for version in versions}
-        context = self.context
-        if self.request.libraries:  # which of their distributions is taken depends on the toolkit
-            context = context_for(replace(self.request, toolkits=",".join(words.values())))
-        cells, reasons = {}, {}
-        for version, word in words.items():
-            request = replace(self.request, toolkits=word)
-            try:
-                cells[version] = cells_of(request, context.environment, [self.case], context.devices, context.others)
-            except NothingToRun as error:
-                reasons[version] = str(error)
-        return Planned(context, cells, reasons)
+        words = [f"{self.compiler}+headers{version}" if self.compiler else version for version in versions]
+        request = replace(self.request, toolkits=",".join(words))
+        # Which distribution of a library is taken depends on the toolkit.
+        context = context_for(request) if request.libraries else self.context
+        cells: dict[str, list[Cell]] = {}
+        try:
+            planned = cells_of(request, context.environment, [self.case], context.devices, context.others)
+        except NothingToRun as error:
+            return Planned(context, {}, dict.fromkeys(versions, str(error)))
+        for cell in planned:
+            ref = cell.toolchain.toolkit
+            cells.setdefault(ref.headers if self.compiler else ref.release, []).append(cell)
+        return Planned(context, cells)
 
 
 def releases_of(text: str | None) -> list[str]:

@@ -135,7 +135,7 @@ class Bisection:
         planned = self.axis.plan(list(places))
         for version, place in places.items():
             if not planned.cells.get(version):
-                self.reasons[place] = planned.reasons.get(version, "it has no cells")
+                self.reasons[place] = planned.reasons.get(version, "none of its cells was chosen")
                 self._add(place, {})
         cells = [cell for of_it in planned.cells.values() for cell in of_it]
         place_of = {cell.id: places[version] for version, of_it in planned.cells.items() for cell in of_it}
