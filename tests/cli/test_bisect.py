@@ -106,9 +106,9 @@ def test_an_interrupted_bisect_goes_on(cumatrix: Command, tmp_path: Path, toolki
         "--out",
         out,
     )
+    # Tests that run in the background of a shell inherit ignored signals, and so would the command.
     process = subprocess.Popen(
-        cumatrix.argv(*argv), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        ["env", "--default-signal=INT", *cumatrix.argv(*argv)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )  # fmt: skip
     while process.poll() is None and not (out.is_file() and out.read_bytes().count(b"\n")):
         time.sleep(0.02)
