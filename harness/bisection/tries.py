@@ -83,8 +83,8 @@ class Watch(Protocol):
         """A cell has come to its end."""
         ...
 
-    def tried(self, version: str, left: int) -> None:
-        """A release was tried, or could not be."""
+    def tried(self, version: str, told: str, left: int) -> None:
+        """A release was tried, with what it showed, or could not be."""
         ...
 
 
@@ -176,7 +176,8 @@ class Bisection:
 
     def _add(self, place: int, found: dict[Lane, Seen | None]) -> None:
         self.search.add(place, {lane: seen and seen.key for lane, seen in found.items()})
-        self.watch.tried(self.search.versions[place], self.search.left())
+        told = ", ".join(dict.fromkeys(seen.brief for seen in found.values() if seen))
+        self.watch.tried(self.search.versions[place], told or f"not tried: {self.reasons[place]}", self.search.left())
 
     @contextlib.contextmanager
     def _written(self, cells: Sequence[Cell], context: RunContext) -> Iterator[RecordWriter | None]:

@@ -135,6 +135,8 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
             found.run()
         except KeyboardInterrupt:
             interrupted = True
+    places = range(len(ends.versions))
+    reasons = {place: why for place in places if (why := axis.hopeless.get(ends.versions[place]))} | found.reasons
     good_of = partial(ends.good_of, found.seen)
     groups = groups_of(found.seen, good_of)
     borders = tell(ends.versions, groups, found.search.borders, axis.called, good_of)
@@ -144,10 +146,10 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
         names=ends.versions,
         called=axis.called,
         tried=sorted(found.search.tried),
-        reasons=found.reasons,
+        reasons=reasons,
         groups=groups,
         borders=borders,
-        contradiction=ends.contradiction(found.seen, found.reasons),
+        contradiction=ends.contradiction(found.seen, reasons),
         interrupted=interrupted,
     )
     command = again(sys.argv[1:], over, findings.sides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Self
 
 from rich.console import Console
@@ -63,12 +64,12 @@ class Progressing:
         """A cell has come to its end."""
         self._bar.update(self._task, description=clean(record["cell"])[:90])
 
-    def tried(self, version: str, left: int) -> None:
+    def tried(self, version: str, told: str, left: int) -> None:
         """A release was tried, or could not be."""
         self._tried += 1
         self._bar.update(self._task, completed=self._tried, total=self._tried + left)
         if not self.console.is_terminal:
-            self.console.print(f"  {one_line(version)} tried", soft_wrap=True)
+            self.console.print(f"  {one_line(version)}: {one_line(told, 200)}", soft_wrap=True)
 
     def _estimate(self, left: int) -> str:
         """Time that is left, as the releases so far took."""
@@ -122,12 +123,16 @@ def _show_table(console: Console, found: Findings) -> None:
     for group in shown:
         table.add_column(Text(one_line(group.name, 60) or "outcome"))
     notes = _Notes(console)
-    for place in sorted(found.tried):
-        name = Text(one_line(found.names[place]))
-        if place in found.reasons:
-            table.add_row(name, *([Text(f"not tried {notes.of(found.reasons[place])}", "dim")] if shown else []))
-        else:
-            table.add_row(name, *(_cell(notes, group.history.get(place)) for group in shown))
+    for skipped, places in groupby(sorted(found.tried), found.reasons.__contains__):
+        several = list(places)
+        names = [one_line(found.names[place]) for place in several]
+        if skipped:
+            name = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+            why = f"{'' if len(names) == 1 else f'{len(names)} releases '}not tried {notes.of(found.reasons[several[-1]])}"
+            table.add_row(Text(name), *([Text(why, "dim")] if shown else []))
+            continue
+        for place, name in zip(several, names, strict=True):
+            table.add_row(Text(name), *(_cell(notes, group.history.get(place)) for group in shown))
     console.print(table)
     notes.show()
     if len(found.groups) > len(shown):

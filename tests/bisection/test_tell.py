@@ -9,8 +9,7 @@ import record_builders as make
 from bisection_builders import FAULT, GONE, NO, OTHER_WORDS, REFUSED, UNKNOWN, YES, history
 
 from harness.bisection.ends import Ends
-from harness.bisection.seen import Lane
-from harness.bisection.tell import Told, groups_of, name_of, tell
+from harness.bisection.tell import Told, groups_of, tell
 from harness.model import Expectation, Outcome
 
 
@@ -79,21 +78,3 @@ def test_a_border_that_several_have_is_told_once() -> None:
 
 def test_no_border_without_a_change() -> None:
     assert sentences(YES, GONE, YES) == []
-
-
-def lane(variant: str = "", backend: str = "nvrtc", target: str = "sm_80") -> Lane:
-    return Lane(variant=variant, backend=backend, library="", toolkit="12.4", target=target)
-
-
-def test_names_say_what_differs_and_nothing_else() -> None:
-    every = [
-        lane(variant, backend, target)
-        for variant in ("a=1", "a=2")
-        for backend in ("nvrtc", "nvcc")
-        for target in ("sm_80", "sm_90")
-    ]
-    assert name_of(every, every) == ""
-    assert name_of([each for each in every if each.variant == "a=1"], every) == "[a=1] nvrtc, [a=1] nvcc"
-    assert name_of([each for each in every if each.target == "sm_90"], every).endswith("sm_90")
-    assert name_of(every[:1], every) == "[a=1] nvrtc sm_80"
-    assert name_of([lane("a=1")], [lane("a=1"), lane("a=2")]) == "[a=1]"
