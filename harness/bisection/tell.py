@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.bisection.names import lane_order, name_of
 from harness.bisection.search import Border
@@ -84,6 +84,8 @@ class Findings:
         Places of those that were tried.
     reasons : Mapping[int, str]
         Why some of these could not be.
+    lacking : Mapping
+        Why single cells could not be, by place and lane.
     groups : sequence of Group
         What was seen.
     borders : sequence of Told
@@ -102,6 +104,7 @@ class Findings:
     reasons: Mapping[int, str]
     groups: Sequence[Group]
     borders: Sequence[Told]
+    lacking: Mapping[tuple[int, Lane], str] = field(default_factory=dict)
     contradiction: str = ""
     interrupted: bool = False
 

@@ -108,8 +108,10 @@ class Bisection:
         Cells that are compiled at the same time.
     out : Path or None
         File of records to keep them in as well.
-    seen, records, reasons : dict
-        By place and lane what was seen; by place the records, and why a release could not be tried.
+    seen, lacking : dict
+        By place and lane what was seen, or why it could not be.
+    records, reasons : dict
+        By place the records, and why a release could not be tried at all.
     """
 
     axis: Axis
@@ -120,6 +122,7 @@ class Bisection:
     jobs: int = 0
     out: Path | None = None
     seen: dict[tuple[int, Lane], Seen] = field(default_factory=dict)
+    lacking: dict[tuple[int, Lane], str] = field(default_factory=dict)
     records: dict[int, list[Record]] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
 
@@ -146,6 +149,8 @@ class Bisection:
             for cell, record in self._results(run, cells):
                 place, lane = place_of[cell.id], Lane.of(record, self.axis.place)
                 found[place][lane] = seen_of(record)
+                if found[place][lane] is None:
+                    self.lacking[place, lane] = record["reason"]
                 self.records.setdefault(place, []).append(record)
                 if writer:
                     writer.append(record)

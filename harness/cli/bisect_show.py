@@ -132,7 +132,7 @@ def _show_table(console: Console, found: Findings) -> None:
             table.add_row(Text(name), *([Text(why, "dim")] if shown else []))
             continue
         for place, name in zip(several, names, strict=True):
-            table.add_row(Text(name), *(_cell(notes, group.history.get(place)) for group in shown))
+            table.add_row(Text(name), *(_cell(notes, found, group, place) for group in shown))
     console.print(table)
     notes.show()
     if len(found.groups) > len(shown):
@@ -154,9 +154,10 @@ class _Notes:
             self.console.print(Text(f"  ({number}) {words}", "dim"), soft_wrap=True)
 
 
-def _cell(notes: _Notes, seen: Seen | None) -> Text:
+def _cell(notes: _Notes, found: Findings, group: Group, place: int) -> Text:
+    seen = group.history.get(place)
     if seen is None:
-        return Text("not tried", "dim")
+        return Text(f"not tried {notes.of(found.lacking.get((place, group.lanes[0]), ''))}".rstrip(), "dim")
     kind = KINDS[seen.kind]
     # That a release knows no such target differs in the release's number only.
     note = notes.of(seen.words) if seen.status != Status.UNSUPPORTED else ""
