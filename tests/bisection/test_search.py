@@ -98,6 +98,15 @@ def test_nothing_that_can_be_tried_ends_the_search_with_its_sweep() -> None:
     assert search.lanes == []
 
 
+def test_what_is_known_to_be_hopeless_is_not_tried() -> None:
+    truth = one(*[None] * 5, *("rejected" if version == "0.59.0" else "built" for version in NUMBA[5:]))
+    search = Search[str](NUMBA, hopeless=NUMBA[:5])
+    tried = [place for places in run(search, truth) for place in places]
+    assert min(tried) == 5
+    assert search.history("sm_80")[0] is None
+    assert told(search) == []
+
+
 def test_every_release_is_tried_where_that_is_asked_for() -> None:
     search = Search[str](NUMBA, every=True)
     assert run(search, one(*["a"] * len(NUMBA))) == [list(range(len(NUMBA)))]
