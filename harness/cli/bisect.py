@@ -95,8 +95,9 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
     expected is told without either. Of a checkout, `git bisect run` does the search: commits without changes, back to where it was afterwards.
 
     \b
-    Exit codes: 0 the search came to its end, whatever it found; 1 --good or --bad contradict what is seen; 2 bad usage;
-    3 no compiler answered; 4 nothing could be tried, or what --good or --bad names; 130 interrupted (what was tried is kept).
+    Exit codes: 0 the search came to its end, whatever it found; 1 --good or --bad contradict what is seen;
+    2 bad usage; 3 no compiler answered; 4 nothing could be tried, or what --good or --bad names;
+    130 interrupted (what was tried is kept).
     """
     errors = console_for(sys.stderr)
     git = over.removeprefix("git:") if over.startswith("git:") else None
