@@ -18,6 +18,7 @@ from harness.toolkits.installed import Installed
 from harness.toolkits.layout import move
 from harness.toolkits.leftovers import sweep
 from harness.toolkits.store import WheelStore, data_folder, say
+from harness.toolkits.wheels import pinned_versions
 
 
 def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
@@ -118,6 +119,13 @@ def observed_version(library: HeaderLibrary, installed: Installed) -> dict[str, 
         found = [re.search(rf"#\s*define\s+{macro}\s+(\d+)", text) for macro in library.macros]
         observed["headers"] = ".".join(match[1] if match else "?" for match in found)
     return observed
+
+
+def known_versions(library: HeaderLibrary) -> list[str]:
+    """Every version that cumatrix knows a wheel of, oldest first."""
+    found = {version for package in library.packages.values() for version in pinned_versions(package)}
+    # Wheels of CUTLASS have a fourth number, which is none of CUTLASS's.
+    return sorted((re.sub(r"^(\d+\.\d+\.\d+)\.0$", r"\1", version) for version in found), key=Version)
 
 
 def needed(cases: Iterable[Case]) -> list[tuple[HeaderLibrary, str]]:
