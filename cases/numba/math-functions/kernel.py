@@ -1,0 +1,30 @@
+"""One function of a number."""
+
+import cmath
+import math
+
+from numba import cuda
+
+
+def with_gcd(values):
+    values[0] = math.gcd(int(values[0]), int(values[1]))
+
+
+def with_nextafter(values):
+    values[0] = math.nextafter(values[0], values[1])
+
+
+def with_round(values):
+    values[0] = round(values[0], 2)
+
+
+def with_complex(values):
+    values[0] = abs(cmath.exp(complex(values[0], values[1])))
+
+
+def with_gamma(values):
+    values[0] = math.lgamma(values[0])
+
+
+KINDS = {"gcd": with_gcd, "nextafter": with_nextafter, "round": with_round, "complex": with_complex, "gamma": with_gamma}
+apply = cuda.jit(**JIT_OPTIONS)(KINDS[FORM])  # noqa: F821
