@@ -1,7 +1,4 @@
 #include <cooperative_groups.h>
-#if FORM == 4
-#include <cooperative_groups/reduce.h>
-#endif
 
 namespace cg = cooperative_groups;
 
@@ -19,11 +16,9 @@ extern "C" __global__ void apply(int *values)
 #elif FORM == 2
     const auto group = cg::labeled_partition(warp, values[threadIdx.x] & 1);
     values[threadIdx.x] = static_cast<int>(group.size());
-#elif FORM == 3
+#else
     auto cluster = cg::this_cluster();
     cluster.sync();
     values[threadIdx.x] = static_cast<int>(cluster.num_blocks());
-#else
-    values[threadIdx.x] = cg::reduce(warp, values[threadIdx.x], cg::plus<int>());
 #endif
 }

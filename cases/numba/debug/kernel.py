@@ -4,8 +4,6 @@ from numba import cuda
 
 KINDS = {
     "debug": {"debug": True, "opt": False},
-    "optimised": {"debug": True, "opt": True},
-    "both": {"debug": True, "opt": False, "lineinfo": True},
     "lineinfo": {"lineinfo": True},
 }
 

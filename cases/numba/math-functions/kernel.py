@@ -1,6 +1,5 @@
 """One function of a number."""
 
-import cmath
 import math
 
 from numba import cuda
@@ -18,13 +17,5 @@ def with_round(values):
     values[0] = round(values[0], 2)
 
 
-def with_complex(values):
-    values[0] = abs(cmath.exp(complex(values[0], values[1])))
-
-
-def with_gamma(values):
-    values[0] = math.lgamma(values[0])
-
-
-KINDS = {"gcd": with_gcd, "nextafter": with_nextafter, "round": with_round, "complex": with_complex, "gamma": with_gamma}
+KINDS = {"gcd": with_gcd, "nextafter": with_nextafter, "round": with_round}
 apply = cuda.jit(**JIT_OPTIONS)(KINDS[FORM])  # noqa: F821

@@ -7,8 +7,6 @@ extern "C" __global__ void calculate(const __half *in, __half *out)
     out[threadIdx.x] = value * value + value;
 #elif FORM == 1
     out[threadIdx.x] = hexp(value);
-#elif FORM == 2
-    out[threadIdx.x] = __hmax(value, out[threadIdx.x]);
 #else
     out[threadIdx.x] = __float2half(__half2float(value) * __half2float(value) + __half2float(value));
 #endif
