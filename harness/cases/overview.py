@@ -27,7 +27,9 @@ def page(cases: Sequence[Case]) -> str:
     topics = [(topic, list(group)) for topic, group in groupby(cases, key=lambda case: case.topic)]
     parts = [_INTRODUCTION.format(cases=len(cases), topics=len(topics))]
     parts.append(_table(["topic", "cases", "about"], [_topic_row(topic, group) for topic, group in topics]))
-    parts.append("## Known faults\n\nWhat somebody should mend, or has mended since: cells that fail for these reasons are `xfail`, and `xpass` the day that they are built.\n")
+    parts.append(
+        "## Known faults\n\nWhat somebody should mend, or has mended since: cells that fail for these reasons are `xfail`, and `xpass` the day that they are built.\n"
+    )
     parts.append(_table(["case", "where", "why", "upstream"], list(_faults(cases))))
     for topic, group in topics:
         parts.append(f"## {topic}\n")

@@ -33,5 +33,11 @@ def with_named_tuple(values):
     values[0] = point.x + point.y
 
 
-KINDS = {"list": with_list, "dict": with_dict, "mixed-tuple": with_mixed_tuple, "tuple": with_tuple, "named-tuple": with_named_tuple}
+KINDS = {
+    "list": with_list,
+    "dict": with_dict,
+    "mixed-tuple": with_mixed_tuple,
+    "tuple": with_tuple,
+    "named-tuple": with_named_tuple,
+}
 look_up = cuda.jit(**JIT_OPTIONS)(KINDS[FORM])  # noqa: F821

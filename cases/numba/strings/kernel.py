@@ -7,7 +7,6 @@ def with_f_string(values):
     print(f"value {values[0]}")
 
 
-
 def with_arguments(values):
     print("value", values[0])
 
