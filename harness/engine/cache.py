@@ -39,8 +39,8 @@ def lasting(outcome: Outcome) -> bool:
     """
     if outcome.status in (Status.BUILT, Status.UNSUPPORTED):
         return True
-    told = any(d.severity in ("error", "fatal") and d.fingerprint not in UNREAD for d in outcome.diagnostics)
-    return outcome.status is Status.REJECTED and told and not _MACHINE.search(outcome.log)
+    recognised = any(d.severity in ("error", "fatal") and d.fingerprint not in UNREAD for d in outcome.diagnostics)
+    return outcome.status is Status.REJECTED and recognised and not _MACHINE.search(outcome.log)
 
 
 class CacheFull(UsageError):
@@ -119,6 +119,33 @@ class ResultCache:
         except CacheFull as error:
             hint(f"{error}. Until then everything is compiled, and nothing kept")
             return None
+
+    @property
+    def entries(self) -> int:
+        """How many there are."""
+        return len(self._store)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return int(self._store.volume())
+
+    @property
+    def limit(self) -> int:
+        """Bytes that it may take; above that, what has not been asked for longest goes."""
+        return int(self._store.size_limit)
+
+    def prune(self, most: int) -> int:
+        """Forget what has not been asked for longest until `most` bytes are left; returns how many entries that were."""
+        if not most:
+            return int(self._store.clear())
+        before, kept = self.entries, self._store.size_limit
+        self._store.size_limit = most
+        try:
+            self._store.cull()
+        finally:
+            self._store.size_limit = kept
+        return before - self.entries
 
     def close(self) -> None:
         """Close the files."""

@@ -15,7 +15,7 @@ from harness.backends import BACKENDS
 from harness.diagnostics import one_line, parse_log, read_line
 from harness.engine.left import Unreadable, read_file, read_text
 from harness.engine.logs import LOG_LIMIT, Places, whole_log
-from harness.engine.products import check_product, read_product, remarks_on
+from harness.engine.products import check_product, read_product
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status
 from harness.protocol.message import WireError
 from harness.protocol.printed import cut
@@ -136,7 +136,7 @@ class _Left:
         return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
 
     @property
-    def told(self) -> str:
+    def relevant(self) -> str:
         """The part of the log that is read for diagnostics.
 
         A Python program prints what it likes: only what the library said counts, while the program lives to tell.
@@ -155,7 +155,7 @@ class _Left:
         return Outcome(
             status=Status.HARNESS_ERROR,
             stages=self.stages,
-            diagnostics=parse_log(self.told, self.places.source.name),
+            diagnostics=parse_log(self.relevant, self.places.source.name),
             log=self.log,
             seconds=round(reply.seconds, 4),
             command=tuple(map(self.places.in_command, reply.command)),
@@ -179,10 +179,10 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
         try:
             if reply.artifact is None:
                 raise ValueError("nothing came out")
-            artifact = read_product(left.cell, reply.artifact, left.order.scratch, base.log)
+            artifact, remarks = read_product(left.cell, reply.artifact, left.order.scratch, base.log)
             if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
                 notes.append("not linked: what came out is relocatable device code")
-            notes += remarks_on(reply.artifact, left.order.scratch)
+            notes += remarks
             status, reason, note = check_product(left.cell, reply.artifact, artifact, left.order.job.entries)
             notes += [note] if note else []
         except (OSError, Unreadable, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -192,7 +192,7 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(item.severity in ("error", "fatal") for item in diagnostics):
         # A tool that says no without a message in a known form: its first words tell more than its last.
-        words = (line.strip() for line in left.told.splitlines() if line.strip() and not read_line(line))
+        words = (line.strip() for line in left.relevant.splitlines() if line.strip() and not read_line(line))
         first = " | ".join(islice(words, _FIRST)) or reason
         diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     stage = Stage(reply.stage) if reply.stage else left.stage

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from harness.engine.collect import collect_lost, collect_outcome
 from harness.engine.devices import DevicePool
-from harness.engine.fork_server import ForkServer, ForkServerDied
+from harness.engine.fork_server import Compiled, ForkServer
 from harness.engine.left import remove
 from harness.engine.memory import Memory
-from harness.engine.reads import DIRECTORY, Reads, reads_of
-from harness.engine.resolve import Resolver, Worker
-from harness.engine.result import PreparedCell, Result
-from harness.engine.toolchain import PreparedToolchain
-from harness.model import Outcome, Toolchain
+from harness.engine.pool import ForkServers
+from harness.engine.resolve import Resolver
+from harness.engine.result import PreparedCell, Result, Worker
 from harness.protocol.wire import Order
-from harness.toolkits.borrowed import note
 
 
 class Runner:
-    """Runs cells one at a time.
+    """Runs cells one at a time. While the compiler of one works, it makes the result of the one before.
 
     Parameters
     ----------
@@ -34,89 +30,99 @@ class Runner:
         What the cells of all runners share.
     devices : DevicePool
         The same for real devices.
+    done : callable
+        Takes each cell's result, or the exception that came in its place.
     keep : int
         How many fork servers may wait at the same time for further cells.
     """
 
-    def __init__(self, resolver: Resolver, memory: Memory, devices: DevicePool, keep: int = 1) -> None:
+    def __init__(
+        self,
+        resolver: Resolver,
+        memory: Memory,
+        devices: DevicePool,
+        done: Callable[[Result | BaseException], None],
+        keep: int = 1,
+    ) -> None:
         self.resolver = resolver
         self.memory = memory
         self.devices = devices
-        self.keep = keep
-        self._fork_servers: OrderedDict[Toolchain, ForkServer] = OrderedDict()
-        self._workers: dict[Toolchain, Worker] = {}
-        self.closed = False
+        self.done = done
+        self.trace = resolver.context.trace
+        self.fork_servers = ForkServers(keep, self.finish)
+        self._unfinished: deque[Callable[[], Result]] = deque()
 
-    def run(self, prepared: PreparedCell) -> Result:
-        """The result of a cell."""
-        cell, toolchain = prepared.cell, prepared.toolchain
-        before = self.resolver.worker(toolchain)
-        if before and (refused := self.resolver.refused(cell, toolchain, before)):
-            return refused  # another runner has asked
-        fork_server, worker = self._fork_server(toolchain)
-        settled = self.resolver.refused(cell, toolchain, worker) or self.resolver.kept(prepared, worker)
-        if settled:
-            return settled
-        with self.memory.taken(self.resolver.needs.of(cell)):
-            outcome, reads = self._compile(prepared, fork_server)
-        return self.resolver.finish(prepared, worker, outcome, reads)
+    @property
+    def closed(self) -> bool:
+        """Whether the run is over."""
+        return self.fork_servers.closed
+
+    @property
+    def finished(self) -> bool:
+        """Whether every cell that it has run has its result."""
+        return not self._unfinished
+
+    def run(self, prepared: PreparedCell) -> None:
+        """Run a cell; its result is made while the next one compiles, or by `finish`."""
+        try:
+            with self.trace.span(prepared.cell.id):
+                self._run(prepared)
+        except BaseException as error:  # noqa: BLE001 (raised where the results are read)
+            self._failed(error)
+
+    def finish(self) -> None:
+        """Make the results that are left to be made."""
+        while self._unfinished:
+            try:
+                self.done(self._unfinished.popleft()())
+            except BaseException as error:  # noqa: BLE001 (as above)
+                self._failed(error)
 
     def close(self) -> None:
         """End every fork server, and with it whatever it runs."""
-        self.closed = True
-        while self._fork_servers:
-            try:
-                fork_server = self._fork_servers.popitem()[1]
-            except KeyError:
-                return  # the runner's own thread and the one that interrupts it may both be here
-            fork_server.close()
+        self.fork_servers.close()
 
-    def _fork_server(self, toolchain: PreparedToolchain) -> tuple[ForkServer, Worker]:
-        name = toolchain.toolchain
-        fork_server = self._fork_servers.get(name)
-        if fork_server is not None and fork_server.gone:
-            self._end(name, fork_server)  # whoever ended it, it was none of the cells to come
-            fork_server = None
-        if fork_server is None:
-            while len(self._fork_servers) >= self.keep:
-                self._fork_servers.popitem(last=False)[1].close()
-            # Known before it is ready: whoever interrupts need not wait until a library is loaded.
-            fork_server = self._fork_servers[name] = toolchain.fork_server()
-            if self.closed:  # while it was starting, so that `close` did not see it
-                self._end(name, fork_server)
-                raise ForkServerDied("the run is over")
-            try:
-                self._workers[name] = self.resolver.started(toolchain, fork_server.ready, fork_server.folder)
-            except BaseException:
-                self._end(name, fork_server)  # what it said is not known: the next cell starts another one
-                raise
-        if name in self._fork_servers:
-            self._fork_servers.move_to_end(name)
-        return fork_server, self._workers[name]
+    def _failed(self, error: BaseException) -> None:
+        if not self.closed:  # a runner that was closed under its cell has nothing to say
+            self.done(error)
 
-    def _end(self, name: Toolchain, fork_server: ForkServer) -> None:
-        self._fork_servers.pop(name, None)
-        fork_server.close()
+    def _run(self, prepared: PreparedCell) -> None:
+        asked = self.resolver.ask(prepared, self.fork_servers)
+        if isinstance(asked, Result):
+            self.done(asked)
+            return
+        with ExitStack() as stack:
+            with self.trace.span("wait for memory"):
+                stack.enter_context(self.memory.taken(self.resolver.needs.of(prepared.cell).memory))
+            self._unfinished.append(self._compile(prepared, asked))
+        if asked.gone:
+            self.fork_servers.end(prepared.toolchain)
 
-    def _compile(self, prepared: PreparedCell, fork_server: ForkServer) -> tuple[Outcome, Reads]:
-        toolchain = prepared.toolchain
-        assert toolchain.toolkit is not None and toolchain.headers is not None
-        scratch, started = fork_server.scratch(), time.monotonic()
+    def _compile(self, prepared: PreparedCell, fork_server: ForkServer) -> Callable[[], Result]:
+        """Have a cell compiled; what is returned makes its result."""
+        toolchain, scratch = prepared.toolchain, fork_server.scratch()
+
+        def meanwhile() -> None:
+            self.resolver.started(toolchain, fork_server)
+            self.finish()
+
         try:
-            with self._order(prepared, scratch) as order:
-                ended = fork_server.run(order)
-            reads = reads_of(ended.reads, self.resolver.own(fork_server.folder))
-            outcome = collect_outcome(prepared.cell, order, ended, toolchain.toolkit.home, toolchain.tools)
-            seen = (path for path, found in reads.seen.items() if found not in (None, DIRECTORY))
-            said = note(toolchain.headers.home, seen)
-            return (replace(outcome, notes=(*outcome.notes, said)) if said else outcome), reads
-        except ForkServerDied as error:
-            seconds, home = time.monotonic() - started, toolchain.toolkit.home
-            lost = collect_lost(prepared.cell, order, str(error), seconds, home, toolchain.tools)
-            self._end(toolchain.toolchain, fork_server)
-            return lost, Reads()
+            with self._order(prepared, scratch) as order, self.trace.span("child"):
+                collect = fork_server.compile(prepared.cell, order, toolchain.products(fork_server.folder), meanwhile)
+            worker = self.resolver.started(toolchain, fork_server)
+        except BaseException:
+            self.fork_servers.end(toolchain)  # it may still be at work; the next cell starts another one
+            raise
+        return partial(self._finish, prepared, worker, collect, scratch)
+
+    def _finish(self, prepared: PreparedCell, worker: Worker, collect: Callable[[], Compiled], scratch: Path) -> Result:
+        try:
+            with self.trace.span("collect"):
+                compiled = collect()
         finally:
             remove(scratch)
+        with self.trace.span("keep"):
+            return self.resolver.finisher.finish(prepared, worker, compiled)
 
     @contextmanager
     def _order(self, prepared: PreparedCell, scratch: Path) -> Iterator[Order]:

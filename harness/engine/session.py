@@ -16,6 +16,7 @@ from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
+from harness.engine.trace import Trace
 from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
 from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, runtime_wheel
@@ -63,6 +64,8 @@ class Request:
         ``auto``, ``none``, or numbers of CUDA devices.
     sanitize : bool
         Whether compute-sanitizer goes over every launch.
+    trace : Path or None
+        Where to write what every runner did when.
     """
 
     cases: Path = Path("cases")
@@ -81,11 +84,14 @@ class Request:
     order: str = "plan"
     device: str = "auto"
     sanitize: bool = False
+    trace: Path | None = None
 
 
 def context_for(request: Request) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache."""
-    environment = look(request.python, name=request.environment, require=request.require)
+    trace = Trace(request.trace)
+    with trace.span("look at the environment"):
+        environment = look(request.python, name=request.environment, require=request.require)
     cache = ResultCache.if_there_is_room() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
     store.sweep()
@@ -95,7 +101,8 @@ def context_for(request: Request) -> RunContext:
     homes = [toolkit.home for toolkit in store.installed()]
     sanitizer = find_sanitizer(homes) if request.sanitize else ""
     return RunContext(
-        environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer
+        environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer,
+        longest_first=request.order == "plan", trace=trace,
     )  # fmt: skip
 
 

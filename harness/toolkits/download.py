@@ -74,8 +74,8 @@ def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
         When a wheel cannot be had, has another hash than the pinned one, or none at all.
     """
     lines = "".join(f"{name}=={version}\n" for name, version in wanted.items())
-    told = _uv(what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", "-"], folder, lines)
-    packages = {item["name"]: item for item in tomllib.loads(told).get("packages", ())}
+    output = _uv(what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", "-"], folder, lines)
+    packages = {item["name"]: item for item in tomllib.loads(output).get("packages", ())}
     return [_choose(what, name, version, packages.get(name, {})) for name, version in wanted.items()]
 
 
@@ -148,17 +148,17 @@ def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         try:
-            told, error = process.communicate(text, TIMEOUT)
+            output, error = process.communicate(text, TIMEOUT)
         except BaseException:
             process.kill()
             process.wait()  # `subprocess.run` does not, after Ctrl-C: uv would still hold the lock of its cache
             raise
-        return process.returncode, told, " ".join(error.split())[-600:]
+        return process.returncode, output, " ".join(error.split())[-600:]
 
     common = ("--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable)
     try:
         with at_work(folder, run("cache", "dir")[1].strip()):
-            code, told, error = run("pip", *words, *common, *options)
+            code, output, error = run("pip", *words, *common, *options)
             if code < 0:
                 raise PartUnavailable(f"{what}: uv was killed by signal {-code}; run it again")
     except subprocess.TimeoutExpired:
@@ -170,4 +170,4 @@ def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
         )
     if code:
         raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
-    return told
+    return output

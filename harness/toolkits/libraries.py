@@ -111,13 +111,13 @@ class LibraryStore:
 
 def observed_version(library: HeaderLibrary, installed: Installed) -> dict[str, str]:
     """What the installed headers say of themselves, and what their wheel says."""
-    told = {"wheel": next(iter(installed.packages.values()), "")}
+    observed = {"wheel": next(iter(installed.packages.values()), "")}
     path = installed.home / "include" / library.header
     if library.header and path.is_file():
         text = path.read_text("utf-8", "replace")
         found = [re.search(rf"#\s*define\s+{macro}\s+(\d+)", text) for macro in library.macros]
-        told["headers"] = ".".join(match[1] if match else "?" for match in found)
-    return told
+        observed["headers"] = ".".join(match[1] if match else "?" for match in found)
+    return observed
 
 
 def needed(cases: Iterable[Case]) -> list[tuple[HeaderLibrary, str]]:
