@@ -156,6 +156,7 @@ CASE: Mapping[str, Key] = {
     "backends": Key(
         kind="names", help="the only backends it is for; every one that speaks its languages when left out"
     ),
+    "heavy": Key(kind="flag", help="true for a case that takes long: `run` leaves it out unless it is named"),
     "source": Key(kind="tables", required=True, help="the program, by language"),
     "entry": Key(kind="tables", help="kernels that must come out, by language"),
     "libraries": Key(kind="tables", help="header libraries it needs, each with its versions: an axis of the case"),

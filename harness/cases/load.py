@@ -102,6 +102,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         sources=sources,
         entries=entries,
         backends=tuple(good.get("backends", ())),
+        heavy=good.get("heavy", False),
         libraries=libraries,
         variants=variants or (Variant(labels={}, definitions={}),),
         **rules,

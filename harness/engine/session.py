@@ -153,7 +153,7 @@ def cells_of(
     NothingToRun
         When nothing is left of the selection.
     """
-    chosen = load_cases(request.cases, request.selection) if cases is None else cases
+    chosen = _named(request) if cases is None else cases
     backends, toolkits, targets = axes_of(request, environment, devices, others)
     named = request.backends is not None
     cells = plan(
@@ -167,6 +167,16 @@ def cells_of(
     elif request.order == "random":
         random.shuffle(cells)
     return cells
+
+
+def _named(request: Request) -> list[Case]:
+    """The cases that a request names; without names, all but those that take long."""
+    cases = load_cases(request.cases, request.selection)
+    heavy = [case.name for case in cases if case.heavy]
+    if request.selection or not heavy:
+        return cases
+    hint(f"left out, since they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs what is named")
+    return [case for case in cases if not case.heavy]
 
 
 def axes_of(
