@@ -29,7 +29,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     release, _, headers = cell["toolkit"].partition("+headers")
     requested = (cell.get("toolchain") or {}).get("requested") or {}
     own = _LIBRARY.get(cell["backend"])
-    packages = requested.get("packages") or ({own: library.removesuffix(WHEELS)} if own else {})
+    packages = requested.get("packages") or ({own: library.removesuffix(WHEELS).rstrip("+.")} if own else {})
     if isinstance(packages, Mapping):  # the table may hold anything
         packages = {name: version for name, version in packages.items() if isinstance(version, str)}
     else:

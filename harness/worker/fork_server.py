@@ -22,7 +22,7 @@ from pathlib import Path
 from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
-from harness.protocol.backend import Backend, Ended
+from harness.protocol.backend import Backend, Ended, Unavailable
 from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
 from harness.worker import bytecode, landlock, seccomp
@@ -107,6 +107,7 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         module = importlib.import_module(f"harness.backends.{BACKENDS[name].module}")
         backend: Backend = module.backend
         ready = backend.prepare(setup)
+        _came_from(setup)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
         ready.observed["ptxas"] = ptxas.version(setup)
         ready.targets = ptxas.architectures(setup)
@@ -120,6 +121,15 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
     ready.libraries = cuda_libraries()
     ready.threads = len(os.listdir("/proc/self/task"))
     return backend, ready
+
+
+def _came_from(setup: Setup) -> None:
+    """Hold what was imported against what was seen before anything was; observed is what was asked for, or nothing is."""
+    for name, build in setup.builds.items():
+        file = getattr(sys.modules.get(build.module), "__file__", None)
+        folder = os.path.dirname(os.path.realpath(file)) if file else build.folder
+        if folder != os.path.realpath(build.folder):
+            raise Unavailable(f"{name} was to be imported from {build.folder}, and came from {folder}")
 
 
 def _run(
