@@ -41,8 +41,21 @@ class Checkout:
     dirty: bool
 
 
-def git(*arguments: str | Path, folder: Path | None = None, seconds: float = _SECONDS) -> str:
+def git(
+    *arguments: str | Path, folder: Path | None = None, seconds: float = _SECONDS, index: Path | None = None
+) -> str:
     """What a command of git prints.
+
+    Parameters
+    ----------
+    *arguments : str or Path
+        Its words.
+    folder : Path, optional
+        Where it runs.
+    seconds : float
+        How long it may take.
+    index : Path, optional
+        Another file than the repository's own for its index.
 
     Raises
     ------
@@ -51,12 +64,13 @@ def git(*arguments: str | Path, folder: Path | None = None, seconds: float = _SE
     """
     # Variables of git's that name a repository (a hook of pre-commit sets them) are those of another one.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    settings = {"GIT_INDEX_FILE": str(index)} if index else {}
     kept = {name: os.environ[name] for name in ("GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY") if name in os.environ}  # fmt: skip
     try:
         done = subprocess.run(
             ["git", *_SETTINGS, *map(str, arguments)],
             cwd=folder, capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, check=False,
-            env={**environ, **kept, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"},
+            env={**environ, **kept, **settings, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
     except FileNotFoundError:
         raise GitError("git is not installed, or the folder is gone") from None
@@ -94,7 +108,9 @@ def checkout_of(path: Path) -> Checkout | None:
     return Checkout(root, commit, bool(git("status", "--porcelain", "-z", "--", ".", *_PASSED_OVER, folder=root)))
 
 
-def build_of(version: str, *, commit: str = "", dirty: bool = False, place: str = "", digest: str = "") -> str:
+def build_of(
+    version: str, *, commit: str = "", dirty: bool = False, place: str = "", digest: str = "", digits: int = 0
+) -> str:
     """Number of a build that is no release: a version with a local part (PEP 440), by which it is told from all others.
 
     Parameters
@@ -110,12 +126,15 @@ def build_of(version: str, *, commit: str = "", dirty: bool = False, place: str 
         The folder that it lies in: ``0.15.0+local.8c1d4e`` where no commit is known.
     digest : str
         Hash of its files, of a wheel: ``0.15.0+build.5b0c11f``.
+    digits : int
+        How many of the commit's; seven, which git shows, when 0.
     """
     where = hashlib.sha256(os.fsencode(place)).hexdigest()
     if commit:
+        short = commit[: digits or _DIGITS]
         # setuptools-scm and others number a build by its commit already.
-        named = re.search(rf"\+.*{commit[:_DIGITS]}", version)
-        words = [*([] if named else ["git", commit[:_DIGITS]]), *(["dirty", where[:4]] if dirty else [])]
+        named = re.search(rf"\+.*{short}", version)
+        words = [*([] if named else ["git", short]), *(["dirty", where[:4]] if dirty else [])]
     elif digest:
         words = ["build", digest[:_DIGITS]]
     else:

@@ -70,7 +70,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         report.add(("source",), 'names no program: write cuda = "kernel.cu" or python = "kernel.py"')
     sources = read_sources(report, path.parent, named)
     entries = read_entries(report, good.get("entry", {}), set(sources))
-    libraries, versions = read_libraries(report, good.get("libraries", {}))
+    libraries, versions = read_libraries(report, good.get("libraries", {}), path.parent)
     _known_backends(report, good.get("backends", []))
     variants, parameters = read_parameters(report, good.get("parameters", {}), versions)
     rules = _Rules(report, parameters)

@@ -13,6 +13,7 @@ from harness.cases.errors import Key, Report, shown
 from harness.cases.keys import IDENTIFIER, LABEL
 from harness.model.case import Scalar, Variant, spell
 from harness.model.condition import NAMES, Version
+from harness.toolkits.libraries import is_release
 
 MAX_VARIANTS = 10_000
 _RESERVED = {"true", "false", "JIT_OPTIONS"}
@@ -60,7 +61,9 @@ def read_parameters(
         for row in itertools.product(*choices.values())
     )
     known = {name: [label for label, _ in items] for name, items in choices.items()}
-    return variants, {**known, **{name: [Version(item) for item in items] for name, items in versions.items()}}
+    # What number a folder or a revision has, is known when it is looked up.
+    numbers = {name: [Version(item if is_release(item) else "0") for item in items] for name, items in versions.items()}
+    return variants, {**known, **numbers}
 
 
 def _wrong_name(name: str) -> str | None:

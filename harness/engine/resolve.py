@@ -20,7 +20,7 @@ from harness.engine.reads import Reads, reads_of
 from harness.engine.result import PreparedCell, Result
 from harness.engine.toolchain import PreparedToolchain
 from harness.held import TEMPORARY, HeldFolder
-from harness.model import Cell, Outcome, Status, Toolchain
+from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
 from harness.protocol.wire import Ready
 from harness.toolkits.libraries import observed_version
@@ -91,6 +91,8 @@ class Resolver:
         for name, found in libraries.items():
             if found is None:
                 return Result(cell, _not_installed(f"{name}=={cell.variant.libraries[name]}"))
+            if isinstance(found, Headers) and found.problem:
+                return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=found.problem))
         installed = {name: found for name, found in libraries.items() if found}
         job = job_of(cell, toolchain, installed.values(), self.context.include)
         limits = self.context.limits

@@ -12,6 +12,7 @@ from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
+from harness.engine.header_axis import Finder, parse_chosen, with_libraries
 from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
@@ -63,6 +64,10 @@ class Request:
         ``auto``, ``none``, or numbers of CUDA devices.
     sanitize : bool
         Whether compute-sanitizer goes over every launch.
+    libraries : tuple of str
+        ``--library``: versions of header libraries, in the place of those in the cases.
+    finder : Finder
+        What has been looked up of header libraries that are no release.
     """
 
     cases: Path = Path("cases")
@@ -81,6 +86,8 @@ class Request:
     order: str = "plan"
     device: str = "auto"
     sanitize: bool = False
+    libraries: tuple[str, ...] = ()
+    finder: Finder = field(default_factory=Finder, compare=False)
 
 
 def context_for(request: Request) -> RunContext:
@@ -111,7 +118,8 @@ def cells_of(
     NothingToRun
         When nothing is left of the selection.
     """
-    chosen = load_cases(request.cases, request.selection) if cases is None else cases
+    loaded = load_cases(request.cases, request.selection) if cases is None else cases
+    chosen = with_libraries(loaded, parse_chosen(request.libraries, Path.cwd()), request.finder)
     backends, toolkits, targets = axes_of(request, environment, devices)
     named = request.backends is not None
     cells = plan(
