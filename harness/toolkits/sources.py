@@ -67,7 +67,7 @@ def read_source(text: str, base: Path) -> HeaderSource:
         raise UsageError(
             f"{text[:_SHOWN]!r} is not a version such as 3.5.1; of a repository write git+https://…@REVISION or git+ssh://git@HOST/…"
         )
-    if _CONTROL.search(text) or not text.startswith(("/", "./", "../", "~/")):
+    if _CONTROL.search(text) or not (text.startswith(("/", "./", "../", "~/")) or text in (".", "..")):
         raise UsageError(
             f"{text[:_SHOWN]!r} is not a version such as 3.5.1, nor a folder or revision such as {EXAMPLES}"
         )
