@@ -60,6 +60,8 @@ class Library:
         Whether conditions can compare its version, by its name in `LIBRARIES` with ``_`` for ``-``.
     follows_runtime : bool
         Whether it uses the CUDA release of NVIDIA's runtime wheel where that is installed, and is tried with that one.
+    since : str
+        The first release that cumatrix knows how to ask: what ``--with NAME=all`` begins with.
     releases : tuple of Release
         Those that have a tox environment, in the order of ``tox list``.
     """
@@ -69,6 +71,7 @@ class Library:
     beside: tuple[str, ...] = ()
     in_conditions: bool = True
     follows_runtime: bool = False
+    since: str = "0"
     releases: tuple[Release, ...] = ()
 
     def for_cuda(self, major: int) -> str | None:
@@ -83,6 +86,7 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         modules=("cupy",),
         beside=("numpy",),
         follows_runtime=True,
+        since="11",
         releases=(
             Release(tox="cupy11", version="11.*", numpy="<1.27", cuda=(12, 11)),
             Release(tox="cupy12", version="12.*", numpy="<1.27", cuda=(12, 11)),
@@ -96,6 +100,7 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         distributions={"numba": ""},
         modules=("numba", "llvmlite"),
         beside=("numpy", "llvmlite"),
+        since="0.57",
         releases=(
             Release(tox="numba057", version="0.57.*", numpy="<1.25"),
             Release(tox="numba058", version="0.58.*", numpy="<1.27"),
@@ -111,6 +116,7 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         distributions={"numba-cuda": ""},
         modules=("numba_cuda", "cuda.bindings", "cuda.core"),
         beside=("numba", "numpy", "llvmlite", "cuda-bindings", "cuda-core"),
+        since="0.4",
         releases=(  # it does not cap Numba: both are named
             Release(tox="numbacuda004", version="0.4.0", numpy="<2.2", beside=("numba==0.61.0",)),
             Release(tox="numbacuda010", version="0.10.*", numpy="<2.3", beside=("numba==0.61.2",)),
@@ -125,6 +131,7 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         modules=("torch",),
         beside=("numpy",),
         follows_runtime=True,
+        since="2.6",
         releases=(  # a build wants nvcc of the CUDA that it was built with
             Release(tox="torch26", version="2.6.*", beside=("ninja", "numpy", "setuptools"), toolkit="12.4"),
             Release(tox="torch211", version="2.11.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.0"),

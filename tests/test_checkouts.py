@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.specifiers import SpecifierSet
@@ -78,8 +79,8 @@ def test_without_git_the_sentence_says_so(tmp_path: Path, monkeypatch: pytest.Mo
         ("0.15.0", {"place": "/a"}, r"0\.15\.0\+local\.[0-9a-f]{6}"),
     ],
 )
-def test_the_number_of_a_build_is_a_version(version: str, told: dict[str, str], build: str) -> None:
-    made = build_of(version, **told)  # type: ignore[arg-type]
+def test_the_number_of_a_build_is_a_version(version: str, told: dict[str, Any], build: str) -> None:
+    made = build_of(version, **told)
     assert re.fullmatch(build, made)
     assert SpecifierSet(f"=={Version(version).public}").contains(Version(made), prereleases=True)
     assert made != build_of(version, **{**told, "place": "/b", "digest": "0" * 40}) or "place" not in told

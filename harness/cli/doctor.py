@@ -20,8 +20,8 @@ from harness.cli.terminal import console_for, say
 from harness.diagnostics import one_line
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
+from harness.engine.line_up import default_toolkit
 from harness.engine.plan import library_of
-from harness.engine.session import default_toolkit
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import NothingToRun, PartUnavailable
 from harness.model import Toolchain

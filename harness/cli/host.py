@@ -12,9 +12,10 @@ from harness.backends import BACKENDS
 from harness.cases.host_program import host_signs
 from harness.diagnostics import one_line
 from harness.engine.environment import Environment
+from harness.engine.line_up import default_toolkit
 from harness.engine.nvcc_toolkit import toolkit_with_nvcc
 from harness.engine.plan import choose_backends
-from harness.engine.session import Request, default_toolkit
+from harness.engine.session import Request
 from harness.model import Case, UnsupportedRule
 from harness.model.condition import Condition
 from harness.toolkits import ToolkitStore

@@ -47,7 +47,7 @@ def perform(
     """
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
-    plan = make_plan(cells, run=run_id, environment=context.environment.name, argv=sys.argv[1:], commit=this_commit())
+    plan = make_plan(cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit())
     records: list[Record] = []
     neighbours = Neighbours(cells)
     interrupted = False

@@ -10,6 +10,7 @@ import click
 
 from harness.cli.axes import axes, request_of
 from harness.cli.command import Command
+from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.engine.session import ORDERS, cells_of, context_for
 from harness.engine.unanswered import asked_of, without_left_out
@@ -47,15 +48,19 @@ def run(
 
     \b
     cumatrix run wmma -b nvrtc -t 11.8,12.4..13.0 -a sm_70..sm_90
+    cumatrix run wmma --with cupy=12,13.0,13.1..14 -t 12.4,12.9
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
     request = request_of(options, cases=cases, selection=selection, order=order)
     context = context_for(request)
-    cells = cells_of(request, context.environment, devices=context.devices)
+    cells = cells_of(request, context.environment, devices=context.devices, others=context.others)
     if out is None and not as_json:
-        out = Path("reports") / f"{context.environment.name}.jsonl"
-    asked = asked_of(request, context.environment, context.devices)
+        out = Path("reports") / f"{context.name}.jsonl"
+    asked = asked_of(request, context.environment, context.devices, context.others)
     if request.where:
-        whole = cells_of(replace(request, where=None), context.environment, devices=context.devices)
+        whole = cells_of(
+            replace(request, where=None), context.environment, devices=context.devices, others=context.others
+        )
         asked = without_left_out(asked, whole, cells)
+    context = install_for(cells, context, offline=request.offline)
     return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked)

@@ -13,6 +13,7 @@ import click
 from harness.cli.axes import axes, request_of
 from harness.cli.habits import TryCommand, habits, rules_of, targets_of
 from harness.cli.host import with_nvcc
+from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.cli.programs import programs_of
 from harness.cli.terminal import console_for
@@ -77,6 +78,7 @@ def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, 
 
     \b
     cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120
+    cumatrix try kernel.cu --with cupy=12,13.0,13.1,14 -a sm_80,sm_90
     cumatrix try kernel.cu -t 11.8,12.9 --where 'toolkit >= "12.8" or cc < "10.0"'
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
@@ -88,8 +90,9 @@ def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, 
     request = request_of(asking, include=tuple(folder.resolve() for folder in include))
     context = context_for(request)
     whole, cells = _cells(request, cases, context)
-    asked = [*_files(cases), *asked_of(request, context.environment, context.devices)]
+    asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
     asked = without_left_out(asked, whole, cells)
+    context = install_for(cells, context, offline=request.offline)
     return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
 
 
@@ -102,8 +105,8 @@ def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tupl
     for each in cases:
         asking, case = with_nvcc(request, each, context.environment, context.store, console)
         try:
-            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices)
-            cells += cells_of(asking, context.environment, [case], context.devices)
+            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices, context.others)
+            cells += cells_of(asking, context.environment, [case], context.devices, context.others)
         except NothingToRun as error:
             nothing = error
     if nothing and not cells:

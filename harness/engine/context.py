@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.engine.cache import ResultCache
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
+from harness.model import Toolchain
 from harness.protocol.wire import Limits
 from harness.toolkits import ToolkitStore
 from harness.toolkits.store import data_folder
@@ -21,7 +22,7 @@ class RunContext:
     Parameters
     ----------
     environment : Environment
-        The environment under test.
+        The environment under test that is there.
     store : ToolkitStore
         The installed toolkits.
     cache : ResultCache or None
@@ -36,6 +37,8 @@ class RunContext:
         The real devices that cells may run on.
     sanitizer : str
         Path of compute-sanitizer, which then goes over every launch; empty for none.
+    others : tuple of Environment
+        Further environments under test, one for each release of ``--with``; each has a name of its own.
     """
 
     environment: Environment
@@ -46,6 +49,18 @@ class RunContext:
     memory: int = 0
     devices: Devices = field(default_factory=Devices)
     sanitizer: str = ""
+    others: tuple[Environment, ...] = ()
+
+    def environment_of(self, toolchain: Toolchain) -> Environment:
+        """The environment that the cells of a toolchain run in."""
+        return next((each for each in self.others if each.name == toolchain.environment), self.environment)
+
+    @property
+    def name(self) -> str:
+        """What the run is called after: its environment, or the libraries of which it has several."""
+        if not self.others or self.environment.named:
+            return self.environment.name
+        return "+".join(dict.fromkeys(each.library for each in self.others))
 
     @cached_property
     def tools(self) -> Path:

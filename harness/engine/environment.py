@@ -12,8 +12,10 @@ from packaging.utils import canonicalize_name
 
 from harness.engine.origin import Origin, origins_of
 from harness.engine.probes import ProbeFailed, ask
+from harness.environments.store import Resolved
 from harness.errors import PartUnavailable, UsageError
 from harness.libraries import LIBRARIES
+from harness.model import ToolkitRef
 from harness.protocol.probes import Distribution, Interpreter
 from harness.protocol.wire import Build
 
@@ -36,6 +38,15 @@ class Environment:
         By normalized name: why a version that was asked for is not what is there.
     origins : Mapping[str, Origin]
         Of the distributions that did not come from an index, where they come from.
+    resolved : Resolved or None
+        What it is made of, for one that cumatrix makes (`harness.environments`): only the backends of that library run in it. None for one
+        that is there already, in which all run.
+    toolkits : tuple of ToolkitRef
+        The CUDA releases that its cells are for; empty for all that are asked for.
+    mark : str
+        What ends the local part of the library's version in the names of cells where that alone does not tell it from others: ``python3.13``.
+    named : bool
+        Whether the user, or tox, has given it its name.
     """
 
     name: str
@@ -44,6 +55,15 @@ class Environment:
     distributions: Mapping[str, Distribution]
     broken: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, Origin] = field(default_factory=dict)
+    resolved: Resolved | None = None
+    toolkits: tuple[ToolkitRef, ...] = ()
+    mark: str = ""
+    named: bool = False
+
+    @property
+    def library(self) -> str:
+        """The library whose backends run in it and no others; empty for all."""
+        return self.resolved.recipe.library if self.resolved else ""
 
     def build_of(self, *names: str) -> str:
         """Version of the first of these distributions that is installed, by which a development build is told from a release."""
@@ -140,6 +160,7 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         distributions=answer.distributions,
         broken=broken,
         origins=origins_of(answer.distributions),
+        named=called != "local",
     )
 
 

@@ -107,7 +107,7 @@ class Resolver:
         """A toolchain made ready, once in a run."""
         if toolchain not in self._toolchains:
             self._toolchains[toolchain] = PreparedToolchain.of(
-                toolchain, self.context.environment, self.context.store, self.context.tools, self._steps.path,
+                toolchain, self.context.environment_of(toolchain), self.context.store, self.context.tools, self._steps.path,
                 self.context.devices.variables if toolchain.device else {},
             )  # fmt: skip
         return self._toolchains[toolchain]

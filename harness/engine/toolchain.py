@@ -72,6 +72,8 @@ class PreparedToolchain:
         info, ref = BACKENDS[self.toolchain.backend], self.toolchain.toolkit
         found = self.environment.version_of(*info.distributions)
         if info.distributions:
+            if self.environment.resolved and self.environment.resolved.recipe.refused:
+                return _problem(Status.UNSUPPORTED, self.environment.resolved.recipe.refused)
             broken = [
                 self.environment.broken[name]
                 for name in (*info.distributions, *info.beside)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,23 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import uv
 from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from harness.errors import PartUnavailable
-from harness.toolkits.index import index_settings
-from harness.toolkits.leftovers import at_work
+from harness.toolkits.uv_process import run_uv
 from harness.toolkits.wheels import pinned
-
-TIMEOUT = 1800
-"""Seconds that uv may take."""
-
-# uv ends with this process, however it ends: prctl(PR_SET_PDEATHSIG, SIGKILL), which outlives execve(2).
-_TIED = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
-    "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execv(sys.argv[2], sys.argv[2:])"
-)
 
 
 @dataclass(frozen=True)
@@ -131,43 +119,6 @@ def _host(address: str) -> str:
 
 
 def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
-    """Run ``uv pip``, and give what it prints."""
-    project, temporary = folder / "project", folder / "tmp"
-    for path in (project, temporary):
-        path.mkdir(exist_ok=True)
-    # uv takes the settings of the project that it is in, which anybody may have written: this one has none.
-    (project / "uv.toml").touch()
-    variables, options = index_settings()
-    environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
-
-    def run(*words: str) -> tuple[int, str, str]:
-        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
-        argv += [*words, "--project", str(project)]
-        process = subprocess.Popen(
-            argv, text=True, errors="replace", env=environ,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            told, error = process.communicate(text, TIMEOUT)
-        except BaseException:
-            process.kill()
-            process.wait()  # `subprocess.run` does not, after Ctrl-C: uv would still hold the lock of its cache
-            raise
-        return process.returncode, told, " ".join(error.split())[-600:]
-
-    common = ("--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable)
-    try:
-        with at_work(folder, run("cache", "dir")[1].strip()):
-            code, told, error = run("pip", *words, *common, *options)
-            if code < 0:
-                raise PartUnavailable(f"{what}: uv was killed by signal {-code}; run it again")
-    except subprocess.TimeoutExpired:
-        raise PartUnavailable(f"{what}: no answer from PyPI within {TIMEOUT} s") from None
-    if "hash mismatch" in error.lower():
-        raise PartUnavailable(
-            f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
-            "Find out who changed it, or take another index"
-        )
-    if code:
-        raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
-    return told
+    """Run ``uv pip`` on exact versions, which bring nothing along and are never built here."""
+    common = ("--no-deps", "--only-binary", ":all:", "--python", sys.executable)
+    return run_uv(what, ["pip", *words, *common], folder, text)

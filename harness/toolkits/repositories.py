@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from filelock import Timeout
 
 from harness.checkouts import GitError, git
 from harness.errors import PartUnavailable, UsageError
-from harness.toolkits.leftovers import lock_of, sweep, work_folder
+from harness.toolkits.leftovers import alone, sweep, work_folder
 from harness.toolkits.store import data_folder, say
 
 _SECONDS = 1800.0
@@ -94,7 +91,7 @@ class Repository:
         place = home / f"{commit}-{key}"
         home.mkdir(parents=True, exist_ok=True)
         sweep(home)
-        with self._alone(home, place.name):
+        with alone(home, place.name, place.name, self.tell, _SECONDS):
             if place.is_dir():
                 return place
             with work_folder(home, place.name) as work:
@@ -132,7 +129,7 @@ class Repository:
             return
         self._root.mkdir(parents=True, exist_ok=True)
         sweep(self._root)
-        with self._alone(self._root, self._name):
+        with alone(self._root, self._name, self.url, self.tell, _SECONDS):
             try:
                 if self.path.is_dir():
                     self._git("fetch", "--quiet", "--prune", "--tags", "--force", "origin", seconds=_SECONDS)
@@ -148,17 +145,3 @@ class Repository:
 
     def _git(self, *arguments: str, seconds: float = 60.0) -> str:
         return git(f"--git-dir={self.path}", *arguments, seconds=seconds)
-
-    @contextmanager
-    def _alone(self, root: Path, name: str) -> Iterator[None]:
-        lock = lock_of(root, name)
-        try:
-            lock.acquire(timeout=_SECONDS)
-        except Timeout:
-            raise PartUnavailable(
-                f"{self.url}: another process has held {lock.lock_file} for {_SECONDS:.0f} s"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()

@@ -13,9 +13,9 @@ from cells import make_case, make_cell
 from harness.backends import BACKENDS
 from harness.engine.context import RunContext
 from harness.engine.environment import look
+from harness.engine.line_up import default_toolkit
 from harness.engine.plan import plan
 from harness.engine.run import Run
-from harness.engine.session import default_toolkit
 from harness.model.target import parse_targets
 from harness.protocol.wire import Limits
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from harness.engine.environment import Environment
+from harness.engine.line_up import default_toolkit
 from harness.engine.result import Result
-from harness.engine.session import Request, axes_of, cells_of, default_toolkit, record_of
+from harness.engine.session import Request, axes_of, cells_of, record_of
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Outcome, Stage, Status
 from harness.protocol.probes import Distribution
