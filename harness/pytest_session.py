@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from harness.cases import load_case
 from harness.diagnostics import clean, one_line
 from harness.engine.context import RunContext
+from harness.engine.install import Step, install
 from harness.engine.run import Run
 from harness.engine.session import Request, axes_of, cells_of, context_for, record_of
 from harness.engine.unanswered import asked_of, unanswered, without_answer
@@ -56,7 +58,9 @@ class Session:
         silence = without_answer(self.told)
         if silence:
             return [silence]
-        return unanswered(asked_of(self.request, self.context.environment, self.context.devices), self.told)
+        return unanswered(
+            asked_of(self.request, self.context.environment, self.context.devices, self.context.others), self.told
+        )
 
     @property
     def request(self) -> Request:
@@ -74,6 +78,8 @@ class Session:
             environment=environ.get("CUMATRIX_ENVIRONMENT"),
             require=tuple(environ.get("CUMATRIX_REQUIRE", "").split()),
             cache=not self.config.getoption("--cumatrix-no-cache"),
+            libraries=tuple(self.config.getoption("--cumatrix-with") or environ.get("CUMATRIX_WITH", "").split()),
+            offline=bool(value("offline")),
         )
 
     @property
@@ -85,25 +91,39 @@ class Session:
     @property
     def out(self) -> Path:
         named = self.config.getoption("--cumatrix-out")
-        return Path(named) if named else self.config.rootpath / "reports" / f"{self.context.environment.name}.jsonl"
+        return Path(named) if named else self.config.rootpath / "reports" / f"{self.context.name}.jsonl"
 
     def cells(self, case: Case) -> list[Cell]:
         """Cells of a case; none, and a `problem`, where nothing can be run as it was asked for."""
         try:
-            axes_of(self.request, self.context.environment, self.context.devices)
+            axes_of(self.request, self.context.environment, self.context.devices, self.context.others)
         except CumatrixError as error:
             if self.worker:
                 raise
             self.problem = error
             return []
-        return cells_of(self.request, self.context.environment, [case], self.context.devices)
+        return cells_of(self.request, self.context.environment, [case], self.context.devices, self.context.others)
 
     def begin(self, cells: list[Cell]) -> None:
         """Open the file of records, which the workers of one run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
-        plan = make_plan(cells, run=self.run, environment=self.context.environment.name, commit=this_commit())
+        self._context = install(cells, self.context, self._report, self._tell, offline=self.request.offline)
+        plan = make_plan(cells, run=self.run, environment=self.context.name, commit=this_commit())
         self._writer = RecordWriter(self.out, plan, fresh=self.config.getoption("--cumatrix-fresh")).__enter__()
+
+    def _report(self, steps: Sequence[Step]) -> Callable[[Step], AbstractContextManager[None]]:
+        @contextmanager
+        def under(step: Step) -> Iterator[None]:
+            self._tell(f"installing {step.title} ({steps.index(step) + 1} of {len(steps)})")
+            yield
+
+        return under
+
+    def _tell(self, text: str) -> None:
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        if terminal:  # workers of pytest-xdist have none
+            terminal.write_line(f"cumatrix: {one_line(text, 500)}")
 
     def perform(self, cell: Cell) -> Record:
         """Run one cell and write its record."""

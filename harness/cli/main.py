@@ -16,6 +16,7 @@ from harness.cli.diff import diff
 from harness.cli.doctor import doctor
 from harness.cli.explain import explain
 from harness.cli.history import history
+from harness.cli.libraries import libraries
 from harness.cli.report import merge, report
 from harness.cli.run import run
 from harness.cli.signals import interrupted_once, undisturbed
@@ -43,14 +44,14 @@ def cumatrix() -> None:
     \b
     Start with:
       cumatrix doctor                      what can be used here
-      cumatrix toolkits install 12.9       a CUDA release, from PyPI's wheels
       cumatrix try kernel.cu               where does this file compile?
+      cumatrix try kernel.cu --with cupy=12,13,14    and in which releases of CuPy?
       cumatrix cases copy                  the library of cases, into this folder
       cumatrix run && cumatrix report reports    the cases, and the page
     """
 
 
-for command in (run, try_, report, merge, diff, history, explain, cases, toolkits, doctor):
+for command in (run, try_, report, merge, diff, history, explain, cases, toolkits, libraries, doctor):
     cumatrix.add_command(command)
 
 

@@ -139,8 +139,8 @@ Report = Callable[[Sequence[Step]], Callable[[Step], AbstractContextManager[None
 """Is given all steps before the first; gives what each of them runs in, which may show that it is under way."""
 
 
-def steps(wanted: Missing, index: Index, tell: Callable[[str], None]) -> list[Step]:
-    """What there is to do, environments last: they are the largest."""
+def steps(wanted: Missing, index: Index, tell: Callable[[str], None], *, force: bool = False) -> list[Step]:
+    """What there is to do, environments last: they are the largest. With `force`, environments are made again where they are there."""
     releases, headers, store = ToolkitStore(tell=tell), LibraryStore(tell=tell), EnvironmentStore(tell=tell)
     found = []
     for name in wanted.releases:
@@ -153,7 +153,9 @@ def steps(wanted: Missing, index: Index, tell: Callable[[str], None]) -> list[St
         assert environment.resolved is not None
         recipe, resolved = environment.resolved.recipe, environment.resolved
         title = f"{recipe.library} {recipe.version} ({recipe.distribution}, Python {recipe.python.minor})"
-        found.append(Step(title, index.size(resolved.packages, resolved.wheels()), partial(store.make, resolved)))
+        found.append(
+            Step(title, index.size(resolved.packages, resolved.wheels()), partial(store.make, resolved, force=force))
+        )
     return found
 
 
@@ -191,6 +193,8 @@ def install(
         With the environments that are made now.
     """
     wanted = missing(cells, context)
+    used = {cell.toolchain.environment for cell in cells}
+    context = replace(context, others=tuple(each for each in context.others if each.name in used))
     if not wanted:
         return with_made(context)
     if offline:
