@@ -47,6 +47,8 @@ class Environment:
         What ends the local part of the library's version in the names of cells where that alone does not tell it from others: ``python3.13``.
     named : bool
         Whether the user, or tox, has given it its name.
+    only : str
+        The library whose backends run in it and no others, for one that was not resolved: of a development build. Empty for all.
     """
 
     name: str
@@ -59,11 +61,12 @@ class Environment:
     toolkits: tuple[ToolkitRef, ...] = ()
     mark: str = ""
     named: bool = False
+    only: str = ""
 
     @property
     def library(self) -> str:
         """The library whose backends run in it and no others; empty for all."""
-        return self.resolved.recipe.library if self.resolved else ""
+        return self.resolved.recipe.library if self.resolved else self.only
 
     def build_of(self, *names: str) -> str:
         """Version of the first of these distributions that is installed, by which a development build is told from a release."""

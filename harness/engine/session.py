@@ -11,10 +11,11 @@ from harness.backends import BackendInfo
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
+from harness.engine.development import others_of
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
 from harness.engine.header_axis import Finder, parse_chosen, with_libraries
-from harness.engine.line_up import default_toolkit, line_up
+from harness.engine.line_up import default_toolkit
 from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
@@ -111,7 +112,10 @@ def context_for(request: Request) -> RunContext:
     sanitizer = find_sanitizer(homes) if request.sanitize else ""
     return RunContext(
         environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer,
-        line_up(request.libraries, request.toolkits, versions_of_python(request), offline=request.offline),
+        others_of(
+            request.libraries, request.toolkits, versions_of_python(request), offline=request.offline,
+            there=environment if own_python(request) else None,
+        ),
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ _TIED = (
 )
 
 
-def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
+def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "", *, built: bool = False) -> str:
     """Run uv, and give what it prints.
 
     Parameters
@@ -37,6 +37,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str
         A folder to work in (`harness.toolkits.leftovers.work_folder`).
     text : str
         What it reads from stdin.
+    built : bool
+        Whether it may build, and not only take wheels from the index.
 
     Raises
     ------
@@ -80,5 +82,5 @@ def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str
             "Find out who changed it, or take another index"
         )
     if code:
-        raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
+        raise PartUnavailable(f"{what} cannot be {'built or installed' if built else 'installed from PyPI'}: {error}")
     return told
