@@ -15,7 +15,7 @@ DEFAULT_TOOLKIT: Final = "12.9"
 """Knows every architecture from 5.0 to 12.1, and is the first release whose wheels can link relocatable code."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class Release:
     """A release or series that has a tox environment.
 
@@ -43,7 +43,7 @@ class Release:
     toolkit: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class Library:
     """A library under test, or one that belongs to the toolchain of another.
 
@@ -60,6 +60,9 @@ class Library:
         Whether conditions can compare its version, by its name in `LIBRARIES` with ``_`` for ``-``.
     follows_runtime : bool
         Whether it uses the CUDA release of NVIDIA's runtime wheel where that is installed, and is tried with that one.
+    carries : tuple of (str, str, str)
+        Releases that put CUDA headers of their own before the toolkit's: the first of them, the first that does not any more, and the CUDA release
+        that those headers are of, with which they go together.
     since : str
         The first release that cumatrix knows how to ask: what ``--with NAME=all`` begins with.
     releases : tuple of Release
@@ -71,6 +74,7 @@ class Library:
     beside: tuple[str, ...] = ()
     in_conditions: bool = True
     follows_runtime: bool = False
+    carries: tuple[tuple[str, str, str], ...] = ()
     since: str = "0"
     releases: tuple[Release, ...] = ()
 
@@ -86,6 +90,8 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         modules=("cupy",),
         beside=("numpy",),
         follows_runtime=True,
+        # cuda_fp16.h in cupy/_core/include is byte for byte that of CUDA 12.1; with a newer cuda_bf16.h it does not compile (cupy/cupy#8146).
+        carries=(("12.0", "13.3", "12.1"),),
         since="11",
         releases=(
             Release(tox="cupy11", version="11.*", numpy="<1.27", cuda=(12, 11)),

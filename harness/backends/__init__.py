@@ -27,7 +27,7 @@ def series_of(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class BackendInfo:
     """What the scheduler knows of a backend without loading it.
 

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 
+from packaging.version import Version
+
 from harness.engine.environment import Environment
 from harness.environments.index import Index
 from harness.environments.pythons import parse_pythons
@@ -156,6 +158,9 @@ def default_toolkit(environment: Environment) -> str:
             return fits
     if environment.resolved:
         recipe = environment.resolved.recipe
+        for first, end, release in LIBRARIES[recipe.library].carries:
+            if _major(release) == recipe.cuda and Version(first) <= Version(recipe.version) < Version(end):
+                return release
         day = date.fromisoformat(recipe.released) if recipe.released else None
         return toolkit_of_time(day, [recipe.cuda] if recipe.cuda else [])
     return DEFAULT_TOOLKIT

@@ -25,6 +25,7 @@ from typing import Any
 
 from harness.protocol import reads
 from harness.protocol.backend import Setup
+from harness.protocol.python39 import zipped
 
 # What programs for the device include; one at a time, since what fails leaves nothing behind.
 _HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h")
@@ -121,7 +122,7 @@ def _find(kept: Path, include: Sequence[str], jitify: Any, attempt: Callable[[st
 
     def keep(*arguments: Any) -> Any:
         found = original(*arguments)
-        table.update(zip(found[3], found[2], strict=True))
+        table.update(zipped(found[3], found[2]))
         return found
 
     try:
