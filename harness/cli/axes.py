@@ -11,6 +11,7 @@ import click
 
 from harness.backends import BACKENDS
 from harness.cli.where import EXAMPLE, where_of, where_option
+from harness.engine.header_axis import Finder
 from harness.engine.session import Request
 from harness.environments.releases import NAMES
 from harness.protocol.limits import RLIMITS
@@ -136,6 +137,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         device=options["device"],
         sanitize=options["sanitize"],
         headers=tuple(options["header_libraries"]),
+        finder=Finder(offline=options["offline"]),
         libraries=tuple(options["libraries"]),
         offline=options["offline"],
         **more,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +26,12 @@ _ALL_FOR_THE_DEVICE = ("-default-device", "--device-as-default-execution-space")
 
 
 def with_nvcc(
-    request: Request, case: Case, environment: Environment, store: ToolkitStore, console: Console
+    request: Request,
+    case: Case,
+    environment: Environment,
+    store: ToolkitStore,
+    console: Console,
+    others: Sequence[Environment] = (),
 ) -> tuple[Request, Case]:
     """The request and the case as they are meant for a program of the host; any other file's are left as they are.
 
@@ -52,7 +57,8 @@ def with_nvcc(
         when=Condition.parse(" or ".join(f'backend == "{name}"' for name in DEVICE_ONLY), {}),
         reason=f"{told}, and this backend compiles device code alone: nvcc is what compiles it",
     )
-    backends = ",".join(info.name for info in choose_backends(request.backends, environment))
+    chosen = [info.name for info in choose_backends(request.backends, environment, others)]
+    backends = ",".join(dict.fromkeys([*chosen, "nvcc"]))
     return (
         replace(request, backends=backends, toolkits=toolkits),
         replace(case, unsupported=(rule, *case.unsupported)),

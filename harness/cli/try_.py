@@ -103,7 +103,7 @@ def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tupl
     nothing: NothingToRun | None = None
     console = console_for(sys.stderr)
     for each in cases:
-        asking, case = with_nvcc(request, each, context.environment, context.store, console)
+        asking, case = with_nvcc(request, each, context.environment, context.store, console, context.others)
         try:
             whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices, context.others)
             cells += cells_of(asking, context.environment, [case], context.devices, context.others)

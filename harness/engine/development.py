@@ -49,7 +49,7 @@ def others_of(
     PartUnavailable
         When an index or a repository cannot be asked.
     """
-    releases, builds = split_with(wanted, Path.cwd())
+    releases, builds = split_with(wanted, Path.cwd(), offline=offline)
     found = list(line_up(releases, toolkits, python, offline=offline))
     refs = parse_toolkits(toolkits) if toolkits else []
     pythons = parse_pythons(python) if python and builds else None

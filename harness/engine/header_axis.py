@@ -110,9 +110,16 @@ def with_libraries(cases: Sequence[Case], chosen: Chosen, found: Callable[[Heade
 
 
 class Finder:
-    """Looks headers of no release up, each once in a run."""
+    """Looks headers of no release up, each once in a run.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    offline : bool
+        Ask no other machine.
+    """
+
+    def __init__(self, *, offline: bool = False) -> None:
+        self.offline = offline
         self._found: dict[tuple[str, str, Path], dict[str, Headers]] = {}
 
     def __call__(self, library: HeaderLibrary, text: str, base: Path) -> dict[str, Headers]:
@@ -120,7 +127,7 @@ class Finder:
         key = (library.name, text, base)
         if key not in self._found:
             try:
-                self._found[key] = headers_of(library, read_source(text, base))
+                self._found[key] = headers_of(library, read_source(text, base), offline=self.offline)
             except PartUnavailable as error:
                 named = re.sub(r"[^a-z0-9]+", ".", text.rpartition("@")[2].lower()).strip(".")[-40:].strip(".")
                 self._found[key] = {f"0+{named or 'head'}": Headers(problem=str(error))}

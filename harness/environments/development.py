@@ -64,7 +64,7 @@ class Development:
         return int((LIBRARIES[self.library].distributions.get(self.distribution) or "0").split(".")[0])
 
 
-def split_with(texts: Sequence[str], base: Path) -> tuple[list[str], list[Development]]:
+def split_with(texts: Sequence[str], base: Path, *, offline: bool = False) -> tuple[list[str], list[Development]]:
     """What ``--with`` names: words for releases as they are, and development builds.
 
     A branch becomes the commit that it is now, a range of commits one build for each.
@@ -84,7 +84,7 @@ def split_with(texts: Sequence[str], base: Path) -> tuple[list[str], list[Develo
             if found := _EDITABLE.fullmatch(stripped):
                 builds.append(_editable(stripped, _path(found["path"].strip(), base)))
             elif found := _AT.fullmatch(stripped):
-                builds += _at(stripped, found["name"], found["target"].strip(), base)
+                builds += _at(stripped, found["name"], found["target"].strip(), base, offline=offline)
             else:
                 kept, there = _environments(stripped, base)
                 releases += [kept] if kept else []
@@ -137,7 +137,7 @@ def _editable(text: str, folder: Path) -> Development:
     )  # fmt: skip
 
 
-def _at(text: str, name: str, target: str, base: Path) -> list[Development]:
+def _at(text: str, name: str, target: str, base: Path, *, offline: bool) -> list[Development]:
     library = _library(canonicalize_name(name))
     build = Development(text=text, library=library, distribution=_last(library, canonicalize_name(name)))
     if target.startswith(("https://", "http://")):
@@ -160,7 +160,7 @@ def _at(text: str, name: str, target: str, base: Path) -> list[Development]:
             requirement=f"{build.distribution} @ git+{source.url}@{commit}{below}",
             identity=f"{source.url} {commit}{below}",
         )
-        for commit in Repository(source.url).commits(source.revision, source.last)
+        for commit in Repository(source.url, offline=offline).commits(source.revision, source.last)
     ]
 
 

@@ -302,6 +302,11 @@ def _checked(lock: str) -> str:
     ValueError
         On any other text.
     """
-    if not tomllib.loads(lock).get("packages"):
+    packages = tomllib.loads(lock).get("packages")
+    if (
+        not isinstance(packages, list)
+        or not packages
+        or not all("name" in item for item in packages if isinstance(item, dict))
+    ):
         raise ValueError("a lock without packages")
     return lock

@@ -16,7 +16,9 @@ from harness.toolkits.store import data_folder, say
 _LONGER = 16
 
 
-def headers_of(library: HeaderLibrary, source: HeaderSource, tell: Callable[[str], None] = say) -> dict[str, Headers]:
+def headers_of(
+    library: HeaderLibrary, source: HeaderSource, tell: Callable[[str], None] = say, *, offline: bool = False
+) -> dict[str, Headers]:
     """Headers by their numbers: of a range one for each commit, in their order.
 
     A folder is used as it stands, whatever is in it when a compiler reads it. Of a repository a copy is kept, and the
@@ -30,6 +32,8 @@ def headers_of(library: HeaderLibrary, source: HeaderSource, tell: Callable[[str
         What names them.
     tell : callable
         Is told what takes long before it begins.
+    offline : bool
+        Ask no other machine.
 
     Raises
     ------
@@ -40,7 +44,7 @@ def headers_of(library: HeaderLibrary, source: HeaderSource, tell: Callable[[str
     """
     if source.folder:
         return dict([_in_folder(library, source.folder)])
-    repository = Repository(source.url, tell)
+    repository = Repository(source.url, tell, offline=offline)
     commits = repository.commits(source.revision, source.last)
     for digits in (0, _LONGER):
         found = [_at_commit(library, repository, source, commit, digits) for commit in commits]

@@ -28,11 +28,14 @@ class Repository:
         As git takes it.
     tell : callable
         Is told what takes long before it begins.
+    offline : bool
+        Ask no other machine: what is in the copy counts.
     """
 
-    def __init__(self, url: str, tell: Callable[[str], None] = say) -> None:
+    def __init__(self, url: str, tell: Callable[[str], None] = say, *, offline: bool = False) -> None:
         self.url = url
         self.tell = tell
+        self.offline = offline and not url.startswith("file:")
         self._root = data_folder() / "repositories"
         self._name = hashlib.sha256(os.fsencode(url)).hexdigest()[:16]
         self.path = self._root / self._name
@@ -125,8 +128,10 @@ class Repository:
 
     def _fetch(self) -> None:
         """Copy the repository, or what is new in it: once in a process."""
-        if self._fetched:
+        if self._fetched or (self.offline and self.path.is_dir()):
             return
+        if self.offline:
+            raise PartUnavailable(f"{self.url} is not copied, and --offline downloads nothing: run it once without")
         self._root.mkdir(parents=True, exist_ok=True)
         sweep(self._root)
         with alone(self._root, self._name, self.url, self.tell, _SECONDS):

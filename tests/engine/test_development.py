@@ -198,9 +198,8 @@ def test_an_environment_that_is_there_counts_with_what_its_path_leads_to(
     first = cumatrix.records(*arguments, env=home)
     ((column, seen),) = shown(first).items()
     assert column.startswith("13.6.0+local.") and seen == (16, False)
-    assert first[0]["toolchain"]["observed"]["builds"] == {
-        "cupy-cuda12x": {"version": "13.6.0", "path": str(mine / "cupy")}
-    }
+    told = first[0]["toolchain"]["observed"]["builds"]["cupy-cuda12x"]
+    assert told == {"version": "13.6.0", "path": str(mine / "cupy")}
     assert shown(cumatrix.records(*arguments, env=home)) == {column: (16, True)}
     edit(32)
     assert shown(cumatrix.records(*arguments, env=home)) == {column: (32, False)}
