@@ -107,7 +107,7 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         module = importlib.import_module(f"harness.backends.{BACKENDS[name].module}")
         backend: Backend = module.backend
         ready = backend.prepare(setup)
-        _came_from(setup)
+        _hold_builds(setup, ready)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
         ready.observed["ptxas"] = ptxas.version(setup)
         ready.targets = ptxas.architectures(setup)
@@ -123,13 +123,18 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
     return backend, ready
 
 
-def _came_from(setup: Setup) -> None:
-    """Hold what was imported against what was seen before anything was; observed is what was asked for, or nothing is."""
+def _hold_builds(setup: Setup, ready: Ready) -> None:
+    """Hold what was imported against what was seen before anything was; the metadata of an editable install may be of another time than its code."""
     for name, build in setup.builds.items():
-        file = getattr(sys.modules.get(build.module), "__file__", None)
-        folder = os.path.dirname(os.path.realpath(file)) if file else build.folder
+        module = sys.modules.get(build.module)
+        if module is None:
+            continue
+        folder = os.path.dirname(os.path.realpath(module.__file__ or ""))
         if folder != os.path.realpath(build.folder):
             raise Unavailable(f"{name} was to be imported from {build.folder}, and came from {folder}")
+        key = name.replace("-", "_")
+        if key in ready.observed:
+            ready.observed[key] = str(getattr(module, "__version__", build.version))
 
 
 def _run(
