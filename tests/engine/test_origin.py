@@ -87,7 +87,7 @@ def test_an_editable_install_is_what_its_folder_holds_now(made: Made, tmp_path: 
     (made.site / "__editable__.numba_cuda-0.15.0.pth").write_text(hook)
     found = made.look()
     assert column(found) == f"0.16.0+git.{commit[:7]}"
-    assert found.packages["numba_cuda"] == "0.16.0"
+    assert found.packages["numba-cuda"] == "0.16.0"
     assert found.origins["numba-cuda"].told() == {
         "version": "0.16.0", "commit": commit, "path": str(folder), "url": repository.folder.as_uri(), "editable": True,
     }  # fmt: skip
