@@ -289,7 +289,7 @@ def _processor_time(run: Run) -> float:
     """Seconds of the processor that this process, the run's fork server and all that it has waited for have used."""
     used = time.process_time()
     assert isinstance(run.executor, ThreadExecutor)
-    for fork_server in run.executor.runners[0]._fork_servers.values():
+    for fork_server in run.executor.runners[0].fork_servers.running.values():
         keeper = fork_server.process.pid  # the fork server is its child
         for pid in (keeper, *Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

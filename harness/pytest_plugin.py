@@ -87,7 +87,7 @@ class _Listener:
         if report.when == "call" and "cell" in record:
             from harness.pytest_session import session_of
 
-            session_of(self.config).told.append(record)
+            session_of(self.config).reported.append(record)
 
 
 def _existing(config: pytest.Config) -> Session | None:

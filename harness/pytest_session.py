@@ -51,17 +51,17 @@ class Session:
         self._run: Run | None = None
         self._writer: RecordWriter | None = None
         self.problem: CumatrixError | None = None
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
 
     def sentences(self) -> list[str]:
         """What was asked for by name and no compiler answered."""
-        if not self.told:
+        if not self.reported:
             return []
-        silence = without_answer(self.told)
+        silence = without_answer(self.reported)
         if silence:
             return [silence]
         return unanswered(
-            asked_of(self.request, self.context.environment, self.context.devices, self.context.others), self.told
+            asked_of(self.request, self.context.environment, self.context.devices, self.context.others), self.reported
         )
 
     @property
@@ -144,7 +144,7 @@ class Session:
     def finish(self, session: pytest.Session) -> None:
         """End what was started; a session in which cells were chosen and no compiler answered ends as one without tests."""
         self.close()  # not later: pytest-xdist ends its workers once they have said that they are done
-        if session.exitstatus == pytest.ExitCode.OK and without_answer(self.told):
+        if session.exitstatus == pytest.ExitCode.OK and without_answer(self.reported):
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def collected(self, session: pytest.Session) -> None:

@@ -1,8 +1,9 @@
-"""What each room may import, where import-linter cannot tell (its contracts stand in pyproject.toml)."""
+"""What each package may import, where import-linter cannot tell (its contracts stand in pyproject.toml), and how large anything may be."""
 
 from __future__ import annotations
 
 import ast
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,8 +22,10 @@ UNDER_TEST = {"cuda", "cupy", "numba", "numpy", "torch"}
 
 MODULES = sorted(
     path
-    for room in WORKERS
-    for path in ([PACKAGE / f"{room}.py"] if (PACKAGE / f"{room}.py").is_file() else (PACKAGE / room).rglob("*.py"))
+    for package in WORKERS
+    for path in (
+        [PACKAGE / f"{package}.py"] if (PACKAGE / f"{package}.py").is_file() else (PACKAGE / package).rglob("*.py")
+    )
 )
 NAMES = ["harness." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in MODULES]
 
@@ -63,7 +66,7 @@ def test_workers_load_in_a_python_that_has_nothing_installed() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
 def test_workers_import_the_standard_library_and_what_is_under_test(path: Path) -> None:
-    allowed = {*sys.stdlib_module_names, *UNDER_TEST, *(f"harness.{room}" for room in WORKERS)}
+    allowed = {*sys.stdlib_module_names, *UNDER_TEST, *(f"harness.{package}" for package in WORKERS)}
     imported = {
         ".".join(name.split(".")[: 2 if name.startswith("harness.") else 1])
         for name in _imported(ast.parse(path.read_bytes()))
@@ -94,3 +97,16 @@ def test_no_module_asks_its_own_package_for_a_name() -> None:
             modules = {entry.stem for entry in path.parent.iterdir()}
             asked += [f"{path.name}: {alias.name}" for alias in node.names if alias.name not in modules]
     assert asked == []
+
+
+def test_modules_and_classes_are_small() -> None:
+    lines = {path: path.read_text().count("\n") for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts}
+    assert {path: count for path, count in lines.items() if count > 300} == {}
+    assert statistics.median(lines.values()) < 130
+    classes = {
+        (path, node.name): node.end_lineno - node.lineno + 1
+        for path in lines
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and node.end_lineno
+    }
+    assert {name: count for name, count in classes.items() if count > 200} == {}

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.frame import ANSWERED, ordered
-from harness.matrix.axes import PLACE
+from harness.matrix.axes import COLUMNS, PLACE, ROWS
 
 KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
 """What a change of a cell is called: the first that applies."""
@@ -69,8 +69,8 @@ class Change:
         One of `KINDS`.
     cell : str
         Id in the new set, or in the old one where it vanished.
-    topic, case, variant, backend, library, toolkit, target, environment : str
-        Of the same cell.
+    place : Mapping
+        What the same cell has of each axis, and its environment.
     old, new : State or None
         None where that set has no such cell.
     diagnostics : tuple of str
@@ -81,14 +81,7 @@ class Change:
 
     kind: str
     cell: str
-    topic: str
-    case: str
-    variant: str
-    backend: str
-    library: str
-    toolkit: str
-    target: str
-    environment: str
+    place: Mapping[str, str]
     old: State | None
     new: State | None
     diagnostics: tuple[str, ...] = ()
@@ -100,8 +93,10 @@ class Change:
         return self.kind == "regression"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON value of every field."""
-        return asdict(self)
+        """Plain JSON value of every field; those of `place` stand among the others."""
+        whole = asdict(self)
+        place = whole.pop("place")
+        return {"kind": whole.pop("kind"), "cell": whole.pop("cell"), **place, **whole}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +175,7 @@ def _side(row: Mapping[str, Any], key: Sequence[str], names: Sequence[str], side
 
 def _change(old: dict[str, Any], new: dict[str, Any], met: str) -> Change | None:
     shown = old if met == "left_only" else new
-    fields = {name: shown[name] for name in ("cell", "topic", *PLACE, "environment")}
+    fields = {"cell": shown["cell"], "place": {name: shown[name] for name in (*ROWS, *COLUMNS, "environment")}}
     if met != "both":
         kind = "vanished" if met == "left_only" else "appeared"
         return Change(

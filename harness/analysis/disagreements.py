@@ -14,10 +14,11 @@ import pandas as pd
 from harness.analysis.frame import ANSWERED
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line
-from harness.matrix.axes import COLUMNS, ROWS
-from harness.matrix.order import ToolchainColumn, fold_targets, target_key, toolchain_key, version_key
+from harness.matrix.axes import COLUMNS, FURTHER, ROWS, labels, place_of
+from harness.matrix.order import fold_targets, place_key, target_key, version_key
 
 KINDS = ("backend", "library", "headers", "language")
+_TOOL = ("backend", "library")
 """What differs: the backend; only the library's version; only the headers' release; also the language of the program."""
 
 
@@ -53,6 +54,8 @@ class Disagreement:
         One of `KINDS`.
     topic, case, variant : str
         The program.
+    further : tuple of str
+        What else all of it has in common, as headings have it (`harness.matrix.axes.FURTHER`).
     toolkits, targets : tuple of str
         Where, in order; the places are `places`, not every pair of these.
     places : tuple of (str, str)
@@ -67,6 +70,7 @@ class Disagreement:
     topic: str
     case: str
     variant: str
+    further: tuple[str, ...]
     toolkits: tuple[str, ...]
     targets: tuple[str, ...]
     places: tuple[tuple[str, str], ...]
@@ -76,12 +80,13 @@ class Disagreement:
     @property
     def sentence(self) -> str:
         """``CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.0.0 works; cupy-jitify 13.0.0 is rejected at compile ("…")``."""
-        told = [
+        said = [
             f"{_fold_names(side.toolchains)}: {'works' if side.outcome == 'built' else side.outcome.replace('_', ' ')}"
             + (f' ("{one_line(side.message, 100)}")' if side.message else "")
             for side in self.sides
         ]
-        return f"CUDA {', '.join(self.toolkits)}, {fold_targets(self.targets, self.targets)}: {'; '.join(told)}"
+        where = (f"CUDA {', '.join(self.toolkits)}", *self.further, fold_targets(self.targets, self.targets))
+        return f"{', '.join(where)}: {'; '.join(said)}"
 
 
 def disagreements(table: pd.DataFrame) -> list[Disagreement]:
@@ -93,8 +98,9 @@ def disagreements(table: pd.DataFrame) -> list[Disagreement]:
         `harness.analysis.frame.cells_frame`. Cells that no compiler answered disagree with nothing.
     """
     answered = table[table["outcome"].str.partition(" ")[0].isin(ANSWERED)]
-    by_toolchain = _split(answered, [*ROWS, "toolkit", "target"])
-    by_headers = _split(answered, [*ROWS, "backend", "library", "release", "target"])
+    further = [key for key in FURTHER if key not in ROWS]
+    by_toolchain = _split(answered, [*ROWS, *further, "toolkit", "target"])
+    by_headers = _split(answered, [*ROWS, *further, "backend", "library", "release", "target"])
     found = [*_group(by_toolchain, _by_toolchain), *_group(by_headers, _by_headers)]
     return sorted(found, key=lambda item: item.rank)
 
@@ -112,7 +118,7 @@ def _group(table: pd.DataFrame, spell: Any) -> Iterable[Disagreement]:
     for _, part in _parts(table):
         first = part[0]
         sides = frozenset((*spell(cell), cell["outcome"]) for cell in part)
-        key = (first["topic"], first["case"], first["variant"], spell is _by_headers and first["release"], sides)
+        key = (place_of(first, (*ROWS, *FURTHER)), spell is _by_headers and first["release"], sides)
         if spell is _by_headers and len({cell["headers"] for cell in part}) < 2:
             continue
         found.setdefault(key, []).append(part)
@@ -146,7 +152,7 @@ def _disagreement(places: list[list[dict[str, Any]]], spell: Any) -> Disagreemen
     for outcome in sorted({cell["outcome"] for cell in cells}, key=_worth):
         members = [cell for cell in cells if cell["outcome"] == outcome]
         names = sorted(
-            {spell(cell) for cell in members}, key=lambda name: toolchain_key(ToolchainColumn(name[0], name[1], ""))
+            {spell(cell) for cell in members}, key=lambda name: (place_key(_TOOL, name[:2]), version_key(name[-1]))
         )
         sides.append(
             Side(
@@ -161,6 +167,7 @@ def _disagreement(places: list[list[dict[str, Any]]], spell: Any) -> Disagreemen
         topic=first["topic"],
         case=first["case"],
         variant=first["variant"],
+        further=tuple(labels(place_of(first, FURTHER), FURTHER)),
         toolkits=tuple(toolkits),
         targets=targets,
         places=tuple(sorted({(cell["toolkit"], cell["target"]) for cell in cells})),
@@ -179,7 +186,7 @@ def _fold_names(names: Sequence[str]) -> str:
 
 
 def _name(kind: str, name: tuple[str, ...], release: str) -> str:
-    tool = ToolchainColumn(name[0], name[1], "").tool
+    tool = " ".join(labels(name[:2], _TOOL))
     return f"{tool} with headers of CUDA {name[2] or release}" if kind == "headers" else tool
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from harness.diagnostics import one_line
 from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN
 from harness.matrix.kinds import kind_of, stopped_at_ptx
-from harness.matrix.order import ToolchainColumn, natural_key, target_key, toolchain_key
+from harness.matrix.order import axis_key, place_key
 from harness.records import Merged, Record, at_stage, spell_other, weight
 
 COLUMNS = [
@@ -74,17 +74,16 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
 def ordered(table: pd.DataFrame) -> pd.DataFrame:
     """Sort as the matrix does: numbers as numbers, backends as listed, versions by PEP 440, targets as CUDA orders them."""
     ranks = pd.DataFrame(index=table.index)
-    for name in ROWS:
-        ranks[name] = rank(table[name], natural_key)
+    for name in (*ROWS, "target"):
+        ranks[name] = rank(table[name], axis_key(name))
     chain = pd.Series(list(zip(*(table[name] for name in TOOLCHAIN), strict=True)), table.index, object)
-    ranks["toolchain"] = rank(chain, lambda key: toolchain_key(ToolchainColumn(*key)))
-    ranks["target"] = rank(table["target"], target_key)
+    ranks.insert(len(ROWS), "toolchain", rank(chain, lambda values: place_key(TOOLCHAIN, values)))
     return table.loc[ranks.sort_values(list(ranks.columns), kind="stable").index].reset_index(drop=True)
 
 
 def rank(values: pd.Series, key: Any) -> pd.Series:
     """Place of each value among the different ones, sorted by `key`: a key is made for each different value only."""
-    places = {value: place for place, value in enumerate(sorted(set(values), key=key))}
+    places = {value: place for place, value in enumerate(sorted(sorted(set(values)), key=key))}
     return values.map(places).astype("int64")
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from harness.analysis.frame import COLUMNS, NUMBERS, make_frame
 from harness.errors import UsageError
 from harness.held import folder_alone
-from harness.matrix.axes import PLACE
+from harness.matrix.axes import AXIS, PLACE
 from harness.matrix.kinds import KINDS
 from harness.records import Record
 from harness.records.atomic import replace_files
@@ -255,7 +255,7 @@ def _list_of_tables(_name: str, value: str) -> None:
     check_kernels(json.loads(value or "[]"))
 
 
-_ALWAYS = frozenset(("cell", "started", *PLACE, "mark", "outcome"))
+_ALWAYS = frozenset(("cell", "started", *(key for key in PLACE if not AXIS[key].optional), "mark", "outcome"))
 _CHECKS: Mapping[str, Callable[[str, str], None]] = {
     **dict.fromkeys(("cell", "case", "backend", "target", "toolkit"), check_value),
     "mark": _known_kind,

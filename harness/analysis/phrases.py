@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 
 from harness.analysis.statement import Clause, Part, Point, Statement
 from harness.diagnostics import one_line
+from harness.matrix.axes import FURTHER, labels
 from harness.matrix.order import fold_targets, target_key, version_key
 from harness.model import KNOWN_TARGETS, Target
 from harness.records import at_stage
@@ -26,13 +27,14 @@ def headline_of(statement: Statement) -> str:
     """What works and what fails."""
     subject = statement.subject
     name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
+    name += "".join(f", {label}" for label in labels(subject.further, FURTHER))
     if not statement.clauses:
         return f"{name}: {'not applicable wherever it was tried' if statement.not_applicable else 'no results'}"
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     said = []
-    by_toolkit = _told_apart(statement.clauses, "toolkits", "libraries")
-    by_library = not by_toolkit and _told_apart(statement.clauses, "libraries", "toolkits")
+    by_toolkit = _apart_by(statement.clauses, "toolkits", "libraries")
+    by_library = not by_toolkit and _apart_by(statement.clauses, "libraries", "toolkits")
     for clause in statement.clauses:
         library = "" if by_toolkit else _place(clause.libraries, libraries)
         toolkit = "" if by_library else _place(clause.toolkits, toolkits, "CUDA ")
@@ -80,7 +82,7 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _told_apart(clauses: Sequence[Clause], name: str, other: str) -> bool:
+def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
     """Whether one axis alone tells the clauses apart.
 
     Neighbours must have a version of the other axis in common: where both changed at once, nobody knows which one it was.

@@ -17,13 +17,24 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What a statement is about; `headers` is the release that headers were taken from where it was another one."""
+    """What a statement is about.
+
+    Parameters
+    ----------
+    topic, case, variant, backend : str
+        The program, and the way to compile.
+    headers : str
+        The release that headers were taken from, where it was another one.
+    further : tuple of str
+        What else its cells have in common: a value of each of `harness.matrix.axes.FURTHER`.
+    """
 
     topic: str
     case: str
     variant: str
     backend: str
     headers: str = ""
+    further: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

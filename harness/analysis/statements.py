@@ -18,11 +18,11 @@ from harness.analysis.fold import Block, Grid, fold
 from harness.analysis.frame import ANSWERED
 from harness.analysis.phrases import PLAIN_TARGETS, headline_of, notes_of
 from harness.analysis.statement import Clause, Holes, Part, Point, Statement, Subject
-from harness.matrix.axes import ROWS
-from harness.matrix.order import target_key, version_key
+from harness.matrix.axes import FURTHER
+from harness.matrix.order import place_key, target_key, version_key
 from harness.toolkits import RELEASES
 
-_PLACE = (*ROWS, "backend", "headers")
+_PLACE = ("topic", "case", "variant", "backend", "headers")
 
 
 def statements(table: pd.DataFrame) -> list[Statement]:
@@ -34,14 +34,21 @@ def statements(table: pd.DataFrame) -> list[Statement]:
         `harness.analysis.frame.cells_frame`.
     """
     libraries = {backend: list(part.unique()) for backend, part in table.groupby("backend")["library"]}
-    columns = [*_PLACE, "cell", "library", "release", "target", "outcome", "message", "reason", "diagnostics"]
+    columns = [*_PLACE, *FURTHER, "cell", "library", "release", "target", "outcome", "message", "reason", "diagnostics"]
     found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    names = len(_PLACE) + len(FURTHER)
     for row in zip(*(table[name] for name in columns), strict=True):
-        found.setdefault(row[:5], []).append(row[5:])
+        found.setdefault(row[:names], []).append(row[names:])
     order = {place: number for number, place in enumerate(dict.fromkeys(place[:4] for place in found))}
     return [
-        _statement(Subject(**dict(zip(_PLACE, place, strict=True))), found[place], libraries[place[3]])
-        for place in sorted(found, key=lambda place: (order[place[:4]], version_key(place[4])))
+        _statement(
+            Subject(**dict(zip(_PLACE, place, strict=False)), further=place[len(_PLACE) :]),
+            found[place],
+            libraries[place[3]],
+        )
+        for place in sorted(
+            found, key=lambda place: (order[place[:4]], version_key(place[4]), place_key(FURTHER, place[len(_PLACE) :]))
+        )
     ]
 
 

@@ -140,7 +140,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "fill": Kind(schema={"anyOf": [{"type": "number"}, {"enum": list(FILLS)}]}, wrong=_any),
     "choice": Kind(schema={"type": "string"}, wrong=_any),  # checked by `wrong_value`, with the key's choices
-    # Tables and lists of tables have code of their own: harness.cases.load, .parameters, .schema.
+    # Tables and lists of tables have code of their own: harness.cases.rules, .parameters, .schema.
     "tables": Kind(schema={}, wrong=_any),
 }
 

@@ -116,9 +116,9 @@ class LaunchReader:
     def _type(self, key: Key, kind: str) -> None:
         for variant in self.variants:
             if type_of(kind, variant.definitions) is None:
-                told = f" ({variant.definitions[kind]!r} in variant {variant.name})" if kind in self.known else ""
+                meant = f" ({variant.definitions[kind]!r} in variant {variant.name})" if kind in self.known else ""
                 names = [*TYPES, *SPELLINGS, *sorted(self.known)]
-                self.report.add((*key, "type"), f"{shown(kind)}{told} is no type{did_you_mean(kind, names)}")
+                self.report.add((*key, "type"), f"{shown(kind)}{meant} is no type{did_you_mean(kind, names)}")
                 return
 
     def _dimensions(self, key: Key, value: Any, *, most: int = 3) -> tuple[Expression, ...]:

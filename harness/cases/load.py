@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.errors import CaseError, Problem, Report, shown
-from harness.cases.keys import CASE, EXPECT, LAUNCH, NAME, OPTIONS, SOURCE, UNSUPPORTED, VERIFY, Key
-from harness.cases.launch import LaunchReader
-from harness.cases.libraries import read_libraries
-from harness.cases.parameters import read_parameters
-from harness.cases.sources import read_entries, read_sources, wrong_folder
+from harness.cases.keys import CASE, NAME
+from harness.cases.parameters import read_variants
+from harness.cases.rules import read_rules
+from harness.cases.sources import read_programs
 from harness.cases.tables import check_table
 from harness.errors import did_you_mean
-from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
-from harness.model.condition import Condition, ConditionError
-from harness.model.enums import Stage, Status
+from harness.model.case import Case, Variant
 
 FILE_NAME = "case.toml"
 MAX_BYTES = 1_000_000
@@ -65,27 +61,11 @@ def display(path: Path, root: Path) -> str:
 
 def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case | None:
     good = check_table(report, (), data, CASE)
-    named = check_table(report, ("source",), good.get("source", {}), SOURCE)
-    if good.get("source") == {}:
-        report.add(("source",), 'names no program: write cuda = "kernel.cu" or python = "kernel.py"')
-    sources = read_sources(report, path.parent, named)
-    entries = read_entries(report, good.get("entry", {}), set(sources))
-    libraries, versions = read_libraries(report, good.get("libraries", {}), path.parent)
+    sources, entries = read_programs(report, path.parent, good)
     _known_backends(report, good.get("backends", []))
-    variants, parameters = read_parameters(report, good.get("parameters", {}), versions)
-    rules = _Rules(report, parameters)
-    options = rules.read("options", good.get("options", []), OPTIONS, _option_rule)
-    _known_folders(report, path.parent, good.get("options", []))
-    unsupported = rules.read("unsupported", good.get("unsupported", []), UNSUPPORTED, _unsupported_rule)
+    libraries, variants, parameters = read_variants(report, path.parent, good)
     kernels = list(dict.fromkeys(name for names in entries.values() for name in names))
-    reader = LaunchReader(report, path.parent, kernels, variants)
-    launches = rules.read("launch", good.get("launch", []), LAUNCH, reader.launch)
-    verify = rules.read("verify", good.get("verify", []), VERIFY, reader.verify)
-    if launches and not kernels:
-        report.add(("launch",), "names no kernel that must come out: write [entry] first")
-    if verify and not launches:
-        report.add(("verify",), "has nothing to check: write [[launch]] too")
-    expectations = rules.read("expect", good.get("expect", []), EXPECT, _expectation)
+    rules = read_rules(report, path.parent, good, kernels, variants, parameters)
     if report.problems:
         return None
     return Case(
@@ -100,11 +80,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         backends=tuple(good.get("backends", ())),
         libraries=libraries,
         variants=variants or (Variant(labels={}, definitions={}),),
-        options=tuple(options),
-        unsupported=tuple(unsupported),
-        launches=tuple(launches),
-        verify=tuple(verify),
-        expectations=tuple(expectations),
+        **rules,
     )
 
 
@@ -112,57 +88,6 @@ def _known_backends(report: Report, names: list[str]) -> None:
     for index, name in enumerate(names):
         if name not in BACKENDS:
             report.add(("backends",), f"entry {index + 1}: unknown backend {shown(name)}{did_you_mean(name, BACKENDS)}")
-
-
-def _known_folders(report: Report, folder: Path, tables: Any) -> None:
-    for index, table in enumerate(tables if isinstance(tables, list) else []):
-        names = table.get("include") if isinstance(table, dict) else None
-        for text in names if isinstance(names, list) else []:
-            if isinstance(text, str) and (message := wrong_folder(folder, text)):
-                report.add(("options", index, "include"), message)
-
-
-class _Rules:
-    """Reads the lists of tables that have a condition each."""
-
-    def __init__(self, report: Report, parameters: Mapping[str, Collection[Any]]) -> None:
-        self.report = report
-        self.parameters = parameters
-
-    def read(self, name: str, value: Any, keys: Mapping[str, Key], make: Callable[..., Any]) -> list[Any]:
-        if not isinstance(value, list):
-            self.report.add((name,), f"write [[{name}]], with two brackets: there may be several")
-            return []
-        made = []
-        for index, item in enumerate(value):
-            before = len(self.report.problems)
-            good = check_table(self.report, (name, index), item, keys)
-            when = self.condition((name, index, "when"), good.pop("when", ""))
-            if name == "expect" and good.get("xfail") and good.get("status") == Status.BUILT:
-                self.report.add((name, index, "xfail"), "what is expected to be built cannot be expected to fail")
-            if len(self.report.problems) == before:
-                made.append(make(when=when, line=self.report.line((name, index)), good=good))
-        return made
-
-    def condition(self, key: tuple[str | int, ...], text: str) -> Condition:
-        try:
-            return Condition.parse(" ".join(text.split()), self.parameters, values={"backend": BACKENDS})
-        except ConditionError as error:
-            self.report.add(key, str(error))
-            return Condition.always()
-
-
-def _option_rule(*, when: Condition, line: int, good: dict[str, Any]) -> OptionRule:
-    return OptionRule(when=when, line=line, values=good)
-
-
-def _unsupported_rule(*, when: Condition, line: int, good: dict[str, Any]) -> UnsupportedRule:
-    return UnsupportedRule(when=when, line=line, **good)
-
-
-def _expectation(*, when: Condition, line: int, good: dict[str, Any]) -> Expectation:
-    stage = Stage(good.pop("stage")) if "stage" in good else None
-    return Expectation(when=when, line=line, stage=stage, **{**good, "status": Status(good["status"])})
 
 
 def _name(path: Path, root: Path, shown_path: str) -> str:

@@ -1,4 +1,4 @@
-"""From ``[parameters]`` to variants: every combination of the case's own values."""
+"""From ``[libraries]`` and ``[parameters]`` to variants: every combination of versions and of the case's own values."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import keyword
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.cases.errors import Key, Report, shown
 from harness.cases.keys import IDENTIFIER, LABEL
+from harness.cases.libraries import read_libraries
+from harness.model import HeaderLibrary
 from harness.model.case import Scalar, Variant, spell
 from harness.model.condition import NAMES, Version
 from harness.toolkits.libraries import is_release
@@ -23,14 +26,20 @@ _NO_LABEL = "cannot be a variant's name: use letters, digits and _ . : + -"
 Choice = tuple[Scalar, Mapping[str, Scalar]]
 
 
-def read_parameters(
-    report: Report, value: Any, libraries: Mapping[str, Sequence[str]] | None = None
-) -> tuple[tuple[Variant, ...], dict[str, list[Any]]]:
-    """Variants, and for conditions the values that each parameter may have; notes problems in `report`.
+def read_variants(
+    report: Report, folder: Path, good: Mapping[str, Any]
+) -> tuple[dict[str, HeaderLibrary], tuple[Variant, ...], dict[str, list[Any]]]:
+    """Header libraries by name, variants, and for conditions the values that each parameter may have; notes problems in `report`.
 
-    Versions of `libraries` are an axis as well, in front of the case's own.
+    Versions of ``[libraries]`` are an axis as well, in front of the case's own.
     """
-    versions = libraries or {}
+    libraries, versions = read_libraries(report, good.get("libraries", {}), folder)
+    return libraries, *_variants(report, good.get("parameters", {}), versions)
+
+
+def _variants(
+    report: Report, value: Any, versions: Mapping[str, Sequence[str]]
+) -> tuple[tuple[Variant, ...], dict[str, list[Any]]]:
     if not isinstance(value, dict):
         report.add(("parameters",), f"must be a table, not {shown(value)}")
         return (), {}

@@ -26,7 +26,7 @@ _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 _FOREIGN = re.compile(r"_|CUDA|NDEBUG\b")
 _GUARD = re.compile(r"#[ \t]*ifndef[ \t]+(\w+)[^\n]*\n\s*#[ \t]*define[ \t]+\1\b")
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
-_PERHAPS = "?"
+_MAYBE = "?"
 _ELSEWHERE = frozenset({"_WIN32", "_WIN64", "_MSC_VER", "__APPLE__", "WIN32", "__MINGW32__", "__CYGWIN__"})
 
 
@@ -93,7 +93,7 @@ def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[Line]:
             if name in ("define", "undef") and (word := _NAME.match(rest)):
                 known.pop(word[0], None)
                 if name == "define":
-                    known[word[0]] = rest[word.end() :].strip() if certain else _PERHAPS
+                    known[word[0]] = rest[word.end() :].strip() if certain else _MAYBE
             yield Line(number, rest if match else _STRING.sub('""', line), name, certain)
 
 
@@ -127,7 +127,7 @@ def _truth(text: str, known: Mapping[str, str], guards: AbstractSet[str]) -> boo
 
     def defined(match: re.Match[str]) -> str:
         name = match[1] or match[2]
-        return of_nobody(name) if name not in known else "unknown" if known[name] == _PERHAPS else "1"
+        return of_nobody(name) if name not in known else "unknown" if known[name] == _MAYBE else "1"
 
     def value(match: re.Match[str]) -> str:
         name = match[0]

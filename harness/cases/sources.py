@@ -9,13 +9,25 @@ from typing import Any
 
 from harness.cases.errors import Report, shown
 from harness.cases.keys import IDENTIFIER, SOURCE
+from harness.cases.tables import check_table
 from harness.errors import did_you_mean
 
 SIGNATURE = r"^[A-Za-z_][A-Za-z0-9_.]*\(.*\)$"
 _SIGNATURES = '{ scale = "void(float32[:])" }, each kernel with its Numba signature'
 
 
-def read_sources(report: Report, folder: Path, value: Mapping[str, str]) -> dict[str, Path]:
+def read_programs(
+    report: Report, folder: Path, good: Mapping[str, Any]
+) -> tuple[dict[str, Path], dict[str, dict[str, str]]]:
+    """``[source]`` and ``[entry]``: by language, the path of the program, and its kernels with their signatures; notes problems in `report`."""
+    named = check_table(report, ("source",), good.get("source", {}), SOURCE)
+    if good.get("source") == {}:
+        report.add(("source",), 'names no program: write cuda = "kernel.cu" or python = "kernel.py"')
+    sources = _sources(report, folder, named)
+    return sources, _entries(report, good.get("entry", {}), set(sources))
+
+
+def _sources(report: Report, folder: Path, value: Mapping[str, str]) -> dict[str, Path]:
     """Path by language; notes what is missing or lies outside `folder`."""
     sources = {}
     for language, text in value.items():
@@ -68,7 +80,7 @@ def _beside(folder: Path, text: str) -> str:
     return hint if hint.startswith(" (did") else ""
 
 
-def read_entries(report: Report, value: Any, languages: Collection[str]) -> dict[str, dict[str, str]]:
+def _entries(report: Report, value: Any, languages: Collection[str]) -> dict[str, dict[str, str]]:
     """By language, kernels and their signatures."""
     if not isinstance(value, dict):
         report.add(("entry",), f"must be a table, not {shown(value)}")

@@ -211,11 +211,11 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
     )
     said, context = said_of(record)
     # Of what only warned while it was built the log tells nothing that went wrong.
-    return _told(fitting, said, context, record["log"] if record["status"] != "built" else "")
+    return _matches(fitting, said, context, record["log"] if record["status"] != "built" else "")
 
 
 @lru_cache(maxsize=256)
-def _told(fitting: tuple[str, ...], said: tuple[Said, ...], context: Context, log: str) -> tuple[Match, ...]:
+def _matches(fitting: tuple[str, ...], said: tuple[Said, ...], context: Context, log: str) -> tuple[Match, ...]:
     """Those of `fitting` that words or else the log tell; else those that the status is enough for.
 
     Neighbouring cells mostly say the same, and all patterns over a whole log take milliseconds.

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.diagnostics import one_line
-from harness.matrix.axes import TOOLCHAIN
+from harness.matrix.axes import AXIS, PROGRAM, TOOLCHAIN, place_of, program_of
 from harness.matrix.kinds import KINDS, Kind, kind_of
-from harness.matrix.order import ToolchainColumn, row_key, target_key, toolchain_key
+from harness.matrix.order import place_key, target_key
 
 _LEAST_NAME = 12
 
@@ -21,8 +21,8 @@ def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     targets = sorted({record["target"] for record in records}, key=target_key)
     rows: dict[tuple[str, str], dict[str, Kind]] = {}
     for record in sorted(records, key=_order):
-        variant = f"[{record['variant']}]" if record["variant"] else ""
-        row = rows.setdefault((one_line(record["case"] + variant), _toolchain(record)), {})
+        case, variant = program_of(record)
+        row = rows.setdefault((one_line(f"{case}[{variant}]" if variant else case), _toolchain(record)), {})
         row[record["target"]] = kind_of(record)
     name = min(max((len(toolchain) for _, toolchain in rows), default=0), max(_LEAST_NAME, console.width // 2)) + 2
     for part in _parts([(target, _short(target)) for target in targets], console.width - name - 1):
@@ -51,13 +51,13 @@ def named(console: Console, kind: Kind) -> Text:
 
 
 def _order(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    toolchain = ToolchainColumn(*(record[key] for key in TOOLCHAIN))
-    return (row_key("", record["case"], record["variant"]), toolchain_key(toolchain))
+    keys = (*PROGRAM, *TOOLCHAIN)
+    return place_key(keys, place_of(record, keys))
 
 
 def _toolchain(record: Mapping[str, Any]) -> str:
-    library = f" {record['library']}" if record["library"] else ""
-    return one_line(f"{record['backend']}{library} cuda {record['toolkit']}")
+    values = zip(TOOLCHAIN, place_of(record, TOOLCHAIN), strict=True)
+    return one_line(" ".join(f"{AXIS[key].prefix.lower()}{value}" for key, value in values if value))
 
 
 def _short(target: str) -> str:

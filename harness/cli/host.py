@@ -42,20 +42,20 @@ def with_nvcc(
     signs = _signs(case, request.include)
     if not signs:
         return request, case
-    told = f"a host program ({', '.join(signs)})"
+    what = f"a host program ({', '.join(signs)})"
     if named:
         asked = ", ".join(info.name for info in named if info.name in DEVICE_ONLY)
         if asked:
-            _say(console, f"{case.name} is {told}: {asked} will refuse it, nvcc compiles it (leave -b out)")
+            _say(console, f"{case.name} is {what}: {asked} will refuse it, nvcc compiles it (leave -b out)")
         return request, case
     toolkits = request.toolkits or toolkit_with_nvcc(default_toolkit(environment), store)
     taken = "" if request.toolkits else f", of CUDA {toolkits}"
     _say(
-        console, f"{case.name} is {told}: nvcc compiles it{taken}; NVRTC and CuPy, for device code alone, are left out"
+        console, f"{case.name} is {what}: nvcc compiles it{taken}; NVRTC and CuPy, for device code alone, are left out"
     )
     rule = UnsupportedRule(
         when=Condition.parse(" or ".join(f'backend == "{name}"' for name in DEVICE_ONLY), {}),
-        reason=f"{told}, and this backend compiles device code alone: nvcc is what compiles it",
+        reason=f"{what}, and this backend compiles device code alone: nvcc is what compiles it",
     )
     chosen = [info.name for info in choose_backends(request.backends, environment, others)]
     backends = ",".join(dict.fromkeys([*chosen, "nvcc"]))

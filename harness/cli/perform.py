@@ -84,7 +84,7 @@ def perform(
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
-    for why, count in run.resolver.unkept.most_common(3):
+    for why, count in run.resolver.finisher.unkept.most_common(3):
         console.print(
             clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
         )

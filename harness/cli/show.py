@@ -12,7 +12,7 @@ from rich.text import Text
 from harness.cli.grid import named, show_matrix
 from harness.cli.remarks import show_remarks
 from harness.diagnostics import one_line
-from harness.matrix.axes import TOOLCHAIN
+from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of
 from harness.matrix.kinds import KINDS, as_expected, kind_of
 from harness.records import at_stage
 from harness.records.remarks import REMARK
@@ -24,7 +24,7 @@ TELLING = (REMARK, "not linked")
 
 def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool) -> None:
     """Counts, everything that is not as expected, and the matrix where it is small or asked for."""
-    rows = {(record["case"], record["variant"], _toolchain(record)) for record in records}
+    rows = {place_of(record, (*PROGRAM, *TOOLCHAIN)) for record in records}
     if records and (table or len(rows) <= 40):
         show_matrix(console, records)
     if table:
@@ -53,16 +53,12 @@ def _show_notes(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
         for note in record["notes"] if record["status"] == "built" else ():
             if note.startswith(TELLING):
                 subject = note.partition(" for ")[0] if note.startswith(REMARK) else note
-                rows[record["case"], record["variant"], *_toolchain(record), subject].append((record["cell"], note))
+                rows[*place_of(record, (*PROGRAM, *TOOLCHAIN)), subject].append((record["cell"], note))
     for row in list(rows.values())[:_MAX_LISTED]:
         more = f" (and {len(row) - 1} more of its targets)" if len(row) > 1 else ""
         console.print(Text(one_line(f"{row[0][0]}: {row[0][1]}{more}", 400), "yellow"), soft_wrap=True)
     if len(rows) > _MAX_LISTED:
         console.print(f"… and {len(rows) - _MAX_LISTED} more such notes", markup=False)
-
-
-def _toolchain(record: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(record[key] for key in TOOLCHAIN)
 
 
 def _why(record: Mapping[str, Any]) -> str:

@@ -146,8 +146,8 @@ def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | N
         following = list(islice(after, 11))
         # "Failed in cuda mode pipeline (step: …)" says nothing without the exception in it, which comes next.
         inner = following[:1] if match["message"].startswith("Failed in ") else []
-        told = [match["message"], *map(str.strip, inner), *_following(following[len(inner) :])]
-        message = f"{name}: {' '.join(told)}"
+        parts = [match["message"], *map(str.strip, inner), *_following(following[len(inner) :])]
+        message = f"{name}: {' '.join(parts)}"
         severity = "warning" if name.endswith("Warning") else "error"
         summary = bool(_SUMMARY.search(match["message"][:400]))
         return Line(number=number, severity=severity, message=message, head=message, tool="python", code=name, summary=summary)  # fmt: skip

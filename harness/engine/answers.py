@@ -25,7 +25,7 @@ Set = tuple[tuple[str, bool], ...]
 
 
 @dataclass(frozen=True)
-class Settled:
+class AnswerKey:
     """What reads come to.
 
     Parameters
@@ -62,24 +62,24 @@ class Answers:
             if paths is not None:
                 yield self._second(first, name, [self.files.state(path, listed) for path, listed in paths])
 
-    def settle(self, first: str, reads: Reads) -> Settled:
+    def key_of(self, first: str, reads: Reads) -> AnswerKey:
         """The second key of an answer that has just come about; the set of files is remembered.
 
         Nothing that was read may have changed since: each file must still have the signature that it was read with.
         """
         if reads.unknown:
-            return Settled("", reads.unknown)
+            return AnswerKey("", reads.unknown)
         paths: Set = tuple(sorted((path, path in reads.listed) for path in reads.seen))
         states = []
         for path, listed in paths:
             state, signature = self.files.state_now(path, listed)
             read = reads.seen[path]
             if read not in (signature, ()) and not self.files.same_content(read, state):
-                return Settled("", f"{path} changed while it was read")
+                return AnswerKey("", f"{path} changed while it was read")
             states.append(state)
         name = hashlib.sha256(json.dumps(paths).encode()).hexdigest()
         self._remember(first, name, paths)
-        return Settled(self._second(first, name, states))
+        return AnswerKey(self._second(first, name, states))
 
     def _second(self, first: str, name: str, states: list[str]) -> str:
         return Key("answer").add("first", first).add("set", name).add("state", self.files.hash_of(states)).hex()

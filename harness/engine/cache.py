@@ -39,8 +39,8 @@ def lasting(outcome: Outcome) -> bool:
     """
     if outcome.status in (Status.BUILT, Status.UNSUPPORTED):
         return True
-    told = any(d.severity in ("error", "fatal") and d.fingerprint not in UNREAD for d in outcome.diagnostics)
-    return outcome.status is Status.REJECTED and told and not _MACHINE.search(outcome.log)
+    recognised = any(d.severity in ("error", "fatal") and d.fingerprint not in UNREAD for d in outcome.diagnostics)
+    return outcome.status is Status.REJECTED and recognised and not _MACHINE.search(outcome.log)
 
 
 class CacheFull(UsageError):

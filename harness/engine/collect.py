@@ -136,7 +136,7 @@ class _Left:
         return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
 
     @property
-    def told(self) -> str:
+    def relevant(self) -> str:
         """The part of the log that is read for diagnostics.
 
         A Python program prints what it likes: only what the library said counts, while the program lives to tell.
@@ -155,7 +155,7 @@ class _Left:
         return Outcome(
             status=Status.HARNESS_ERROR,
             stages=self.stages,
-            diagnostics=parse_log(self.told, self.places.source.name),
+            diagnostics=parse_log(self.relevant, self.places.source.name),
             log=self.log,
             seconds=round(reply.seconds, 4),
             command=tuple(map(self.places.in_command, reply.command)),
@@ -192,7 +192,7 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)
     if status is Status.REJECTED and not any(item.severity in ("error", "fatal") for item in diagnostics):
         # A tool that says no without a message in a known form: its first words tell more than its last.
-        words = (line.strip() for line in left.told.splitlines() if line.strip() and not read_line(line))
+        words = (line.strip() for line in left.relevant.splitlines() if line.strip() and not read_line(line))
         first = " | ".join(islice(words, _FIRST)) or reason
         diagnostics = (Diagnostic(severity="error", message=one_line(first), fingerprint="plain"), *diagnostics)
     stage = Stage(reply.stage) if reply.stage else left.stage

@@ -97,7 +97,8 @@ class Environment:
     @property
     def packages(self) -> dict[str, str]:
         """Versions for conditions, under plain names: cupy whatever its wheel is called."""
-        versions = {name: found.version for name, found in self.distributions.items() if found.root}
+        # Of one that is made for a release, all that it was resolved to.
+        versions = {name: found.version for name, found in self.distributions.items() if found.root or self.resolved}
         found = {
             name: self.version_of(*library.distributions)
             for name, library in LIBRARIES.items()

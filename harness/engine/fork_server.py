@@ -9,15 +9,19 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 import harness
 from harness.diagnostics import one_line
+from harness.engine.collect import collect_lost, collect_outcome
 from harness.engine.left import remove
+from harness.engine.reads import Reads, reads_of
 from harness.held import TEMPORARY, HeldFolder
+from harness.model import Cell, Outcome
 from harness.protocol.message import Message, WireError
 from harness.protocol.reads import VARIABLE
 from harness.protocol.wire import Exit, Order, Ready, Setup
@@ -33,6 +37,14 @@ M = TypeVar("M", bound=Message)
 
 class ForkServerDied(Exception):
     """The fork server itself ended, was stopped or fell silent; the message says how."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a fork server's child made of a cell, and what it read."""
+
+    outcome: Outcome
+    reads: Reads
 
 
 class ForkServer:
@@ -88,6 +100,7 @@ class ForkServer:
         )
         theirs.close()
         self._setup, self._startup = setup, startup
+        self._lost = False
 
     @cached_property
     def ready(self) -> Ready:
@@ -110,6 +123,27 @@ class ForkServer:
         # The fork server keeps the deadline, and says meanwhile that it is there.
         return self._receive(Exit, _SILENCE, beats=True)
 
+    def compile(self, cell: Cell, order: Order, products: Sequence[str]) -> Compiled:
+        """Run one cell, and collect what became of it; where the fork server is lost meanwhile, so is the cell.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell.
+        order : Order
+            What is asked for it.
+        products : sequence of str
+            Folders of which nothing counts as read (`harness.engine.toolchain.PreparedToolchain.products`).
+        """
+        started, home, tools = time.monotonic(), self._setup.home, self._setup.tools
+        try:
+            ended = self.run(order)
+        except ForkServerDied as error:
+            self._lost = True
+            return Compiled(collect_lost(cell, order, str(error), time.monotonic() - started, home, tools), Reads())
+        reads = reads_of(ended.reads, products)
+        return Compiled(collect_outcome(cell, order, ended, home, tools), reads)
+
     def scratch(self) -> Path:
         """A new folder for a cell."""
         # A cell may have closed it: changing modes is not what Landlock restricts.
@@ -118,7 +152,9 @@ class ForkServer:
 
     @property
     def gone(self) -> bool:
-        """Whether it has ended since it was last heard of."""
+        """Whether it was given up, or has ended since it was last heard of."""
+        if self._lost:
+            return True
         try:
             return not self.channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -167,7 +203,7 @@ class ForkServer:
                 if not (data := self._heard()):
                     raise ForkServerDied(self._last_words())
                 self._buffer += data
-            elif self._stopped():
+            elif _is_stopped(self.process.pid):
                 self.process.terminate()
                 raise ForkServerDied("it was stopped")
             elif left <= 0:
@@ -189,16 +225,6 @@ class ForkServer:
             self.process.terminate()
             raise ForkServerDied(f"what it said cannot be read: {error}") from None
 
-    def _stopped(self) -> bool:
-        """Whether it, or what stands above it, was stopped or is held by a debugger."""
-        pid = self.process.pid
-        try:
-            below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below)]
-        except (OSError, IndexError):
-            return False  # it has just ended
-        return bool({"T", "t"} & set(states))
-
     def _last_words(self) -> str:
         try:
             code = self.process.wait(5)
@@ -212,3 +238,13 @@ class ForkServer:
             else f"its process ended with exit code {code}"
         )
         return f"{how}: {one_line(text)}" if text.strip() else how
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a keeper, or the fork server below it, was stopped or is held by a debugger."""
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below)]
+    except (OSError, IndexError):
+        return False  # it has just ended
+    return bool({"T", "t"} & set(states))

@@ -1,50 +1,39 @@
-"""From a cell to its result, or to what a compiler has to be asked; and from a compiler's answer to a result that is kept."""
+"""From a cell to its result, or to what a compiler has to be asked, and whom."""
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from harness.engine.answers import Answers, Settled
-from harness.engine.cache import lasting
+from harness.engine.answers import Answers
 from harness.engine.context import RunContext
-from harness.engine.jobs import HeaderLibraries, job_of, question_of, source_of
+from harness.engine.finish import Finisher
+from harness.engine.fork_server import ForkServer
+from harness.engine.jobs import HeaderLibraries, job_of, question_of
 from harness.engine.memory import Needs
-from harness.engine.missing import without_part
-from harness.engine.reads import Reads, reads_of
-from harness.engine.result import PreparedCell, Result
+from harness.engine.pool import ForkServers
+from harness.engine.reads import reads_of
+from harness.engine.result import PreparedCell, Result, Worker
 from harness.engine.toolchain import PreparedToolchain
 from harness.held import TEMPORARY, HeldFolder
 from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
 from harness.protocol.wire import Ready
-from harness.toolkits.libraries import observed_version
 
 
 @dataclass(frozen=True)
-class Worker:
-    """What is known of the fork servers of one toolchain.
+class Asked:
+    """A fork server that is ready to compile a cell, and what it said."""
 
-    Parameters
-    ----------
-    ready : Ready
-        What one of them said.
-    keys : tuple of str
-        Keys of all that such a fork server has read, the newest first. There may be several for the same files: Python
-        looks for more of them while its compiled modules are still being written. None where it is not known what was read.
-    """
-
-    ready: Ready
-    keys: tuple[str, ...] = ()
+    fork_server: ForkServer
+    worker: Worker
 
 
 class Resolver:
-    """Resolves the cells of one run, and keeps what comes of them for later runs.
+    """Resolves the cells of one run, and knows what fork servers said in this run and in earlier ones.
 
     Used by several threads at a time.
 
@@ -55,20 +44,22 @@ class Resolver:
 
     Attributes
     ----------
-    unkept : Counter
-        Why results were not kept for later runs, and how many.
+    needs : Needs
+        What cells are known to need of memory.
+    finisher : Finisher
+        What finishes the results of cells that were compiled.
     """
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
         self.answers = Answers(context.cache)
         self.needs = Needs(context.cache)
-        self.unkept: Counter[str] = Counter()
         self._libraries = HeaderLibraries()
         self._steps = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
         self._toolchains: dict[Toolchain, PreparedToolchain] = {}
         self._workers: dict[str, Worker] = {}
-        self._unfollowed: dict[str, str] = {}
+        self._said: dict[Path, Worker] = {}
+        self.finisher = Finisher(context, self.answers, self.needs, self._libraries)
 
     def close(self) -> None:
         """Keep what was learned, and remove what the run's cells shared."""
@@ -121,25 +112,48 @@ class Resolver:
                     self._workers[toolchain.key] = replace(before, keys=(*before.keys, key))
         return self._workers.get(toolchain.key)
 
-    def started(self, toolchain: PreparedToolchain, ready: Ready, folder: Path) -> Worker:
-        """Take note of what a fork server said that has just started in `folder`; what could not be loaded is kept for this run only.
+    def ask(self, prepared: PreparedCell, fork_servers: ForkServers) -> Result | Asked:
+        """A fork server that is to compile the cell, once it is ready; or the result, where what one has said settles it.
+
+        Parameters
+        ----------
+        prepared : PreparedCell
+            The cell.
+        fork_servers : ForkServers
+            Where one is taken from, unless it is known from others that none could run the cell.
+        """
+        cell, toolchain = prepared.cell, prepared.toolchain
+        before = self.worker(toolchain)
+        if before and (refused := self.refused(cell, toolchain, before)):
+            return refused  # another runner has asked
+        fork_server = fork_servers.of(toolchain)
+        try:
+            worker = self._said.get(fork_server.folder) or self._started(toolchain, fork_server)
+        except BaseException:
+            fork_servers.end(toolchain)  # what it said is not known: the next cell starts another one
+            raise
+        return self.refused(cell, toolchain, worker) or self.kept(prepared, worker) or Asked(fork_server, worker)
+
+    def _started(self, toolchain: PreparedToolchain, fork_server: ForkServer) -> Worker:
+        """Take note of what a fork server says that has just started; what could not be loaded is kept for this run only.
 
         Returns
         -------
         Worker
             Of this very fork server; its only key is that of what it has read.
         """
+        ready = fork_server.ready
         if ready.status:
-            self._workers[toolchain.key] = Worker(ready)
-            return Worker(ready)
-        read = self.answers.settle(toolchain.key, reads_of(ready.reads, self.own(folder)))
-        own = Worker(replace(ready, reads=None), (read.key,) if read.key else ())
-        before = self._workers.get(toolchain.key, own)
-        self._workers[toolchain.key] = Worker(own.ready, tuple(dict.fromkeys((*own.keys, *before.keys))))
-        if self.context.cache and read.key:
-            self.context.cache.keep_fact(read.key, own.ready.to_json())
-        if not read.key:
-            self._unfollowed[toolchain.key] = toolchain.unfollowed or read.problem
+            own = self._workers[toolchain.key] = Worker(ready)
+        else:
+            read = self.answers.key_of(toolchain.key, reads_of(ready.reads, toolchain.products(fork_server.folder)))
+            unfollowed = "" if read.key else toolchain.unfollowed or read.problem
+            own = Worker(replace(ready, reads=None), (read.key,) if read.key else (), unfollowed)
+            before = self._workers.get(toolchain.key, own)
+            self._workers[toolchain.key] = Worker(own.ready, tuple(dict.fromkeys((*own.keys, *before.keys))))
+            if self.context.cache and read.key:
+                self.context.cache.keep_fact(read.key, own.ready.to_json())
+        self._said[fork_server.folder] = own
         return own
 
     def refused(self, cell: Cell, toolchain: PreparedToolchain, worker: Worker) -> Result | None:
@@ -162,36 +176,6 @@ class Resolver:
             if outcome := self.context.cache.outcome(key):
                 return Result(prepared.cell, outcome, cached=True, key=key)
         return None
-
-    def finish(self, prepared: PreparedCell, worker: Worker, outcome: Outcome, reads: Reads) -> Result:
-        """The result of a cell that has been compiled; kept for later runs where it follows from what was read and from nothing else."""
-        cell, toolchain = prepared.cell, prepared.toolchain
-        if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # which may have been on their way to more
-            self.needs.learn(cell, outcome.peak_bytes)
-        outcome = without_part(outcome, cell.toolchain.toolkit, toolchain.include, source_of(cell))
-        libraries = {
-            name: observed_version(cell.case.libraries[name], found)
-            for name, found in self._libraries.of(cell).items()
-            if found
-        }
-        observed = {**toolchain.observed(worker.ready), **({"libraries": libraries} if libraries else {})}
-        outcome = replace(outcome, observed={**observed, **outcome.observed})
-        return Result(cell, outcome, key=self._keep(prepared, worker, outcome, reads))
-
-    def _keep(self, prepared: PreparedCell, worker: Worker, outcome: Outcome, reads: Reads) -> str:
-        first = prepared.first_key(worker.keys[0]) if worker.keys else ""
-        why = self._unfollowed.get(prepared.toolchain.key, "")
-        settled = self.answers.settle(first, reads) if first else Settled("", why)
-        if self.context.cache and not prepared.cell.toolchain.device and lasting(outcome):
-            if settled.key:
-                self.context.cache.keep_outcome(settled.key, outcome)
-            elif settled.problem:
-                self.unkept[settled.problem] += 1
-        return settled.key
-
-    def own(self, folder: Path) -> list[str]:
-        """Folders whose files are products of this run or of cumatrix itself, with a fork server's `folder`."""
-        return [os.path.realpath(each) for each in (folder, self._steps.path, self.context.tools)]
 
 
 def _read(fact: dict[str, Any] | None) -> Ready | None:

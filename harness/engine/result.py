@@ -1,4 +1,4 @@
-"""What goes into an executor and what comes out: a cell with all that its compilation needs, and a cell with what became of it."""
+"""What goes into an executor and what comes out: a cell with all that its compilation needs, and a cell with what became of it; and what compiles it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.engine.key import Key
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Outcome
 from harness.protocol.job import CellJob
-from harness.protocol.wire import Limits
+from harness.protocol.wire import Limits, Ready
 
 
 @dataclass(frozen=True)
@@ -66,3 +66,23 @@ class PreparedCell:
     def first_key(self, worker: str) -> str:
         """First key of the answer, of a worker that has read what the key `worker` stands for; empty without one."""
         return Key("cell").add("worker", worker).add("question", self.question).hex() if worker else ""
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What is known of the fork servers of one toolchain.
+
+    Parameters
+    ----------
+    ready : Ready
+        What one of them said.
+    keys : tuple of str
+        Keys of all that such a fork server has read, the newest first. There may be several for the same files: Python
+        looks for more of them while its compiled modules are still being written. None where it is not known what was read.
+    unfollowed : str
+        Why that is not known; empty where it is.
+    """
+
+    ready: Ready
+    keys: tuple[str, ...] = ()
+    unfollowed: str = ""

@@ -136,6 +136,10 @@ class PreparedToolchain:
             self.environment.python, self.toolchain.backend, self.setup, self._variables, self._library[0]
         )
 
+    def products(self, folder: Path) -> list[str]:
+        """Folders whose files are products of this run or of cumatrix itself, and no input of cells, with a fork server's `folder`."""
+        return [os.path.realpath(each) for each in (folder, self.steps, self.tools) if each]
+
     @property
     def unfollowed(self) -> str:
         """Why it cannot be told what cells read; empty where it can."""

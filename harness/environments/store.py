@@ -2,84 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import tempfile
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from harness.environments.pythons import Python
 from harness.environments.recipe import Recipe
+from harness.environments.resolved import Resolved, checked_lock
 from harness.errors import PartUnavailable, UsageError
 from harness.held import TEMPORARY, HeldFolder
 from harness.toolkits.leftovers import alone, set_aside, sweep, work_folder
 from harness.toolkits.store import data_folder, say
 from harness.toolkits.uv_process import TIMEOUT, run_uv
 
+__all__ = ["MANIFEST", "EnvironmentStore", "Made", "Resolved"]
+
 MANIFEST = "cumatrix-environment.json"
 """File in an environment that says what it holds."""
 _RESOLVED = ".resolved"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resolved:
-    """A recipe with exact versions of all that it brings.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What was asked for.
-    lock : str
-        The same with the hash of every wheel, as pylock.toml (https://packaging.python.org/en/latest/specifications/pylock-toml/).
-    """
-
-    recipe: Recipe
-    lock: str
-
-    @property
-    def packages(self) -> dict[str, str]:
-        """Versions by normalized name."""
-        return {canonicalize_name(item["name"]): str(item.get("version", "")) for item in self._items}
-
-    @property
-    def key(self) -> str:
-        """Name of its folder: the same for whatever resolves to the same wheels, for the same Python."""
-        recipe = self.recipe
-        facts = [[item["name"], item.get("version"), _sources(item)] for item in self._items]
-        words = json.dumps([recipe.python.path, recipe.python.version, sorted(map(json.dumps, facts))])
-        digest = hashlib.sha256(words.encode()).hexdigest()[:12]
-        return f"{recipe.distribution}-{recipe.version}-python{recipe.python.minor}-{digest}"
-
-    @property
-    def _items(self) -> list[dict[str, Any]]:
-        return list(tomllib.loads(self.lock).get("packages", ()))
-
-    def wheels(self) -> dict[str, list[str]]:
-        """Names of the wheels, of which one is taken, by the normalized name of what they are of."""
-        return {
-            canonicalize_name(item["name"]): [
-                (wheel.get("url") or wheel.get("path") or "").rsplit("/", 1)[-1] for wheel in item.get("wheels", ())
-            ]
-            for item in self._items
-        }
-
-
-def _sources(item: Mapping[str, Any]) -> list[str]:
-    """What tells the content of a package: hashes of its wheels; else where it comes from."""
-    hashes = sorted(str(wheel.get("hashes", {}).get("sha256", "")) for wheel in item.get("wheels", ()))
-    places = [
-        json.dumps(item[name], sort_keys=True, default=str)
-        for name in ("vcs", "directory", "archive", "sdist")
-        if name in item
-    ]
-    return [*hashes, *places]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +103,7 @@ class EnvironmentStore:
         """
         kept = self.root / _RESOLVED / f"{recipe.key}.toml"
         try:
-            return Resolved(recipe=recipe, lock=_checked(kept.read_text("utf-8")))
+            return Resolved(recipe=recipe, lock=checked_lock(kept.read_text("utf-8")))
         except (OSError, ValueError):
             pass
         what = f"{recipe.distribution} {recipe.version}"
@@ -186,7 +131,7 @@ class EnvironmentStore:
         kept.parent.mkdir(exist_ok=True)
         # Whole or not at all; of two that resolve the same, both write the same.
         with tempfile.NamedTemporaryFile("w", dir=kept.parent, prefix=".", delete=False, encoding="utf-8") as file:
-            file.write(_checked(lock))
+            file.write(checked_lock(lock))
         os.replace(file.name, kept)
         return Resolved(recipe=recipe, lock=lock)
 
@@ -292,21 +237,3 @@ def _manifest(resolved: Resolved) -> dict[str, Any]:
         "before": recipe.before,
         "released": recipe.released,
     }
-
-
-def _checked(lock: str) -> str:
-    """A lock that can be read.
-
-    Raises
-    ------
-    ValueError
-        On any other text.
-    """
-    packages = tomllib.loads(lock).get("packages")
-    if (
-        not isinstance(packages, list)
-        or not packages
-        or not all("name" in item for item in packages if isinstance(item, dict))
-    ):
-        raise ValueError("a lock without packages")
-    return lock

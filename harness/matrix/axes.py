@@ -1,9 +1,18 @@
-"""The axes of the matrix: what tells one cell from another, in the order in which it is shown."""
+"""The axes of the matrix: what tells one cell from another, in the order in which it is shown.
+
+Everything that lays cells out follows from `AXES`: columns of tables and histories, plans, exports, the pages, the filters and the query language of
+the page's script. A new axis is an entry here and a key of the same name in `harness.records.record`, which says what records hold.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Literal
+
+from harness.model import Cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,35 +27,150 @@ class Axis:
         What headings call it.
     side : str
         ``row``: goes down the matrix; ``column``: goes across.
+    value : callable
+        What a cell has of it, for records and plans.
+    about : str
+        What it is, in a few words: the page says so where it completes queries.
+    kind : str
+        What its values are, by which they are ordered and found: ``name`` (found by a part of it), ``word`` (found as a whole), ``backend``
+        (in the order of `harness.backends.BACKENDS`), ``version``, ``release`` (of CUDA, maybe with headers of another), ``target``.
+    filter : bool
+        Whether the page has a filter for it.
+    prefix : str
+        What stands before a value in headings: ``CUDA 12.4``. Values without one stand beside the backend: ``cupy-nvrtc 13.6.0``.
+    optional : bool
+        Whether it came after the first records: those without its key have no value of it.
     """
 
     key: str
     title: str
     side: Literal["row", "column"]
+    value: Callable[[Cell], str]
+    about: str
+    kind: Literal["name", "word", "backend", "version", "release", "target"] = "name"
+    filter: bool = False
+    prefix: str = ""
+    optional: bool = False
+
+    def label(self, value: str) -> str:
+        """A value as headings have it: ``CUDA 12.4, headers 12.6``; empty where there is none."""
+        return f"{self.prefix}{value.replace('+headers', ', headers ')}" if self.prefix and value else value
+
+    def to_json(self) -> dict[str, Any]:
+        """What the page's script needs to know of it."""
+        names = ("key", "title", "side", "about", "kind", "filter", "prefix")
+        return {name: getattr(self, name) for name in names}
 
 
 AXES = (
-    Axis(key="topic", title="topic", side="row"),
-    Axis(key="case", title="case", side="row"),
-    Axis(key="variant", title="variant", side="row"),
-    Axis(key="backend", title="backend", side="column"),
-    Axis(key="library", title="version", side="column"),
-    Axis(key="toolkit", title="CUDA", side="column"),
-    Axis(key="target", title="target", side="column"),
+    Axis(
+        key="topic",
+        title="topic",
+        side="row",
+        value=lambda cell: cell.case.topic,
+        about="topic of the case",
+        kind="word",
+        filter=True,
+    ),
+    Axis(key="case", title="case", side="row", value=lambda cell: cell.case.name, about="name of the case"),
+    Axis(
+        key="variant",
+        title="variant",
+        side="row",
+        value=lambda cell: cell.variant.name,
+        about="the case's parameters",
+    ),
+    Axis(
+        key="backend",
+        title="backend",
+        side="column",
+        value=lambda cell: cell.toolchain.backend,
+        about="way to compile",
+        kind="backend",
+        filter=True,
+    ),
+    Axis(
+        key="library",
+        title="version",
+        side="column",
+        value=lambda cell: cell.toolchain.library,
+        about="version of the library behind the backend",
+        kind="version",
+        filter=True,
+    ),
+    Axis(
+        key="toolkit",
+        title="CUDA",
+        side="column",
+        value=lambda cell: str(cell.toolchain.toolkit),
+        about="CUDA release",
+        kind="release",
+        filter=True,
+        prefix="CUDA ",
+    ),
+    Axis(
+        key="target",
+        title="target",
+        side="column",
+        value=lambda cell: str(cell.target),
+        about="architecture, such as sm_80",
+        kind="target",
+        filter=True,
+    ),
 )
-"""Every axis. Records, tables, exports and the page's script follow this order."""
+"""Every axis. Records, tables, exports and the page's script follow this order; targets divide what the other columns make."""
+
+AXIS: Mapping[str, Axis] = {axis.key: axis for axis in AXES}
+"""Each by its key."""
 
 ROWS = tuple(axis.key for axis in AXES if axis.side == "row")
 """Keys of what goes down: topic, case, variant."""
 
-COLUMNS = tuple(axis.key for axis in AXES if axis.side == "column")
-"""Keys of what goes across: backend, library, toolkit, target."""
-
 PROGRAM = tuple(key for key in ROWS if key != "topic")
-"""Keys of a row; its topic follows from its case."""
+"""Keys of a row, its case first; its topic follows from its case."""
 
-TOOLCHAIN = tuple(key for key in COLUMNS if key != "target")
-"""Keys of a group of columns, which the targets divide."""
+TOOLCHAIN = tuple(axis.key for axis in AXES if axis.side == "column" and axis.key != "target")
+"""Keys of a group of columns, which the targets divide: backend, library, toolkit."""
+
+COLUMNS = (*TOOLCHAIN, "target")
+"""Keys of what goes across."""
 
 PLACE = (*PROGRAM, *COLUMNS)
 """Keys that tell a cell from every other one."""
+
+FURTHER = tuple(key for key in PLACE if key not in ("case", "variant", "backend", "library", "toolkit", "target"))
+"""Keys that analyses do not know by name: they compare and fold only cells that have the same of them all."""
+
+
+def place_of(cell: Mapping[str, Any], keys: tuple[str, ...] = PLACE) -> tuple[str, ...]:
+    """Where a record, a planned cell or a row of a table stands, by some of the keys; empty where it has no such key."""
+    if len(keys) > 1:
+        try:
+            found: tuple[str, ...] = _getter(keys)(cell)
+        except KeyError:
+            pass  # records of earlier versions may have no such key
+        else:
+            return found
+    return tuple([cell.get(key, "") for key in keys])
+
+
+@lru_cache
+def _getter(keys: tuple[str, ...]) -> Callable[[Any], Any]:
+    return itemgetter(*keys)
+
+
+def labels(values: Iterable[str], keys: Iterable[str]) -> list[str]:
+    """Values as headings have them, without the empty ones."""
+    found = (AXIS[key].label(value) for key, value in zip(keys, values, strict=True))
+    return [label for label in found if label]
+
+
+def program_of(cell: Mapping[str, Any]) -> tuple[str, str]:
+    """Case of a cell, and what else tells its row from others, as readers see it: its variant."""
+    case, *rest = place_of(cell, PROGRAM)
+    return case, _row_label(*rest)
+
+
+@lru_cache(maxsize=4096)
+def _row_label(*rest: str) -> str:
+    return " ".join(labels(rest, PROGRAM[1:]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from harness.matrix.axes import PLACE
+from harness.matrix.axes import place_of
 
 
 def matrix_link(**terms: str) -> str:
@@ -17,5 +17,5 @@ def matrix_link(**terms: str) -> str:
 
 def cell_link(cell: Mapping[str, Any]) -> str:
     """Address of a cell in the matrix, as `assets/matrix.js` spells it."""
-    parts = [str(cell[key]).replace("%", "%25").replace(";", "%3B") for key in PLACE]
+    parts = [str(part).replace("%", "%25").replace(";", "%3B") for part in place_of(cell)]
     return f"index.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"

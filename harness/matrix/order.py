@@ -12,7 +12,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from harness.backends import BACKENDS
-from harness.matrix.axes import COLUMNS, ROWS
+from harness.matrix.axes import AXIS, COLUMNS, ROWS, TOOLCHAIN, labels, place_of
 from harness.model import Target
 
 _BACKENDS = tuple(BACKENDS)
@@ -20,26 +20,43 @@ _BACKENDS = tuple(BACKENDS)
 
 @dataclass(frozen=True, order=True)
 class ToolchainColumn:
-    """Backend, library version and toolkit: one group of columns."""
+    """Backend, library version and toolkit, and whatever else `harness.matrix.axes` counts among them: one group of columns.
 
-    backend: str
-    library: str
-    toolkit: str
+    Parameters
+    ----------
+    values : tuple of str
+        What it has of each of `harness.matrix.axes.TOOLCHAIN`.
+    """
+
+    values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, cell: Mapping[str, Any]) -> ToolchainColumn:
+        """That of a record, of a planned cell or of a row of a table."""
+        return cls(place_of(cell, TOOLCHAIN))
 
     @property
     def tool(self) -> str:
         """``cupy-nvrtc 13.6.0``."""
-        return f"{self.backend} {self.library}".strip()
+        return " ".join(self._labels(prefixed=False))
 
     @property
-    def cuda(self) -> str:
+    def releases(self) -> str:
         """``CUDA 12.4, headers 12.6``."""
-        return f"CUDA {self.toolkit.replace('+headers', ', headers ')}"
+        return ", ".join(self._labels(prefixed=True))
 
     @property
     def label(self) -> str:
         """``cupy-nvrtc 13.6.0, CUDA 12.4``."""
-        return f"{self.tool}, {self.cuda}"
+        return f"{self.tool}, {self.releases}"
+
+    def to_json(self) -> dict[str, str]:
+        """Each value by its key."""
+        return dict(zip(TOOLCHAIN, self.values, strict=True))
+
+    def _labels(self, *, prefixed: bool) -> list[str]:
+        chosen = {key: value for key, value in self.to_json().items() if bool(AXIS[key].prefix) is prefixed}
+        return labels(chosen.values(), chosen)
 
 
 def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
@@ -47,14 +64,11 @@ def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], t
 
     Places are looked up and not compared: among many cells there are few different ones, and versions compare slowly.
     """
-    pairs = {(tuple(cell[key] for key in ROWS), tuple(cell[key] for key in COLUMNS)) for cell in cells}
+    pairs = {(place_of(cell, ROWS), place_of(cell, COLUMNS)) for cell in cells}
     rows = {key: place for place, key in enumerate(sorted({row for row, _ in pairs}, key=lambda row: row_key(*row)))}
     columns = sorted({column for _, column in pairs}, key=lambda column: column_key(*column))
     order = {key: place for place, key in enumerate(columns)}
-    return lambda cell: (
-        rows[tuple(cell[key] for key in ROWS)],
-        order[tuple(cell[key] for key in COLUMNS)],
-    )
+    return lambda cell: (rows[place_of(cell, ROWS)], order[place_of(cell, COLUMNS)])
 
 
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -71,25 +85,48 @@ def target_key(target: str) -> tuple[bool, int, str]:
     return Target.parse(target).sort_key
 
 
-def row_key(topic: str, case: str, variant: str) -> tuple[Any, ...]:
-    """Order of rows: by name, with numbers taken for numbers."""
-    return (natural_key(topic), natural_key(case), natural_key(variant))
+def axis_key(key: str) -> Callable[[str], Any]:
+    """Sorting key of the values of an axis."""
+    return _KEYS[AXIS[key].kind]
 
 
-def column_key(backend: str, library: str, toolkit: str, target: str) -> tuple[Any, ...]:
-    """Order of columns: known backends first, then versions by PEP 440, then targets as CUDA orders them."""
-    return (*toolchain_key(ToolchainColumn(backend, library, toolkit)), target_key(target))
+def place_key(keys: Iterable[str], values: Iterable[str]) -> tuple[Any, ...]:
+    """Order of places: of each axis by its kind, the first counting most.
+
+    Parameters
+    ----------
+    keys : iterable of str
+        Keys of axes.
+    values : iterable of str
+        A value of each.
+    """
+    return tuple(axis_key(key)(value) for key, value in zip(keys, values, strict=True))
+
+
+def row_key(*row: str) -> tuple[Any, ...]:
+    """Order of rows, by a value of each of `harness.matrix.axes.ROWS`: by name, with numbers taken for numbers."""
+    return place_key(ROWS, row)
+
+
+def column_key(*column: str) -> tuple[Any, ...]:
+    """Order of columns, by a value of each of `harness.matrix.axes.COLUMNS`: known backends first, then versions by PEP 440, then targets as CUDA orders them."""
+    return place_key(COLUMNS, column)
 
 
 def toolchain_key(toolchain: ToolchainColumn) -> tuple[Any, ...]:
     """Order of groups of columns."""
-    known = _BACKENDS.index(toolchain.backend) if toolchain.backend in BACKENDS else len(BACKENDS)
-    release, _, headers = toolchain.toolkit.partition("+headers")
-    return (
-        (known, toolchain.backend),
-        version_key(toolchain.library),
-        (version_key(release), version_key(headers or release)),
-    )
+    return place_key(TOOLCHAIN, toolchain.values)
+
+
+def backend_key(name: str) -> tuple[int, str]:
+    """Order of backends: as they are listed, then those that are not known."""
+    return (_BACKENDS.index(name) if name in BACKENDS else len(_BACKENDS), name)
+
+
+def release_key(toolkit: str) -> tuple[Any, ...]:
+    """Order of toolkits: by release, then by that of the headers."""
+    release, _, headers = toolkit.partition("+headers")
+    return (version_key(release), version_key(headers or release))
 
 
 def fold_targets(chosen: Iterable[str], axis: Sequence[str]) -> str:
@@ -125,3 +162,14 @@ def version_key(text: str) -> tuple[Any, ...]:
         return (1, Version(number), place)
     except InvalidVersion:
         return (0, Version("0"), text)
+
+
+_KEYS: Mapping[str, Callable[[str], Any]] = {
+    "name": natural_key,
+    "word": natural_key,
+    "backend": backend_key,
+    "version": version_key,
+    "release": release_key,
+    "target": target_key,
+}
+"""Sorting key of a value by the kind of its axis."""

@@ -70,7 +70,7 @@ class Source:
                 warnings.simplefilter("ignore")  # Python's advice on literals is not for these
                 tree = ast.parse(text, mode="eval").body
         except (SyntaxError, MemoryError, RecursionError, ValueError) as error:
-            why, position = self._told(error)
+            why, position = self._said(error)
             raise self.error(f"cannot read the {self.name} {text!r}: {instead or why}", position) from None
         if _is_deep(tree):
             raise self.error(f"{self._a} may be nested {_MAX_DEPTH} levels deep, and this one is deeper")
@@ -95,7 +95,7 @@ class Source:
         before = len(self.text) - len(self.text.lstrip())
         return before + sum(len(each) + 1 for each in self.text.strip().split("\n")[: line - 1])
 
-    def _told(self, error: Exception) -> tuple[str, int]:
+    def _said(self, error: Exception) -> tuple[str, int]:
         """What Python's parser says, and where it stopped, which it counts in characters."""
         if not isinstance(error, SyntaxError) or not error.lineno:
             return str(error), 0

@@ -1,6 +1,6 @@
 """What cells of different architectures have in common, done once: the host's half of a translation unit.
 
-A step is taken from the shelf only where everything that it reads is the same, byte for byte: the preprocessed text and
+A step is taken from the cache only where everything that it reads is the same, byte for byte: the preprocessed text and
 its options. So what comes out, refusals included, is what the step would have said again.
 """
 
@@ -73,7 +73,7 @@ class StepCache:
         if self.folder is None:
             run(self.job, step)
             return
-        text = Path("shelf.ii")
+        text = Path("step.ii")
         words = _without(step.words, {"-c": 0, "-S": 0, "-o": 1, "-MD": 0, "-MMD": 0, "-MF": 1})
         run(self.job, Step([*words, "-E", "-o", str(text)], step.env))
         options = [word for word in _without(step.words, {"-isystem": 1}) if not word.startswith(("-D", "-I"))]
@@ -94,10 +94,10 @@ class StepCache:
         mine = {"scratch": scratch, "name": names.pop().decode() if readable else ""}
         place = self.folder / digest.hexdigest()
         with open(f"{place}.lock", "w") as lock:
-            # Whoever dies while it holds the lock lets go of it, and has left nothing on the shelf.
+            # Whoever dies while it holds the lock lets go of it, and has left nothing in the cache.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not place.is_dir():
-                records = self.job.scratch / "shelf.reads"
+                records = self.job.scratch / "step.reads"
                 records.touch()
                 # What this step reads counts for every cell that takes it from here.
                 done = start(Step(step.words, {**step.env, reads.VARIABLE: str(records)}) if reads.followed() else step)
@@ -105,7 +105,7 @@ class StepCache:
                 read = reads.without(records.read_bytes(), self.cells)
                 reads.replay(read)
                 if done.code >= 0:
-                    told: dict[str, Any] = {
+                    kept: dict[str, Any] = {
                         "code": done.code,
                         "said": done.said,
                         "total": done.total,
@@ -113,15 +113,15 @@ class StepCache:
                         "reads": read.decode("latin-1"),
                         **mine,
                     }
-                    _put(place, outputs, told)
+                    _put(place, outputs, kept)
                 tell(self.job, step, done)
                 check(step, done.code, done.said)
                 return
         self.job.shared_steps.append(step.program)
-        told = _take(place, outputs, mine)
-        reads.replay(told["reads"].encode("latin-1"))
-        tell(self.job, step, Finished(told["code"], told["said"], told["total"], told["whole"]))
-        check(step, told["code"], told["said"])
+        kept = _take(place, outputs, mine)
+        reads.replay(kept["reads"].encode("latin-1"))
+        tell(self.job, step, Finished(kept["code"], kept["said"], kept["total"], kept["whole"]))
+        check(step, kept["code"], kept["said"])
 
 
 def _names(data: bytes) -> set[bytes]:
@@ -130,13 +130,13 @@ def _names(data: bytes) -> set[bytes]:
 
 
 def _take(place: Path, outputs: Sequence[str], mine: dict[str, str]) -> dict[str, Any]:
-    """Copy files from the shelf; texts name the folder and the architectures of the cell that made them."""
-    told: dict[str, Any] = json.loads((place / "told.json").read_text("utf-8"))
+    """Copy files from the cache; texts name the folder and the architectures of the cell that made them."""
+    kept: dict[str, Any] = json.loads((place / "step.json").read_text("utf-8"))
 
     def own(data: bytes) -> bytes:
-        data = data.replace(told["scratch"].encode(), mine["scratch"].encode())
+        data = data.replace(kept["scratch"].encode(), mine["scratch"].encode())
         return (
-            re.sub(_IN_NAMES % told["name"].encode(), rb"\g<1>" + mine["name"].encode(), data) if mine["name"] else data
+            re.sub(_IN_NAMES % kept["name"].encode(), rb"\g<1>" + mine["name"].encode(), data) if mine["name"] else data
         )
 
     for index, name in enumerate(outputs):
@@ -144,17 +144,17 @@ def _take(place: Path, outputs: Sequence[str], mine: dict[str, str]) -> dict[str
         if source.is_file():
             data = source.read_bytes()
             Path(name).write_bytes(data if name.endswith(".o") else own(data))
-    told["said"] = own(told["said"].encode()).decode()
-    return told
+    kept["said"] = own(kept["said"].encode()).decode()
+    return kept
 
 
-def _put(place: Path, outputs: Sequence[str], told: dict[str, Any]) -> None:
+def _put(place: Path, outputs: Sequence[str], kept: dict[str, Any]) -> None:
     beside = place.with_name(f"{place.name}.{os.getpid()}")
     beside.mkdir()
     for index, name in enumerate(outputs):
         if Path(name).is_file():
             shutil.copyfile(name, beside / str(index))
-    (beside / "told.json").write_text(json.dumps(told), "utf-8")
+    (beside / "step.json").write_text(json.dumps(kept), "utf-8")
     os.replace(beside, place)
 
 

@@ -92,9 +92,9 @@ class Step:
         hidden : Hidden
             What was hidden from the driver comes back here.
         """
-        told = env or {}
-        words = (_VARIABLE.sub(lambda found: told.get(found[1], found[0]), word) for word in shlex.split(line))
-        return cls([hidden.back(word) if hidden else word for word in words], told)
+        given = env or {}
+        words = (_VARIABLE.sub(lambda found: given.get(found[1], found[0]), word) for word in shlex.split(line))
+        return cls([hidden.back(word) if hidden else word for word in words], given)
 
     @property
     def line(self) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.matrix.axes import PLACE
+from harness.matrix.axes import place_of
 from harness.model import Stage, Status
-from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, told_of
+from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, other_of
 from harness.records.record import Other, Record
 from harness.records.spell import failed_at
 
@@ -122,7 +122,7 @@ def tell_devices(merged: Merged) -> Merged:
     records: list[Record] = []
     for record in merged.records:
         more: list[Other] = [
-            {**told_of(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
+            {**other_of(other), "device": str(other["device"].get("name", "")) if _is_real(other) else VIRTUAL}
             for other in places[_place(record)]
             if other is not record and _facts(other) != _facts(record)
         ]
@@ -131,8 +131,7 @@ def tell_devices(merged: Merged) -> Merged:
 
 
 def _place(record: Record) -> tuple[str, ...]:
-    row: Mapping[str, Any] = record
-    return tuple(str(row[name]) for name in PLACE)
+    return place_of(record)
 
 
 def _facts(record: Record) -> tuple[Any, ...]:
@@ -161,5 +160,4 @@ def _comparable(virtual: Record, real: Record) -> bool:
 
 
 def _key(record: Record) -> tuple[str, ...]:
-    row: Mapping[str, Any] = record
-    return tuple(str(row[name]).replace("@local", "") if name == "toolkit" else str(row[name]) for name in PLACE)
+    return place_of({**record, "toolkit": record["toolkit"].replace("@local", "")})

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 
 from harness import __version__
+from harness.matrix.axes import AXES
 from harness.model import Cell, Expectation, Outcome, Verdict
 from harness.records.record import SCHEMA, Expected, Record
+
+_PLACES = {key: place for place, key in enumerate(Record.__annotations__)}
+"""Records have their keys in the order of their definition."""
 
 
 def make_record(
@@ -46,17 +50,11 @@ def make_record(
     record = {
         "schema": SCHEMA,
         "cell": cell.id,
-        "case": case.name,
+        **{axis.key: axis.value(cell) for axis in AXES},
         **({"program": case.program} if case.program else {}),
         "title": case.title,
-        "topic": case.topic,
         "features": list(case.features),
         "links": list(case.links),
-        "variant": cell.variant.name,
-        "backend": toolchain.backend,
-        "library": toolchain.library,
-        "target": str(cell.target),
-        "toolkit": str(toolchain.toolkit),
         "environment": toolchain.environment,
         "toolchain": {
             "requested": {
@@ -91,7 +89,9 @@ def make_record(
         "cumatrix": __version__,
     }
     # Through JSON and back: no tuple, enum or number that a reader of the file would see differently.
-    plain: Record = json.loads(json.dumps(record, allow_nan=False))
+    plain: Record = json.loads(
+        json.dumps({key: record[key] for key in sorted(record, key=_PLACES.__getitem__)}, allow_nan=False)
+    )
     return plain
 
 

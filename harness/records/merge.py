@@ -16,7 +16,7 @@ from harness.records.programs import tell_apart
 from harness.records.record import Other, Record
 from harness.records.spell import failed_at
 
-Told = Record | Other
+AnyRecord = Record | Other
 """What a run told of a cell: its record, or what is left of one that another took the place of (`OTHERS`)."""
 
 OTHERS: Final = "others"
@@ -42,7 +42,7 @@ class Conflict:
 
     cell: str
     kept: Record
-    dropped: tuple[Told, ...]
+    dropped: tuple[AnyRecord, ...]
 
     def __str__(self) -> str:
         others = ", ".join(f"{record['status']} in run {record['run']}" for record in self.dropped)
@@ -104,7 +104,7 @@ def merge(records: Iterable[Record], plans: Iterable[Plan]) -> Merged:
         others = _others(found, best, order)
         differ = tuple(other for other in others if weight(other) or not weight(best))
         silent = tuple(other for other in others if other not in differ)
-        kept.append(_with_others(best, [told_of(other) for other in others]))
+        kept.append(_with_others(best, [other_of(other) for other in others]))
         if differ:
             conflicts.append(Conflict(cell=cell, kept=kept[-1], dropped=differ))
         if silent:
@@ -119,46 +119,46 @@ def merge(records: Iterable[Record], plans: Iterable[Plan]) -> Merged:
     )
 
 
-def _with_others(record: Record, told: list[Other]) -> Record:
-    if told:
-        return {**record, OTHERS: told}
+def _with_others(record: Record, others: list[Other]) -> Record:
+    if others:
+        return {**record, OTHERS: others}
     if OTHERS in record:
         record = record.copy()
         del record[OTHERS]
     return record
 
 
-def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> list[Told]:
+def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> list[AnyRecord]:
     """What else was told of a cell, from the oldest run to the newest: other answers, and that later runs had none."""
     place = next(number for number, record in enumerate(found) if record is best)
     since = (order.get(best["run"], -1), place)
-    others: dict[tuple[str, ...], tuple[tuple[int, int], Told]] = {}
+    others: dict[tuple[str, ...], tuple[tuple[int, int], AnyRecord]] = {}
     for number, record in enumerate(found):
         # First those of runs whose records are not here any more.
         # What is told of other devices is another cell's, and found anew wherever both are (`harness.records.devices`).
-        items: list[Told] = [told for told in record.get(OTHERS, ()) if "device" not in told]
+        items: list[AnyRecord] = [other for other in record.get(OTHERS, ()) if "device" not in other]
         for item in (*items, record):
             when = (order.get(item["run"], -1), number)
-            same = facts(record) == facts(best) if item is record else _facts(told_of(item)) == _facts(told_of(best))
+            same = facts(record) == facts(best) if item is record else _facts(other_of(item)) == _facts(other_of(best))
             # That an earlier run had no answer is of no interest once there is one.
             if not same and (weight(item) or not weight(best) or when > since):
-                others[item["run"], *map(str, _facts(told_of(item)))] = (when, item)
+                others[item["run"], *map(str, _facts(other_of(item)))] = (when, item)
     return [item for _, item in sorted(others.values(), key=lambda pair: pair[0])]
 
 
-def spell_other(told: Told) -> str:
+def spell_other(other: AnyRecord) -> str:
     """``rejected at compile in run 36d5c0941a85: incomplete type is not allowed``, of what another run told."""
-    told = told_of(told)
-    why, device = told["reason"] or told["diagnostic"], told.get("device", "")
+    other = other_of(other)
+    why, device = other["reason"] or other["diagnostic"], other.get("device", "")
     where = " without a device" if device == VIRTUAL else f" on {device}" if device else ""
-    return f"{failed_at(told)}{where} in run {told['run']}" + (f": {why}" if why else "")
+    return f"{failed_at(other)}{where} in run {other['run']}" + (f": {why}" if why else "")
 
 
-def _facts(told: Other) -> tuple[Any, ...]:
-    return (told["status"], told["stage"], told["diagnostic"])
+def _facts(other: Other) -> tuple[Any, ...]:
+    return (other["status"], other["stage"], other["diagnostic"])
 
 
-def told_of(item: Told) -> Other:
+def other_of(item: AnyRecord) -> Other:
     """What is kept of a record that another took the place of."""
     if "diagnostics" not in item:
         return item

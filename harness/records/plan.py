@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.matrix.axes import PLACE
+from harness.matrix.axes import AXIS, PLACE
 from harness.model import Cell
 from harness.records.errors import RecordError
 from harness.records.schema import check_value
@@ -21,7 +21,7 @@ PLAN_SCHEMA = 1
 
 Plan = dict[str, Any]
 
-CELL_KEYS = ("cell", *PLACE, "environment", "title", "topic")
+CELL_KEYS = ("cell", *(key for key in PLACE if not AXIS[key].optional), "environment", "title", "topic")
 _CELL_KEYS = frozenset(CELL_KEYS)
 
 
@@ -132,17 +132,11 @@ def started_at(plan: Plan) -> datetime:
 
 
 def _planned(cell: Cell) -> dict[str, str]:
-    toolchain = cell.toolchain
     return {
         "cell": cell.id,
-        "case": cell.case.name,
+        **{key: AXIS[key].value(cell) for key in PLACE},
         **({"program": cell.case.program} if cell.case.program else {}),
-        "variant": cell.variant.name,
-        "backend": toolchain.backend,
-        "library": toolchain.library,
-        "toolkit": str(toolchain.toolkit),
-        "target": str(cell.target),
-        "environment": toolchain.environment,
+        "environment": cell.toolchain.environment,
         "title": cell.case.title,
         "topic": cell.case.topic,
     }

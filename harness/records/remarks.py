@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from harness.matrix.axes import PROGRAM, TOOLCHAIN
+from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of
 from harness.model import Cell, Target
 from harness.records.answers import identity
 from harness.records.record import Kernel, Record
@@ -49,7 +49,7 @@ def remarks(records: Iterable[Record]) -> Remarks:
 
 def _group(record: Record) -> tuple[Any, ...]:
     names = (*PROGRAM, *TOOLCHAIN, "environment", "program")
-    return (*(record.get(name, "") for name in names), record["target"].startswith("compute_"))
+    return (*place_of(record, names), record["target"].startswith("compute_"))
 
 
 def _key(record: Record) -> Key:
@@ -79,12 +79,12 @@ def _compare(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
             for record, kernel in reversed(there[: place + 1]):
                 if kernel["instructions"] > 2 * less["instructions"] + 4:
                     break
-                found.setdefault(_key(record), _told(name, record, kernel, newer, more))
+                found.setdefault(_key(record), _remark(name, record, kernel, newer, more))
         elif _is_out(more, less, older=False):
             for record, kernel in there[place + 1 :]:
                 if kernel["instructions"] > 2 * more["instructions"] + 4:
                     break
-                found.setdefault(_key(record), _told(name, record, kernel, older, less))
+                found.setdefault(_key(record), _remark(name, record, kernel, older, less))
     return found
 
 
@@ -106,7 +106,7 @@ def _is_out(less: Mapping[str, int], more: Mapping[str, int], *, older: bool) ->
     )
 
 
-def _told(name: str, record: Record, kernel: Any, other: Record, whole: Any) -> str:
+def _remark(name: str, record: Record, kernel: Any, other: Record, whole: Any) -> str:
     def size(item: Any) -> str:
         registers = f" and {item['num_regs']} registers" if item.get("num_regs") is not None else ""
         return f"{item['instructions']} instructions{registers}"
@@ -148,8 +148,8 @@ class Neighbours:
 
 def with_remark(record: Record, found: Remarks) -> Record:
     """The record with remarks among its notes, one for each kernel; as it is where there is nothing to add."""
-    told = {note.split()[1] for note in record["notes"] if note.startswith(REMARK)}
-    new = [remark for remark in found.get(_key(record), ()) if remark.split()[1] not in told]
+    known = {note.split()[1] for note in record["notes"] if note.startswith(REMARK)}
+    new = [remark for remark in found.get(_key(record), ()) if remark.split()[1] not in known]
     return {**record, "notes": [*record["notes"], *new]} if new else record
 
 

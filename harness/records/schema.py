@@ -9,7 +9,7 @@ from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get
 
 from harness.records.errors import RecordError
 from harness.records.record import SCHEMA, Kernel, Record
-from harness.records.values import FLAG, TABLE, TEXT, WHOLE, Check, Misfit, word_of
+from harness.records.values import FLAG, TABLE, TEXT, WHOLE, Check, InvalidValue, word_of
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """By schema version: makes a record of the version after it."""
@@ -74,8 +74,8 @@ def check_record(value: Any) -> Record:
     """
     try:
         _RECORD.run(value)
-    except Misfit as misfit:
-        raise RecordError(str(misfit)) from None
+    except InvalidValue as error:
+        raise RecordError(str(error)) from None
     record: Record = value
     return record
 
@@ -86,18 +86,18 @@ def check_value(key: str, value: Any) -> None:
         return
     try:
         FIELDS[key].check.run(value)
-    except Misfit as misfit:
-        misfit.path.append(key)
-        raise RecordError(str(misfit)) from None
+    except InvalidValue as error:
+        error.path.append(key)
+        raise RecordError(str(error)) from None
 
 
 def check_kernels(value: Any) -> None:
     """Raise `RecordError` when `value` is no list of kernels, as artifacts have it."""
     try:
         _KERNELS.run(value)
-    except Misfit as misfit:
-        misfit.path.append("kernels")
-        raise RecordError(str(misfit)) from None
+    except InvalidValue as error:
+        error.path.append("kernels")
+        raise RecordError(str(error)) from None
 
 
 def record_schema() -> dict[str, Any]:
@@ -163,13 +163,13 @@ def _each(inner: Check) -> Check:
 
     def each(value: Any) -> None:
         if not isinstance(value, list):
-            raise Misfit(f"must be a list, not {word_of(value)}")
+            raise InvalidValue(f"must be a list, not {word_of(value)}")
         place = 0
         try:
             for place in range(len(value)):
                 run(value[place])
-        except Misfit as misfit:
-            misfit.path.append(place)
+        except InvalidValue as error:
+            error.path.append(place)
             raise
 
     return Check(each, {"type": "array", "items": inner.schema}, f"list of {_PLURALS.get(inner.kind, inner.kind)}")
@@ -182,18 +182,18 @@ def _table(fields: tuple[Field, ...]) -> Check:
 
     def table(value: Any) -> None:
         if not isinstance(value, dict):
-            raise Misfit(f"must be a table, not {word_of(value)}")
+            raise InvalidValue(f"must be a table, not {word_of(value)}")
         name = ""
         try:
             for name, run in required:
                 if name not in value:
-                    raise Misfit("missing")
+                    raise InvalidValue("missing")
                 run(value[name])
             for name, run in optional:
                 if name in value:
                     run(value[name])
-        except Misfit as misfit:
-            misfit.path.append(name)
+        except InvalidValue as error:
+            error.path.append(name)
             raise
 
     properties = {field.name: _described(field) for field in fields}

@@ -10,6 +10,6 @@ def at_stage(status: str, stage: str | None) -> str:
     return f"{status} at {stage}" if stage else str(status)
 
 
-def failed_at(told: Record | Other) -> str:
+def failed_at(record: Record | Other) -> str:
     """Status, and the stage that failed: ``timed_out at compile``; how far something got that was built is left out."""
-    return at_stage(told["status"], told["stage"] if told["status"] != "built" else None)
+    return at_stage(record["status"], record["stage"] if record["status"] != "built" else None)

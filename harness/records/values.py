@@ -12,7 +12,7 @@ from harness.model import Target, TargetError
 from harness.model.target import TARGET_PATTERN
 
 
-class Misfit(Exception):
+class InvalidValue(Exception):
     """A value that cannot stand where it stands.
 
     Parameters
@@ -41,7 +41,7 @@ class Check:
     Parameters
     ----------
     run : callable
-        Raises `Misfit` on any other value.
+        Raises `InvalidValue` on any other value.
     schema : Mapping
         The same as JSON Schema, as far as that can say it.
     kind : str
@@ -63,7 +63,9 @@ def _of(kind: type, word: str, schema_type: str) -> Check:
     def run(value: Any) -> None:
         # bool is an int to isinstance, and `true` is no number of registers.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise Misfit(f"must be {word}, not {value if kind is int and type(value) is float else word_of(value)}")
+            raise InvalidValue(
+                f"must be {word}, not {value if kind is int and type(value) is float else word_of(value)}"
+            )
 
     return Check(run, {"type": schema_type}, word)
 
@@ -77,24 +79,24 @@ TABLE = _of(dict, "a table", "object")
 def _filled(value: Any) -> None:
     TEXT.run(value)
     if not value:
-        raise Misfit("must not be empty")
+        raise InvalidValue("must not be empty")
 
 
 def _count(value: Any) -> None:
     WHOLE.run(value)
     if not -(2**63) <= value < 2**63:
-        raise Misfit("must be a whole number that fits into 64 bits")
+        raise InvalidValue("must be a whole number that fits into 64 bits")
 
 
 def _seconds(value: Any) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise Misfit(f"must be a number, not {word_of(value)}")
+        raise InvalidValue(f"must be a number, not {word_of(value)}")
     try:
         fits = math.isfinite(value) and value >= 0
     except OverflowError:
-        raise Misfit("must be a number of seconds, not one that is greater than any float") from None
+        raise InvalidValue("must be a number of seconds, not one that is greater than any float") from None
     if not fits:
-        raise Misfit(f"must be a number of seconds, not {value}")
+        raise InvalidValue(f"must be a number of seconds, not {value}")
 
 
 def _target(value: Any) -> None:
@@ -102,7 +104,7 @@ def _target(value: Any) -> None:
     try:
         Target.parse(value)
     except TargetError as error:
-        raise Misfit(str(error)) from None
+        raise InvalidValue(str(error)) from None
 
 
 FILLED = Check(_filled, {"type": "string", "minLength": 1}, "text")
@@ -119,7 +121,7 @@ def one_of(words: type[StrEnum]) -> Check:
     def run(value: Any) -> None:
         TEXT.run(value)
         if value not in known:
-            raise Misfit(f"{value!r} is not one of {', '.join(words)}")
+            raise InvalidValue(f"{value!r} is not one of {', '.join(words)}")
 
     return Check(run, {"enum": [str(word) for word in words]}, f"a {words.__name__.lower()}")
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
-from harness.matrix.axes import AXES, COLUMNS, PLACE
+from harness.matrix.axes import AXES, COLUMNS, PLACE, PROGRAM
 from harness.matrix.kinds import KINDS, Kind
-from harness.matrix.order import ToolchainColumn as Column
-from harness.matrix.order import column_key, natural_key, toolchain_key
+from harness.matrix.order import axis_key, column_key, natural_key
 from harness.model import Stage, Status, Verdict
 from harness.report.text import clean
 
@@ -58,35 +56,32 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     """
     columns = sorted(set(table[[*COLUMNS]].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
     names: dict[str, list[str]] = {
-        "topic": list(table["topic"].unique()),
-        "case": list(table["case"].unique()),
-        "variant": sorted(table["variant"].unique(), key=natural_key),
-        "backend": list(dict.fromkeys(column[0] for column in columns)),
-        "library": sorted({column[1] for column in columns}, key=lambda item: toolchain_key(Column("", item, ""))),
-        "toolkit": sorted({column[2] for column in columns}, key=lambda item: toolchain_key(Column("", "", item))),
-        "target": sorted({column[3] for column in columns}, key=lambda item: column_key("", "", "", item)),
+        **{axis.key: sorted(table[axis.key].unique(), key=axis_key(axis.key)) for axis in AXES},
+        "case": list(table["case"].unique()),  # topic by topic, as the rows are
         **{key: list(_WORDS.get(key, ())) or sorted(table[key].unique(), key=natural_key) for key in _OUTCOME},
     }
     place = {key: {name: number for number, name in enumerate(values)} for key, values in names.items()}
 
+    across, ends = len(PROGRAM), len(PLACE)
     at = {column: number for number, column in enumerate(columns)}
     outcomes: dict[tuple[str, ...], int] = {}
-    rows: list[tuple[str, str]] = []
+    rows: list[tuple[str, ...]] = []
     patterns: list[list[int]] = []
     cells = []
-    for case, variant, *rest in table[[*PLACE, *_OUTCOME]].itertuples(index=False, name=None):
-        if not rows or rows[-1] != (case, variant):
-            rows.append((case, variant))
+    for values in table[[*PLACE, *_OUTCOME]].itertuples(index=False, name=None):
+        row, column, outcome = values[:across], values[across:ends], values[ends:]
+        if not rows or rows[-1] != row:
+            rows.append(row)
             patterns.append([])
-        patterns[-1].append(at[tuple(rest[:4])])
-        cells.append(outcomes.setdefault(tuple(rest[4:]), len(outcomes)))
+        patterns[-1].append(at[column])
+        cells.append(outcomes.setdefault(outcome, len(outcomes)))
     kinds: dict[tuple[int, ...], int] = {}
     shapes = [kinds.setdefault(tuple(pattern), len(kinds)) for pattern in patterns]
 
     first = table.drop_duplicates("case").set_index("case")
     return {
         "schema": 1,
-        "axes": [asdict(axis) for axis in AXES],
+        "axes": [axis.to_json() for axis in AXES],
         "marks": [_shown(kind) for kind in KINDS.values()],
         "names": {key: [clean(name) for name in values] for key, values in names.items()},
         "cases": [
@@ -100,8 +95,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
             for case in names["case"]
         ],
         "rows": {
-            "case": [place["case"][case] for case, _ in rows],
-            "variant": [place["variant"][variant] for _, variant in rows],
+            **{key: [place[key][row[number]] for row in rows] for number, key in enumerate(PROGRAM)},
             "pattern": shapes,
         },
         "columns": {

@@ -10,7 +10,7 @@ import pandas as pd
 
 from harness.matrix.axes import COLUMNS, ROWS
 from harness.matrix.kinds import KINDS
-from harness.matrix.order import ToolchainColumn, column_key, toolchain_key
+from harness.matrix.order import ToolchainColumn, column_key, target_key, toolchain_key
 from harness.records import Conflict, Merged
 from harness.report.groups import anchor_of
 from harness.report.provenance import runs_of
@@ -29,16 +29,14 @@ _CSV = [
 def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], warnings: Iterable[str]) -> bytes:
     """``matrix.json``: axes, totals, legend, provenance and every cell."""
     columns = sorted(set(table[[*COLUMNS]].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
-    toolchains = sorted({ToolchainColumn(*column[:3]) for column in columns}, key=toolchain_key)
+    toolchains = sorted({ToolchainColumn(column[:-1]) for column in columns}, key=toolchain_key)
     value = {
         "schema": SCHEMA,
         "axes": {
             "topics": list(dict.fromkeys(table["topic"])),
             "cases": dict(zip(table["case"], table["title"], strict=True)),
-            "toolchains": [vars(item) for item in toolchains],
-            "targets": list(
-                dict.fromkeys(column[3] for column in sorted(columns, key=lambda key: column_key("", "", "", key[3])))
-            ),
+            "toolchains": [item.to_json() for item in toolchains],
+            "targets": sorted({column[-1] for column in columns}, key=target_key),
         },
         "totals": totals(table),
         "marks": {

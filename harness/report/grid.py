@@ -10,7 +10,7 @@ from itertools import groupby
 import pandas as pd
 from markupsafe import Markup
 
-from harness.matrix.axes import COLUMNS
+from harness.matrix.axes import COLUMNS, PROGRAM, labels
 from harness.matrix.kinds import KINDS
 from harness.matrix.order import ToolchainColumn, column_key
 from harness.report.groups import anchor_of
@@ -24,8 +24,8 @@ class Grid:
     ----------
     tools : tuple of (str, int)
         Backends with their versions, and how many columns each spans.
-    toolkits : tuple of (str, int)
-        Likewise for toolkits.
+    releases : tuple of (str, int)
+        Likewise for toolkits, and whatever else is a release.
     columns : tuple of (str, bool)
         Targets, and whether the column is the first of its toolchain.
     rows : tuple of (str, Markup)
@@ -33,7 +33,7 @@ class Grid:
     """
 
     tools: tuple[tuple[str, int], ...]
-    toolkits: tuple[tuple[str, int], ...]
+    releases: tuple[tuple[str, int], ...]
     columns: tuple[tuple[str, bool], ...]
     rows: tuple[tuple[str, Markup], ...]
 
@@ -48,25 +48,24 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
     groups : Mapping[str, str]
         By id of a cell, the anchor of its group; a cell without one leads to all groups.
     """
-    cells = list(table[["variant", *COLUMNS, "mark", "cell"]].itertuples(index=False, name=None))
-    columns = sorted({cell[1:5] for cell in cells}, key=lambda column: column_key(*column))
-    toolchains = [ToolchainColumn(*column[:3]) for column in columns]
+    programs, across = (list(table[[*keys]].itertuples(index=False, name=None)) for keys in (PROGRAM[1:], COLUMNS))
+    cells = list(zip(programs, across, table["mark"], table["cell"], strict=True))
+    columns = sorted(set(across), key=lambda column: column_key(*column))
+    toolchains = [ToolchainColumn(column[:-1]) for column in columns]
     first = [place == 0 or item != toolchains[place - 1] for place, item in enumerate(toolchains)]
     places = {column: place for place, column in enumerate(columns)}
     opening = ['<td class="begins"' if begins else "<td" for begins in first]
     rows = []
-    for variant, members in groupby(cells, lambda cell: cell[0]):
+    for program, members in groupby(cells, lambda cell: cell[0]):
         row = [f'{tag}><span class="v">not run</span></td>' for tag in opening]
-        for cell in members:
-            place = places[cell[1:5]]
-            row[place] = (
-                f'{opening[place]} id="{anchor_of(cell[6])}">{_link(cell[5], groups.get(cell[6], "happened"))}</td>'
-            )
-        rows.append((variant, Markup("\n".join(row))))  # noqa: S704 (our own markup; every word of others in it is escaped)
+        for _, column, mark, cell in members:
+            place = places[column]
+            row[place] = f'{opening[place]} id="{anchor_of(cell)}">{_link(mark, groups.get(cell, "happened"))}</td>'
+        rows.append((" ".join(labels(program, PROGRAM[1:])), Markup("\n".join(row))))  # noqa: S704 (our own markup; every word of others in it is escaped)
     return Grid(
         tools=_spans([(item.tool, item.tool) for item in toolchains]),
-        toolkits=_spans([(item.label, item.cuda) for item in toolchains]),
-        columns=tuple((column[3], begins) for column, begins in zip(columns, first, strict=True)),
+        releases=_spans([(item.label, item.releases) for item in toolchains]),
+        columns=tuple((column[-1], begins) for column, begins in zip(columns, first, strict=True)),
         rows=tuple(rows),
     )
 

@@ -10,14 +10,15 @@ from functools import cache, cached_property
 from hashlib import blake2s
 from typing import Any
 
+from harness.matrix.axes import PROGRAM, place_of, program_of
 from harness.matrix.kinds import KINDS, Kind, kind_of
-from harness.matrix.order import ToolchainColumn, fold_targets, ranks, row_key, target_key
+from harness.matrix.order import ToolchainColumn, fold_targets, natural_key, ranks, target_key
 from harness.model import Stage
 from harness.records import Merged
 from harness.report.text import one_line
 
-Place = tuple[str, str, ToolchainColumn]
-"""Case, variant and toolchain."""
+Place = tuple[tuple[str, ...], ToolchainColumn]
+"""Row and toolchain."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def group_cells(merged: Merged) -> dict[str, list[Group]]:
             (_group(KINDS[key[0]], cells, ordered) for key, cells in groups.items()),
             key=lambda group: _GRAVITY.index(group.kind.key),
         )
-        for case, groups in sorted(found.items(), key=lambda item: row_key("", item[0], ""))
+        for case, groups in sorted(found.items(), key=lambda item: natural_key(item[0]))
     }
 
 
@@ -153,14 +154,19 @@ def _group(kind: Kind, cells: list[Mapping[str, Any]], axes: Mapping[Place, list
     for cell in cells:
         places.setdefault(_place(cell), []).append(cell)
     where = tuple(
-        Where(place[1], place[2], fold_targets((cell["target"] for cell in members), axes[place]), members[0]["cell"])
+        Where(
+            program_of(members[0])[1],
+            place[1],
+            fold_targets((cell["target"] for cell in members), axes[place]),
+            members[0]["cell"],
+        )
         for place, members in places.items()
     )
     return Group(kind, tuple(cells), where)
 
 
 def _place(cell: Mapping[str, Any]) -> Place:
-    return (cell["case"], cell["variant"], ToolchainColumn(cell["backend"], cell["library"], cell["toolkit"]))
+    return (place_of(cell, PROGRAM), ToolchainColumn.of(cell))
 
 
 def _facts(record: Mapping[str, Any], said: Any) -> tuple[Any, ...]:

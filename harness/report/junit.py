@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from harness.matrix.axes import COLUMNS, ROWS, TOOLCHAIN, place_of, program_of
 from harness.matrix.kinds import Kind, kind_of
 from harness.matrix.order import ToolchainColumn, column_key, row_key
 from harness.records import Merged, Record, at_stage, spell_other
@@ -28,11 +29,10 @@ def junit_xml(merged: Merged) -> bytes:
     root.text = "\n"
     suites: dict[tuple[str, ...], list[ET.Element]] = {}
     for cell in _sorted((*merged.records, *merged.missing)):
-        key = (cell["environment"], cell["backend"], cell["library"], cell["toolkit"])
-        suites.setdefault(key, []).append(_test(cell))
+        suites.setdefault((cell["environment"], *place_of(cell, TOOLCHAIN)), []).append(_test(cell))
     totals = _Totals()
     for (environment, *toolchain), tests in suites.items():
-        suite = _line("testsuite", name=xml_text(f"{environment}: {ToolchainColumn(*toolchain).label}"))
+        suite = _line("testsuite", name=xml_text(f"{environment}: {ToolchainColumn(tuple(toolchain)).label}"))
         suite.text = "\n"
         root.append(suite)
         suite.extend(tests)
@@ -75,14 +75,14 @@ def _sorted(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     columns, rows = cache(column_key), cache(row_key)
 
     def order(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-        *toolchain, target = columns(cell["backend"], cell["library"], cell["toolkit"], cell["target"])
-        return (cell["environment"], toolchain, rows(cell["topic"], cell["case"], cell["variant"]), target)
+        *toolchain, target = columns(*place_of(cell, COLUMNS))
+        return (cell["environment"], toolchain, rows(*place_of(cell, ROWS)), target)
 
     return sorted(cells, key=order)
 
 
 def _test(cell: Mapping[str, Any]) -> ET.Element:
-    name = f"{cell['variant']} {cell['target']}".strip()
+    name = f"{program_of(cell)[1]} {cell['target']}".strip()
     test = _line("testcase", classname=xml_text(cell["case"].replace("/", ".")), name=xml_text(name))
     if "status" not in cell:
         test.set("time", "0")

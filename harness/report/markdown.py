@@ -7,7 +7,7 @@ from functools import cache
 
 import pandas as pd
 
-from harness.matrix.axes import PLACE, PROGRAM, TOOLCHAIN
+from harness.matrix.axes import PLACE, PROGRAM, TOOLCHAIN, program_of
 from harness.matrix.kinds import KINDS, unexpected_among
 from harness.matrix.order import ToolchainColumn, fold_targets, toolchain_key
 from harness.report.table import parts as split
@@ -73,9 +73,10 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
     lines = []
     listed = table[table["case"].isin({key[1] for key, _ in groups[:LISTED]})]
     axes = {key: list(part["target"]) for key, part in split(listed, *place)}
-    for (mark, case, variant, message), part in groups[:LISTED]:
+    for (mark, *program, message), part in groups[:LISTED]:
+        case, variant = program_of(dict(zip(PROGRAM, program, strict=True)))
         where = "; ".join(
-            f"{escape(ToolchainColumn(*key[2:]).label)}: {fold_targets(cells['target'], axes[key])}"
+            f"{escape(ToolchainColumn(key[len(PROGRAM) :]).label)}: {fold_targets(cells['target'], axes[key])}"
             for key, cells in split(part, *place)
         )
         # In <code> GitHub makes no mention or reference of what a compiler happened to print.
@@ -103,19 +104,18 @@ def _differing(table: pd.DataFrame) -> list[str]:
 
 def _topic(topic: str, table: pd.DataFrame) -> str:
     """One table: a row a variant, a column a toolchain, in each field the targets by kind."""
-    found: dict[tuple[str, str], dict[ToolchainColumn, list[tuple[str, str]]]] = {}
-    for case, variant, backend, library, toolkit, target, mark in table[[*PLACE, "mark"]].itertuples(
-        index=False, name=None
-    ):
-        row = found.setdefault((case, variant), {})
-        row.setdefault(ToolchainColumn(backend, library, toolkit), []).append((target, mark))
+    found: dict[tuple[str, ...], dict[ToolchainColumn, list[tuple[str, str]]]] = {}
+    across = len(PROGRAM)
+    for cell in table[[*PLACE, "mark"]].itertuples(index=False, name=None):
+        found.setdefault(cell[:across], {}).setdefault(ToolchainColumn(cell[across:-2]), []).append(cell[-2:])
     toolchains = sorted({item for row in found.values() for item in row}, key=toolchain_key)
     lines = [
         f"## {escape(topic)}\n",
-        "| Case | " + " | ".join(f"{escape(item.tool)}<br>{escape(item.cuda)}" for item in toolchains) + " |",
+        "| Case | " + " | ".join(f"{escape(item.tool)}<br>{escape(item.releases)}" for item in toolchains) + " |",
         "| --- |" + " --- |" * len(toolchains),
     ]
-    for (case, variant), row in found.items():
+    for program, row in found.items():
+        case, variant = program_of(dict(zip(PROGRAM, program, strict=True)))
         name = escape(case) + (f"<br>{escape(variant)}" if variant else "")
         lines.append(f"| {name} | {' | '.join(_cell(tuple(row.get(item, ()))) for item in toolchains)} |")
     return "\n".join(lines) + "\n"

@@ -63,7 +63,7 @@ class Overview:
 
 def make_overview(table: pd.DataFrame) -> Overview:
     """Sum the cells up."""
-    sums = {(key[0], ToolchainColumn(*key[1:])): Sum(totals(part)) for key, part in parts(table, "topic", *TOOLCHAIN)}
+    sums = {(key[0], ToolchainColumn(key[1:])): Sum(totals(part)) for key, part in parts(table, "topic", *TOOLCHAIN)}
     toolchains = sorted({toolchain for _, toolchain in sums}, key=toolchain_key)
     cases: dict[str, list[tuple[str, str, Sum]]] = {}
     for (topic, case), part in parts(table, "topic", "case"):

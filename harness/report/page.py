@@ -13,6 +13,7 @@ import jinja2
 import pandas as pd
 
 from harness import __version__
+from harness.matrix.axes import COLUMNS
 from harness.matrix.kinds import KINDS
 from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
@@ -203,7 +204,9 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(version=__version__, kinds=KINDS, policy=_POLICY, scripts=SCRIPTS, excerpt=excerpt)
+    environment.globals.update(
+        version=__version__, kinds=KINDS, columns=COLUMNS, policy=_POLICY, scripts=SCRIPTS, excerpt=excerpt
+    )
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)
     return environment
 

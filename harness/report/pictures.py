@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from harness.analysis.frame import ANSWERED
+from harness.matrix.axes import AXIS, TOOLCHAIN
 from harness.matrix.order import target_key, version_key
 from harness.report.draw import MANY, Kind, bars, lines, plain
 
@@ -141,7 +142,15 @@ def _same_together(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def _series(part: pd.DataFrame) -> pd.Series:
-    return (part["backend"] + " " + part["library"]).str.strip() + ", CUDA " + part["toolkit"]
+    """Toolchains as lines of a picture are called: ``cupy-nvrtc 13.6.0, CUDA 12.4``."""
+    tool, releases = pd.Series("", part.index), pd.Series("", part.index)
+    for key in TOOLCHAIN:
+        prefix, there = AXIS[key].prefix, part[key] != ""
+        if prefix:
+            releases += (f", {prefix}" + part[key]).where(there, "")
+        else:
+            tool += (" " + part[key]).where(there, "")
+    return tool.str.strip() + releases
 
 
 def _title(part: pd.DataFrame, unit: str) -> str:

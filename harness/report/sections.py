@@ -81,11 +81,11 @@ def _links(table: pd.DataFrame) -> dict[str, str]:
 
 def _support(table: pd.DataFrame) -> dict[str, Any]:
     """Statements by case; variants of which the same is said are shown once."""
-    cases: dict[tuple[str, str], dict[tuple[str, str, str], list[Statement]]] = {}
+    cases: dict[tuple[str, str], dict[tuple[Any, ...], list[Statement]]] = {}
     found = statements(table)
     for item in found:
         of_case = cases.setdefault((item.subject.topic, item.subject.case), {})
-        key = (item.subject.backend, item.subject.headers, item.sentence)
+        key = (item.subject.backend, item.subject.headers, item.subject.further, item.sentence)
         of_case.setdefault(key, []).append(item)
     return {
         "count": len(found),

@@ -62,8 +62,8 @@ def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
         When a wheel cannot be had, has another hash than the pinned one, or none at all.
     """
     lines = "".join(f"{name}=={version}\n" for name, version in wanted.items())
-    told = _uv(what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", "-"], folder, lines)
-    packages = {item["name"]: item for item in tomllib.loads(told).get("packages", ())}
+    output = _uv(what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", "-"], folder, lines)
+    packages = {item["name"]: item for item in tomllib.loads(output).get("packages", ())}
     return [_choose(what, name, version, packages.get(name, {})) for name, version in wanted.items()]
 
 

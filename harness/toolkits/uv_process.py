@@ -62,16 +62,16 @@ def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "", *, bui
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         try:
-            told, error = process.communicate(text, TIMEOUT)
+            output, error = process.communicate(text, TIMEOUT)
         except BaseException:
             process.kill()
             process.wait()  # `subprocess.run` does not, after Ctrl-C: uv would still hold the lock of its cache
             raise
-        return process.returncode, told, " ".join(error.split())[-600:]
+        return process.returncode, output, " ".join(error.split())[-600:]
 
     try:
         with at_work(folder, run("cache", "dir")[1].strip()):
-            code, told, error = run(*words, "--quiet", *(options if words[0] == "pip" else ()))
+            code, output, error = run(*words, "--quiet", *(options if words[0] == "pip" else ()))
             if code < 0:
                 raise PartUnavailable(f"{what}: uv was killed by signal {-code}; run it again")
     except subprocess.TimeoutExpired:
@@ -83,4 +83,4 @@ def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "", *, bui
         )
     if code:
         raise PartUnavailable(f"{what} cannot be {'built or installed' if built else 'installed from PyPI'}: {error}")
-    return told
+    return output

@@ -30,7 +30,7 @@ def tell(scratch: Path, known: int) -> None:
         (scratch / _LIST).write_text("\n".join(found), "utf-8", "surrogateescape")
 
 
-def told(scratch: Path) -> list[str]:
+def modules_named_in(scratch: Path) -> list[str]:
     """In the fork server: sources that a cell has named, and that are modules which this process would import, too."""
     try:
         handle = os.open(scratch / _LIST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

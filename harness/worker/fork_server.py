@@ -60,7 +60,7 @@ def serve(name: str, control: int) -> None:
     for line in lines:
         order = Order.from_line(line)
         ended = _run(name, backend, setup, order, channel, follower, calls)
-        imported = bytecode.told(order.scratch)
+        imported = bytecode.modules_named_in(order.scratch)
         channel.sendall(ended.to_line())
         if imported:
             bytecode.compile_all(imported)

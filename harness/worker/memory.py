@@ -40,9 +40,9 @@ class Peak:
         self._next = now + _EVERY
         pids = _tree(self._root)
         # A process that has just been forked, and runs another program next, seems to be as large as the one that it comes from.
-        settled, self._seen = self._seen.intersection(pids), set(pids)
-        if len(settled) > 1:
-            self.bytes = max(self.bytes, _together(settled))
+        seen_twice, self._seen = self._seen.intersection(pids), set(pids)
+        if len(seen_twice) > 1:
+            self.bytes = max(self.bytes, _together(seen_twice))
 
 
 def _together(pids: set[int]) -> int:

@@ -84,7 +84,7 @@ def test_appeared_vanished_and_lost() -> None:
     old = cells_frame(merge([record(cells[0]), record(cells[1])], [plan(*cells[:2])]))
     new = cells_frame(merge([record(cells[2], rejected())], [plan(*cells[1:])]))
     found = changes(old, new)
-    assert [(item.kind, item.target) for item in found.items] == [
+    assert [(item.kind, item.place["target"]) for item in found.items] == [
         ("lost", "sm_80"),
         ("appeared", "sm_90"),
         ("vanished", "sm_75"),

@@ -45,7 +45,7 @@ def history(tmp_path: Path) -> Path:
 
 
 def targets(found: Changes) -> list[str]:
-    return [item.target for item in found.items]
+    return [item.place["target"] for item in found.items]
 
 
 def test_a_cell_that_is_chosen_in_one_set_is_compared_with_itself(sets: list[CellSet]) -> None:

@@ -123,10 +123,12 @@ def test_a_part_that_is_not_installed_is_named_with_its_remedy(cumatrix: Command
         cumatrix("toolkits", "path", "12.4", env=env), 4, "CUDA 12.4 is not installed", "cumatrix toolkits install 12.4"
     )
     (tmp_path / "kernel.cu").write_text("__global__ void k() {}")
-    (record,) = cumatrix.records("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", env=env)
+    (record,) = cumatrix.records("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "--offline", env=env)
     assert record["status"] == "unavailable"
     assert "cumatrix toolkits install 12.4" in record["reason"]
-    assert cumatrix("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", env=env).returncode == 4
+    done = cumatrix("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "--offline", env=env)
+    assert done.returncode == 4
+    assert done.stderr.count("--offline downloads nothing: CUDA 12.4") == 1
 
 
 @pytest.mark.parametrize(

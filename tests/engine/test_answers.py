@@ -44,7 +44,7 @@ def found(cache: ResultCache) -> list[str]:
 
 
 def test_the_same_files_come_to_the_same_key_in_another_run(cache: ResultCache, source: Path) -> None:
-    key = Answers(cache).settle(FIRST, read([source])).key
+    key = Answers(cache).key_of(FIRST, read([source])).key
     assert key
     assert found(cache) == [key]
     assert list(Answers(cache).keys("another")) == []
@@ -56,7 +56,7 @@ def test_the_same_files_come_to_the_same_key_in_another_run(cache: ResultCache, 
 
 def test_an_edit_that_keeps_size_and_time_counts(cache: ResultCache, source: Path) -> None:
     before = source.stat()
-    key = Answers(cache).settle(FIRST, read([source])).key
+    key = Answers(cache).key_of(FIRST, read([source])).key
     source.write_text("two")
     os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert found(cache) != [key]
@@ -64,22 +64,22 @@ def test_an_edit_that_keeps_size_and_time_counts(cache: ResultCache, source: Pat
 
 def test_a_file_that_appears_counts(cache: ResultCache, source: Path) -> None:
     late = source.with_name("late.h")
-    key = Answers(cache).settle(FIRST, read([source], missing=[late])).key
+    key = Answers(cache).key_of(FIRST, read([source], missing=[late])).key
     assert found(cache) == [key]
     late.touch()
     assert found(cache) != [key]
 
 
 def test_a_file_that_goes_counts(cache: ResultCache, source: Path) -> None:
-    key = Answers(cache).settle(FIRST, read([source])).key
+    key = Answers(cache).key_of(FIRST, read([source])).key
     source.unlink()
     assert found(cache) != [key]
 
 
 def test_names_count_where_they_were_listed(cache: ResultCache, source: Path) -> None:
     here = source.parent
-    listed = Answers(cache).settle(FIRST, read([source], listed=[here])).key
-    unlisted = Answers(cache).settle("another", read([source, here])).key
+    listed = Answers(cache).key_of(FIRST, read([source], listed=[here])).key
+    unlisted = Answers(cache).key_of("another", read([source, here])).key
     (here / "__pycache__").mkdir()
     assert found(cache) == [listed]
     (here / "more.py").touch()
@@ -91,7 +91,7 @@ def test_a_link_counts_as_what_it_leads_to(cache: ResultCache, source: Path) -> 
     link, other = source.with_name("link"), source.with_name("other")
     link.symlink_to(source)
     other.write_text("two")
-    key = Answers(cache).settle(FIRST, read([link])).key
+    key = Answers(cache).key_of(FIRST, read([link])).key
     link.unlink()
     link.symlink_to(other)
     assert found(cache) != [key]
@@ -100,7 +100,7 @@ def test_a_link_counts_as_what_it_leads_to(cache: ResultCache, source: Path) -> 
 def test_several_sets_of_files_may_belong_to_one_question(cache: ResultCache, source: Path) -> None:
     header = source.with_name("a.h")
     header.write_text("a")
-    keys = {Answers(cache).settle(FIRST, reads).key for reads in (read([source]), read([source, header]))}
+    keys = {Answers(cache).key_of(FIRST, reads).key for reads in (read([source]), read([source, header]))}
     assert len(keys) == 2
     assert set(found(cache)) == keys
 
@@ -108,9 +108,9 @@ def test_several_sets_of_files_may_belong_to_one_question(cache: ResultCache, so
 def test_what_changed_since_it_was_read_is_not_kept(cache: ResultCache, source: Path) -> None:
     reads = read([source])
     source.write_text("two")
-    settled = Answers(cache).settle(FIRST, reads)
-    assert settled.key == ""
-    assert settled.problem == f"{source} changed while it was read"
+    second = Answers(cache).key_of(FIRST, reads)
+    assert second.key == ""
+    assert second.problem == f"{source} changed while it was read"
     assert found(cache) == []
 
 
@@ -119,17 +119,17 @@ def test_what_appeared_since_it_was_looked_for_is_not_kept(cache: ResultCache, s
         late = source.with_name(f"late-{make.__name__}")
         reads = read([source], missing=[late])
         make(late)
-        assert Answers(cache).settle(FIRST, reads).key == ""
+        assert Answers(cache).key_of(FIRST, reads).key == ""
 
 
 def test_what_is_not_known_is_not_kept(cache: ResultCache, source: Path) -> None:
-    settled = Answers(cache).settle(FIRST, Reads(unknown="why"))
-    assert (settled.key, settled.problem) == ("", "why")
+    second = Answers(cache).key_of(FIRST, Reads(unknown="why"))
+    assert (second.key, second.problem) == ("", "why")
 
 
 def test_without_a_cache_there_are_keys_all_the_same(cache: ResultCache, source: Path) -> None:
     reads = read([source])
-    assert Answers(None).settle(FIRST, reads).key == Answers(cache).settle(FIRST, reads).key != ""
+    assert Answers(None).key_of(FIRST, reads).key == Answers(cache).key_of(FIRST, reads).key != ""
     assert list(Answers(None).keys(FIRST)) == []
 
 
@@ -140,7 +140,7 @@ def test_hashes_are_kept_so_that_files_are_not_read_again(
     while os.stat(source).st_ctime_ns + 30_000_000 > _now(source):
         pass  # until a later change would show in the time of change
     assert source.stat().st_ctime_ns == before
-    Answers(cache).settle(FIRST, read([source]))
+    Answers(cache).key_of(FIRST, read([source]))
     again = Answers(cache)
     list(again.keys(FIRST))
     assert not again.files.fresh
@@ -169,10 +169,10 @@ def test_a_hard_link_made_meanwhile_changes_nothing(cache: ResultCache, source: 
     while _now(source) - source.stat().st_ctime_ns < 30_000_000:
         pass  # until the hash may be remembered
     answers = Answers(cache)
-    key = answers.settle(FIRST, read([source])).key
+    key = answers.key_of(FIRST, read([source])).key
     reads = read([source])
     os.link(source, source.with_name("another"))
-    assert answers.settle(FIRST, reads).key == key
+    assert answers.key_of(FIRST, reads).key == key
     reads = read([source])
     source.write_text("two")
-    assert answers.settle(FIRST, reads).key == ""
+    assert answers.key_of(FIRST, reads).key == ""

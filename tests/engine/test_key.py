@@ -29,7 +29,7 @@ from harness.toolkits import ToolkitStore
 def test_fields_cannot_run_into_each_other() -> None:
     keys = [
         Key("cell").add("a", "b").add("c", "d"), Key("cell").add("a", "bc").add("", "d"), Key("cell").add("ab", "").add("c", "d"),
-        Key("cell").add("c", "d").add("a", "b"), Key("bench").add("a", "b").add("c", "d"), Key("cell").add("a", ["b", "c", "d"]),
+        Key("cell").add("c", "d").add("a", "b"), Key("toolchain").add("a", "b").add("c", "d"), Key("cell").add("a", ["b", "c", "d"]),
         Key("cell").add("a", "b"), Key("cell").add("a", 1), Key("cell").add("a", "1"), Key("cell").add("a", True), Key("cell").add("a", None),
     ]  # fmt: skip
     assert len({key.hex() for key in keys}) == len(keys)

@@ -29,7 +29,7 @@ def test_what_is_available(tmp_path: Path, limit: str | None, used: str | None, 
     assert available(meminfo, tmp_path) == pytest.approx(expected * 0.9)
 
 
-class Told(threading.Condition):
+class Watched(threading.Condition):
     """Tells that a thread has to wait, before it does."""
 
     def __init__(self, events: Queue[str]) -> None:
@@ -55,7 +55,7 @@ class Machine:
     def __init__(self) -> None:
         self.events: Queue[str] = Queue()
         self.memory = Memory(10)
-        self.memory._free = Told(self.events)
+        self.memory._free = Watched(self.events)
         self.ends: dict[int, threading.Event] = {}
         self.threads: dict[int, threading.Thread] = {}
 

@@ -12,10 +12,9 @@ import pytest
 from cells import make_case, make_cell, write_case
 
 from harness.cases import load_cases
-from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
-from harness.engine.executor import ThreadExecutor, _Queue
+from harness.engine.executor import ThreadExecutor
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result
 from harness.engine.run import Run
@@ -111,74 +110,3 @@ class TestPrepared:
             assert run.result(cell).key == "elsewhere"
         assert [each.cell.id for each in executor.seen] == [cell.id]
         assert executor.closed
-
-    def test_a_run_may_be_asked_again_and_keeps_its_fork_servers(self, store: ToolkitStore, cell: Cell) -> None:
-        with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
-            first = run.result(cell)
-            assert isinstance(run.executor, ThreadExecutor)
-            servers = list(run.executor.runners[0]._fork_servers.values())
-            second = run.result(make_cell(cell.case, target="sm_90", environment=PLAIN))
-            assert list(run.executor.runners[0]._fork_servers.values()) == servers
-        assert (first.outcome.status, second.outcome.status) == ("built", "built")
-        assert servers[0].process.poll() is not None
-
-    def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
-        self, store: ToolkitStore, cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The disk is full just then, which is a fake."""
-        cache = ResultCache(tmp_path / "cache")
-
-        def full(*_: object) -> None:
-            monkeypatch.undo()
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(cache, "keep_fact", full)
-        resolver = Resolver(RunContext(PLAIN, store, cache, Limits(seconds=120)))
-        runner = ThreadExecutor(resolver).runners[0]
-        prepared = resolver.resolve(cell)
-        assert isinstance(prepared, PreparedCell)
-        try:
-            with pytest.raises(OSError, match="No space left"):
-                runner.run(prepared)
-            assert not runner._fork_servers
-            assert runner.run(prepared).outcome.status == "built"
-        finally:
-            runner.close()
-            resolver.close()
-
-    def test_who_stops_listening_ends_what_is_under_way(self, store: ToolkitStore, cell: Cell) -> None:
-        with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
-            targets = ("sm_75", "sm_80", "sm_90")
-            results = run.results([make_cell(cell.case, target=target, environment=PLAIN) for target in targets])
-            next(results)
-            results.close()  # type: ignore[attr-defined]
-            assert isinstance(run.executor, ThreadExecutor)
-            assert not any(runner._fork_servers for runner in run.executor.runners)
-
-
-@pytest.mark.compilers
-def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(
-    resolver: Resolver, cell: Cell, toolkit: Callable[[str], Installed]
-) -> None:
-    toolkit("12.4")
-    prepared = resolver.resolve(cell)
-    assert isinstance(prepared, PreparedCell)
-
-    def of(name: str) -> PreparedCell:
-        toolchain = replace(cell.toolchain, library=name)
-        return replace(prepared, cell=replace(cell, toolchain=toolchain))
-
-    work = _Queue()
-    work.add([of("a"), of("a"), of("b"), of("b"), of("b")])
-    first = work.next(None)
-    assert first is not None and first.cell.toolchain.library == "b"
-    other = work.next(None)
-    assert other is not None and other.cell.toolchain.library == "a"
-    current = first.cell.toolchain
-    order: list[str] = []
-    while len(order) < 3 and (found := work.next(current)):
-        order.append(found.cell.toolchain.library)
-        current = found.cell.toolchain
-    assert order == ["b", "b", "a"]
-    work.stop()
-    assert work.next(current) is None

@@ -163,7 +163,7 @@ def test_one_that_was_lost_between_cells_is_replaced(
     with Run(context) as run:
         assert run.result(cell(place, tmp_path / "one", NVRTC, PLAIN)).outcome.status == "built"
         assert isinstance(run.executor, ThreadExecutor)
-        (server,) = run.executor.runners[0]._fork_servers.values()
+        (server,) = run.executor.runners[0].fork_servers.running.values()
         (worker,) = below(server.process.pid)
         os.kill(worker, signal.SIGKILL)
         server.process.wait()

@@ -3,6 +3,7 @@
 const assert = require("node:assert/strict");
 const { describe, it } = require("node:test");
 const { QueryError, parser } = require("./load.js");
+require("./small.js"); // the fields that are axes
 
 /** A tree in short: terms as field and values, operators as lists. */
 const short = (node) => {

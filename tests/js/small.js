@@ -1,10 +1,19 @@
 // Small matrices, made of cells that are spelled out.
 "use strict";
 
-const { Matrix } = require("./load.js");
+const { Matrix, fields } = require("./load.js");
 
-const ROWS = ["topic", "case", "variant"];
-const COLUMNS = ["backend", "library", "toolkit", "target"];
+/** As harness/matrix/axes.py has them; tests/report/test_data.py holds that what the page is handed has these keys. */
+const AXES = [
+  { key: "topic", side: "row", kind: "word", filter: true },
+  { key: "case", side: "row", kind: "name", filter: false },
+  { key: "variant", side: "row", kind: "name", filter: false },
+  { key: "backend", side: "column", kind: "backend", filter: true },
+  { key: "library", side: "column", kind: "version", filter: true },
+  { key: "toolkit", side: "column", kind: "release", filter: true, prefix: "CUDA " },
+  { key: "target", side: "column", kind: "target", filter: true },
+].map((axis) => ({ prefix: "", title: axis.key, about: axis.key, ...axis }));
+fields.learn(AXES);
 const OUTCOME = ["mark", "status", "stage", "verdict", "environment", "run"];
 const MARKS = [
   { key: "built", letter: "✓", word: "built", meaning: "", good: true },
@@ -40,9 +49,11 @@ const place = (list, value) => {
  * A matrix of cells in the order in which they are given: row by row.
  *
  * @param {object[]} some cells; what they do not say is as in `PLAIN`
- * @param {{more?: boolean}} options whether messages and numbers are there
+ * @param {{more?: boolean, axes?: object[]}} options whether messages and numbers are there; and the axes
  */
-const matrixOf = (some, { more = true } = {}) => {
+const matrixOf = (some, { more = true, axes = AXES } = {}) => {
+  const of = (side) => axes.filter((axis) => axis.side === side).map((axis) => axis.key);
+  const [ROWS, COLUMNS] = [of("row"), of("column")];
   const cells = some.map((cell) => ({ ...PLAIN, ...cell }));
   const names = Object.fromEntries([...ROWS, ...COLUMNS, ...OUTCOME].map((key) => [key, []]));
   names.mark = MARKS.map((mark) => mark.key);
@@ -70,7 +81,6 @@ const matrixOf = (some, { more = true } = {}) => {
     patterns[data.rows.pattern[row]].push(add(columns, data.columns, COLUMNS, cell)[0]);
     numbers.push(add(outcomes, data.outcomes, OUTCOME, cell)[0]);
   }
-  const axes = [...ROWS, ...COLUMNS].map((key) => ({ key, title: key }));
   const matrix = new Matrix({ ...data, axes, marks: MARKS, names, cases, patterns, cells: numbers, cellsPerFile: 2 });
   const message = cells.map((cell) => place(texts, cell.message));
   if (more) matrix.more = { texts, message, numbers: { registers: cells.map((cell) => cell.registers) } };
@@ -98,4 +108,4 @@ const CELLS = [
   },
 ].map((cell) => ({ ...PLAIN, ...cell }));
 
-module.exports = { CELLS, matrixOf };
+module.exports = { AXES, CELLS, matrixOf };

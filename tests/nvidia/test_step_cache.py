@@ -1,4 +1,4 @@
-"""The shelf: a step is done once for the same input, again for any other, and says the same when it is taken from there."""
+"""The step cache: a step is done once for the same input, again for any other, and says the same when it is taken from there."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class CupyBackend:
         found = "{}.{}".format(*nvrtc.getVersion())
         if found != setup.release:
             raise Unavailable(f"asked for NVRTC {setup.release}, CuPy loaded {found}")
-        cupy_headers.settle(setup, _environment, self.version, headers)
+        cupy_headers.hide_toolkits(setup, _environment, self.version, headers)
         folders = cupy_headers.added(core, compiler)
         cupy_headers.check(folders, headers, setup)
         if self.jitify:

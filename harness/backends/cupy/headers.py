@@ -37,7 +37,7 @@ def find(setup: Setup) -> Path:
     return Path(str(wheel.locate_file(f"nvidia/{'cuda_runtime' if int(major) < 13 else f'cu{major}'}/include")))
 
 
-def settle(setup: Setup, environment: Any, version: tuple[int, ...], headers: Path) -> None:
+def hide_toolkits(setup: Setup, environment: Any, version: tuple[int, ...], headers: Path) -> None:
     """Have CuPy know of no toolkit where it is to use wheels, whatever this machine has in ``/usr/local``.
 
     Parameters

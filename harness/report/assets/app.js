@@ -12,7 +12,7 @@ class App {
     this.state = address.read("", this.first, this.known);
     this.started = false;
     /** @type {string | null} the cell that the panel shows */
-    this.told = null;
+    this.opened = null;
     this.input = /** @type {HTMLInputElement} */ (get("q"));
     this.said = get("said");
     this.selects = {
@@ -34,8 +34,8 @@ class App {
 
   listen() {
     const { get } = dom;
-    views.offer(this.selects.down, views.DOWN, (down) => this.go({ down, fold: [] }));
-    views.offer(this.selects.across, views.ACROSS, (across) => this.go({ across, fold: [] }));
+    views.offer(this.selects.down, views.down(this.matrix), (down) => this.go({ down, fold: [] }));
+    views.offer(this.selects.across, views.across(this.matrix), (across) => this.go({ across, fold: [] }));
     get("swap").addEventListener("click", () => {
       this.go({ down: this.state.across, across: this.state.down, fold: [] });
     });
@@ -116,8 +116,8 @@ class App {
     dom.get("nothing").hidden = shown > 0;
     this.grid.viewport.hidden = shown === 0;
     dom.get("clear").hidden = !state.q;
-    views.choose(this.selects.down, state.down);
-    views.choose(this.selects.across, state.across);
+    views.choose(matrix, this.selects.down, state.down);
+    views.choose(matrix, this.selects.across, state.across);
     const unfold = dom.get("unfold");
     unfold.textContent = state.fold.includes("*") ? "Fold" : "Unfold all";
     unfold.hidden = lines.every((line) => line.leaf) || (views.isSmall(turned.rows) && !state.fold.length);
@@ -164,8 +164,8 @@ class App {
    */
   tell(moved, before = "") {
     const { matrix, state } = this;
-    if (this.told === state.cell) return;
-    this.told = state.cell;
+    if (this.opened === state.cell) return;
+    this.opened = state.cell;
     const cell = state.cell ? matrix.find(state.cell) : -1;
     document.body.classList.toggle("telling", Boolean(state.cell));
     if (!state.cell) {
@@ -187,7 +187,7 @@ class App {
       return;
     }
     document.body.classList.add("telling");
-    this.told = "";
+    this.opened = "";
     const title = line.path.filter(Boolean).join(" · ");
     this.panel.list(cells, title, (cell) => address.write({ ...this.state, cell: link(cell) }, this.first));
   }
@@ -218,7 +218,9 @@ class App {
 }
 
 addEventListener("DOMContentLoaded", async () => {
-  const app = new App(new Matrix(await cumatrix.load("matrix")));
+  const data = await cumatrix.load("matrix");
+  fields.learn(data.axes);
+  const app = new App(new Matrix(data));
   document.documentElement.dataset.ready = "true";
   const more = timers.later(50, () => app.more());
   requestAnimationFrame(() => more());

@@ -26,11 +26,11 @@ const facts = (() => {
    * @param {[string, Child][]} pairs
    */
   const list = (pairs) => {
-    const told = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+    const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
     return h(
       "dl",
       {},
-      told.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+      shown.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
     );
   };
 

@@ -6,6 +6,7 @@
  * @property {string} about what the completion says of it
  * @property {boolean} [exact] values are matched whole
  * @property {boolean} [version] values have an order, and 12 stands for every 12.x
+ * @property {boolean} [target] values are architectures
  * @property {boolean} [ordered] values are in the order of their names
  * @property {string} [number] the number that it asks for
  * @property {boolean} [more] what it asks for comes after the first look
@@ -13,17 +14,20 @@
  */
 
 const fields = (() => {
+  /** @type {Record<string, Partial<Field>>} how values are matched, by the kind of an axis (harness/matrix/axes.py) */
+  const KINDS = {
+    name: {},
+    word: { exact: true },
+    backend: { exact: true },
+    version: { version: true },
+    release: { version: true },
+    target: { target: true },
+  };
+
   /** @type {Record<string, Field>} */
-  const FIELDS = {
-    case: { about: "name of the case" },
-    topic: { exact: true, filter: true, about: "topic of the case" },
+  const OTHERS = {
     feature: { about: "feature of CUDA that the case shows" },
-    variant: { about: "the case's parameters" },
     title: { about: "title of the case" },
-    backend: { exact: true, filter: true, about: "way to compile" },
-    library: { version: true, filter: true, about: "version of the library behind the backend" },
-    toolkit: { version: true, filter: true, about: "CUDA release" },
-    target: { version: true, filter: true, about: "architecture, such as sm_80" },
     status: { exact: true, filter: true, about: "what happened" },
     verdict: { exact: true, filter: true, about: "what it means against the expectation" },
     stage: { exact: true, ordered: true, filter: true, about: "how far it got" },
@@ -36,6 +40,19 @@ const fields = (() => {
     shared: { more: true, number: "shared", about: "most static shared memory, in bytes" },
     spills: { more: true, number: "spills", about: "most spilled bytes" },
     seconds: { more: true, number: "seconds", about: "time to compile" },
+  };
+
+  /** @type {Record<string, Field>} */
+  let known = OTHERS;
+
+  /**
+   * Take the axes of the data for fields; to be called before anything is asked.
+   *
+   * @param {Axis[]} axes
+   */
+  const learn = (axes) => {
+    const own = axes.map(({ key, about, kind, filter }) => [key, { about, filter, ...KINDS[kind] }]);
+    known = { ...Object.fromEntries(own), ...OTHERS };
   };
 
   /** @type {Record<string, string>} */
@@ -65,5 +82,13 @@ const fields = (() => {
    */
   const fieldOf = (word) => (Object.hasOwn(ALIASES, word) ? ALIASES[word] : word);
 
-  return { FIELDS, IS, fieldOf };
+  return {
+    /** Every field by its name. */
+    get FIELDS() {
+      return known;
+    },
+    IS,
+    fieldOf,
+    learn,
+  };
 })();

@@ -54,7 +54,8 @@ class Filters {
       if (!name) return [];
       const box = h("input", { type: "checkbox", change: () => this.toggle(field, name) });
       const count = h("span", { class: "count" });
-      const shown = field === "toolkit" ? text.cuda(name) : text.words(name);
+      const label = this.matrix.label(field, name);
+      const shown = label === name ? text.words(name) : label;
       return [{ name, code, box, count, label: h("label", {}, box, h("span", {}, shown), count) }];
     });
     const labels = values.map(({ label }) => label);

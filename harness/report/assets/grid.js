@@ -168,7 +168,7 @@ class Grid {
     const before = this.table.querySelector('[aria-selected="true"]');
     if (before) {
       before.removeAttribute("aria-selected");
-      before.told = "";
+      before.drawn = "";
     }
     if (cell < 0) return;
     const [row, column] = [this.pivot.rows.place[cell], this.pivot.columns.place[cell]];

@@ -70,8 +70,7 @@ class Headings {
   label(places, entry) {
     const named = places.map((place) => {
       const key = this.pivot.columns.dimensions[place];
-      const name = this.matrix.names[key][entry[place]];
-      return key === "toolkit" ? text.cuda(name) : name;
+      return this.matrix.label(key, this.matrix.names[key][entry[place]]);
     });
     return named.filter(Boolean).join(" ");
   }
@@ -153,7 +152,7 @@ class Headings {
       "span",
       {},
       !line.leaf && h("i", { class: "fold", "aria-hidden": "true" }, line.open ? "▾" : "▸"),
-      line.dimension === "toolkit" ? text.cuda(label) : label,
+      this.matrix.label(line.dimension, label),
       title && h("small", {}, ` ${title}`),
     );
     const depth = line.depth - (this.pivot.rows.dimensions[0] === "topic" ? 1 : 0);

@@ -1,7 +1,18 @@
 // The matrix in numbers: for each cell its row, its column and its outcome. docs/page.md tells of the data's format.
 "use strict";
 
-/** @typedef {{key: string, title: string}} Axis */
+/**
+ * An axis, as harness/matrix/axes.py has it.
+ *
+ * @typedef {object} Axis
+ * @property {string} key
+ * @property {string} title what headings call it
+ * @property {"row" | "column"} side
+ * @property {string} about what it is
+ * @property {string} kind what its values are: name, word, backend, version, release, target
+ * @property {boolean} filter whether there is a filter for it above the table
+ * @property {string} prefix what stands before a value in headings
+ */
 /** @typedef {{key: string, letter: string, word: string, meaning: string, good: boolean, style: string}} Mark */
 /** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string}} Case */
 /** @typedef {Record<string, number[]>} Codes by dimension, numbers into the names of that dimension */
@@ -15,7 +26,7 @@
  * @property {Omit<Mark, "style">[]} marks the legend
  * @property {Record<string, string[]>} names every value of every dimension
  * @property {Case[]} cases
- * @property {Codes} rows case and variant of each row, and the pattern of its columns
+ * @property {Codes} rows case, variant and further axes of each row, and the pattern of its columns
  * @property {Codes} columns
  * @property {number[][]} patterns which columns a row has
  * @property {Codes} outcomes
@@ -60,6 +71,37 @@ class Matrix {
   /** The stages of a compilation, in order. */
   get stages() {
     return this.names.stage.filter(Boolean);
+  }
+
+  /**
+   * A value as headings have it: "12.4+headers12.6" of the toolkit becomes "CUDA 12.4, headers 12.6".
+   *
+   * @param {string} dimension
+   * @param {string} name
+   */
+  label(dimension, name) {
+    const prefix = this.axes.find((axis) => axis.key === dimension)?.prefix;
+    return prefix && name ? prefix + name.replace("+headers", ", headers ") : name;
+  }
+
+  /**
+   * What a cell is called: its case, what else its row has, its backend with a version, releases, its target.
+   *
+   * @param {number} cell
+   */
+  describe(cell) {
+    const value = (/** @type {Axis} */ axis) => this.label(axis.key, this.value(cell, axis.key));
+    const rest = this.axes.filter(({ key }) => !["topic", "case", "target"].includes(key));
+    const rows = rest.filter(({ side }) => side === "row");
+    const tool = rest.filter(({ side, prefix }) => side === "column" && !prefix);
+    const releases = rest.filter(({ side, prefix }) => side === "column" && prefix);
+    return {
+      case: this.value(cell, "case"),
+      variant: rows.map(value).filter(Boolean).join(" "),
+      toolchain: [tool.map(value).filter(Boolean).join(" "), ...releases.map(value), this.value(cell, "target")]
+        .filter(Boolean)
+        .join(" · "),
+    };
   }
 
   /**

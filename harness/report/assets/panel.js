@@ -62,11 +62,10 @@ class Panel {
     const asked = ++this.asked;
     const { matrix } = this;
     const mark = matrix.mark(cell);
-    const value = (/** @type {string} */ key) => matrix.value(cell, key);
     const about = matrix.cases[matrix.codesOf("case")[cell]];
-    const name = value("variant") ? `${value("case")} [${value("variant")}]` : value("case");
-    const where = [`${value("backend")} ${value("library")}`.trim(), text.cuda(value("toolkit")), value("target")];
-    const place = [h("a", { href: `cases/${about.page}` }, name), h("br"), where.join(" · ")];
+    const described = matrix.describe(cell);
+    const name = described.variant ? `${described.case} [${described.variant}]` : described.case;
+    const place = [h("a", { href: `cases/${about.page}` }, name), h("br"), described.toolchain];
     const heading = this.frame(mark, mark.word, place, [h("p", { class: "soft", role: "status" }, "Loading…")]);
     if (focus) heading.focus();
     let record, files;
@@ -156,9 +155,8 @@ class Panel {
       else byMark.set(mark, [cell]);
     }
     const item = (/** @type {number} */ cell) => {
-      const value = (/** @type {string} */ key) => matrix.value(cell, key);
-      const tool = `${value("backend")} ${value("library")}`;
-      const label = [value("variant") || value("case"), tool, text.cuda(value("toolkit")), value("target")].join(" · ");
+      const described = matrix.describe(cell);
+      const label = `${described.variant || described.case} · ${described.toolchain}`;
       const said = matrix.message(cell);
       return h("li", {}, h("a", { href: href(cell) }, label), said && h("small", {}, ` ${said}`));
     };

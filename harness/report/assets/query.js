@@ -55,13 +55,17 @@ const query = (() => {
     const cases = matrix.cases.map(
       (item, place) => has(matrix.names.case[place]) || has(item.title) || item.features.some(has),
     );
-    const variants = matrix.names.variant.map(has);
-    const rows = matrix.rows.case.map((place, row) => cases[place] || variants[matrix.rows.variant[row]]);
-    const named = Object.keys(matrix.columns).map((key) => ({
-      found: matrix.names[key].map(has),
-      codes: matrix.columns[key],
-    }));
-    const columns = matrix.columns.backend.map((_, column) => named.some(({ found, codes }) => found[codes[column]]));
+    /** @param {Codes} side @param {string[]} keys */
+    const named = (side, keys) => keys.map((key) => ({ found: matrix.names[key].map(has), codes: side[key] }));
+    const others = matrix.addressed.filter((key) => key !== "case" && Object.hasOwn(matrix.rows, key));
+    const inRows = named(matrix.rows, others);
+    const inColumns = named(matrix.columns, Object.keys(matrix.columns));
+    const rows = matrix.rows.case.map(
+      (place, row) => cases[place] || inRows.some(({ found, codes }) => found[codes[row]]),
+    );
+    const columns = matrix.columns.backend.map((_, column) =>
+      inColumns.some(({ found, codes }) => found[codes[column]]),
+    );
     const { more } = matrix;
     const texts = more ? more.texts.map(has) : [];
     const mask = new Uint8Array(matrix.size);

@@ -14,7 +14,7 @@ const sections = (() => {
     stack_bytes: "Stack",
   };
   // What has a place of its own; anything else is shown by its name, so that no fact of a newer record is lost.
-  const TOLD = new Set(
+  const SHOWN = new Set(
     [
       "cell status stage stages verdict expected reason diagnostics artifact device signal seconds cached command log",
       "notes toolchain fingerprint run environment cumatrix remedy history others program",
@@ -208,7 +208,7 @@ const sections = (() => {
    */
   const origin = (record) => {
     const seconds = record.seconds === undefined ? "" : `${record.seconds.toFixed(3)} s`;
-    const rest = Object.entries(record).filter(([key]) => !TOLD.has(key));
+    const rest = Object.entries(record).filter(([key]) => !SHOWN.has(key));
     return facts.section(
       "Where this comes from",
       facts.list([

@@ -14,7 +14,7 @@
 /**
  * An element of the table, with what it shows.
  *
- * @typedef {HTMLTableCellElement & {line?: number, column?: number, told?: string}} Square
+ * @typedef {HTMLTableCellElement & {line?: number, column?: number, drawn?: string}} Square
  */
 
 /** Squares of one matrix. */
@@ -126,9 +126,9 @@ class Squares {
    */
   fill(square, line, sum, { begins, wide, chosen }) {
     const { count, kinds, counts } = sum;
-    const told = [line.open, begins, wide, count, chosen, kinds.map((kind) => `${kind}=${counts[kind]}`)].join(" ");
-    if (square.told === told) return;
-    square.told = told;
+    const drawn = [line.open, begins, wide, count, chosen, kinds.map((kind) => `${kind}=${counts[kind]}`)].join(" ");
+    if (square.drawn === drawn) return;
+    square.drawn = drawn;
     square.className = `c${line.open ? " open" : count ? "" : " empty"}${begins ? " begins" : ""}`;
     square.setAttribute("aria-label", this.label(line, sum));
     if (chosen) square.setAttribute("aria-selected", "true");

@@ -34,18 +34,11 @@ const text = (() => {
   };
 
   /**
-   * A toolkit's name: "12.4+headers12.6" becomes "CUDA 12.4, headers 12.6".
-   *
-   * @param {string} name
-   */
-  const cuda = (name) => `CUDA ${name.replace("+headers", ", headers ")}`;
-
-  /**
    * A word as a POSIX shell takes it.
    *
    * @param {string} word
    */
   const shell = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
-  return { count, words, spell, cuda, shell };
+  return { count, words, spell, shell };
 })();

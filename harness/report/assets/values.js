@@ -67,7 +67,7 @@ const values = (() => {
       };
       return { wanted, own: (value) => [names.indexOf(value)] };
     }
-    if (field === "target") return { wanted: targetKey, own: targetKey };
+    if (about.target) return { wanted: targetKey, own: targetKey };
     if (!about.version) return null;
     const wanted = (/** @type {string} */ text) => {
       if (!/^\d/.test(text)) throw new QueryError(`“${text}” is not a version such as 12.4`);
@@ -80,32 +80,31 @@ const values = (() => {
    * Whether a value is of the kind of a range's end: an architecture without suffix, real or virtual, as on the command
    * line.
    *
-   * @param {string} field
+   * @param {Field} about
    * @param {any} value
    * @param {string} end
    */
-  const alike = (field, value, end) =>
-    field !== "target" || (value.split("_")[0] === end.split("_")[0] && !/[af]$/.test(value));
+  const alike = (about, value, end) =>
+    !about.target || (value.split("_")[0] === end.split("_")[0] && !/[af]$/.test(value));
 
   /**
    * A test by order, or null where what is wanted is neither a range nor has a sign.
    *
-   * @param {string} field
    * @param {string} wanted
    * @param {Field} about
    * @param {Scale} scale
    * @returns {((value: any) => boolean) | null}
    */
-  const byOrder = (field, wanted, about, scale) => {
+  const byOrder = (wanted, about, scale) => {
     const range = /^(.*?)\.\.(.*)$/s.exec(wanted);
     if (range) {
       const [, from, to] = range;
       const [low, high] = [from && scale.wanted(from), to && scale.wanted(to)];
       // 12.0..12 takes in 12.9: an end stands for all that begins with it.
-      const cut = about.version && field !== "target" && high ? high.length : undefined;
+      const cut = about.version && high ? high.length : undefined;
       return (value) =>
         value !== "" &&
-        alike(field, value, from || to) &&
+        alike(about, value, from || to) &&
         (!low || compare(scale.own(value), low) >= 0) &&
         (!high || compare(scale.own(value).slice(0, cut), high) <= 0);
     }
@@ -114,7 +113,7 @@ const values = (() => {
     const [, how, to] = sign;
     const end = scale.wanted(to);
     if (how === "=" && !about.number) return (value) => value === to;
-    return (value) => value !== "" && alike(field, value, to) && SIGNS[how](compare(scale.own(value), end));
+    return (value) => value !== "" && alike(about, value, to) && SIGNS[how](compare(scale.own(value), end));
   };
 
   /**
@@ -139,7 +138,7 @@ const values = (() => {
   const tester = (field, wanted, names) => {
     const about = fields.FIELDS[field];
     const scale = scaleOf(field, about, names);
-    const ordered = scale && byOrder(field, wanted, about, scale);
+    const ordered = scale && byOrder(wanted, about, scale);
     if (ordered) return ordered;
     if (scale && about.number) {
       const [number] = scale.wanted(wanted);
@@ -149,13 +148,13 @@ const values = (() => {
       const pattern = glob(wanted);
       return (value) => pattern.test(value);
     }
-    if (about.version && field !== "target") {
+    if (about.version) {
       // 12 is every 12.x, 12.4 also 12.4@local and 12.4 with other headers.
       return (value) =>
         value === wanted || (wanted !== "" && value.startsWith(wanted) && /^[.+@]/.test(value.slice(wanted.length)));
     }
     const lower = wanted.toLowerCase();
-    if (about.exact || field === "target") return (value) => value.toLowerCase() === lower;
+    if (about.exact || about.target) return (value) => value.toLowerCase() === lower;
     return (value) => value.toLowerCase().includes(lower);
   };
 

@@ -2,20 +2,51 @@
 "use strict";
 
 const views = (() => {
-  /** @type {Record<string, string>} by dimensions of the rows, from the outermost on */
-  const DOWN = { "topic,case,variant": "Cases and variants", "topic,case": "Cases", topic: "Topics" };
+  /**
+   * Keys of the axes of one side, with commas, from the outermost on.
+   *
+   * @param {Matrix} matrix
+   * @param {"row" | "column"} side
+   * @param {string[]} but those that are left out
+   */
+  const keys = (matrix, side, ...but) =>
+    matrix.axes
+      .filter((axis) => axis.side === side && !but.includes(axis.key))
+      .map((axis) => axis.key)
+      .join();
 
-  /** @type {Record<string, string>} by dimensions of the columns */
-  const ACROSS = {
-    "backend,library,toolkit,target": "Toolchains, each with its targets",
-    "backend,library,toolkit": "Toolchains",
-    "backend,library": "Libraries by version",
-    "target,backend,library,toolkit": "Architectures, each with its toolchains",
-    target: "Architectures",
-    "toolkit,backend,library,target": "CUDA releases, each with backends and targets",
-    "toolkit,backend,library": "CUDA releases, each with its backends",
-    toolkit: "CUDA releases",
-    backend: "Backends",
+  /**
+   * Names of views of the rows, by their dimensions.
+   *
+   * @param {Matrix} matrix
+   * @returns {Record<string, string>}
+   */
+  const down = (matrix) => ({
+    [keys(matrix, "row")]: "Cases and variants",
+    "topic,case": "Cases",
+    topic: "Topics",
+  });
+
+  /**
+   * Names of views of the columns, by their dimensions.
+   *
+   * @param {Matrix} matrix
+   * @returns {Record<string, string>}
+   */
+  const across = (matrix) => {
+    const toolchain = keys(matrix, "column", "target");
+    const others = keys(matrix, "column", "target", "toolkit");
+    return {
+      [`${toolchain},target`]: "Toolchains, each with its targets",
+      [toolchain]: "Toolchains",
+      "backend,library": "Libraries by version",
+      [`target,${toolchain}`]: "Architectures, each with its toolchains",
+      target: "Architectures",
+      [`toolkit,${others},target`]: "CUDA releases, each with backends and targets",
+      [`toolkit,${others}`]: "CUDA releases, each with its backends",
+      toolkit: "CUDA releases",
+      backend: "Backends",
+    };
   };
 
   // More columns than this begin as toolchains without their targets.
@@ -28,9 +59,9 @@ const views = (() => {
    * @returns {Pair}
    */
   const first = (matrix) => {
-    const [down] = Object.keys(DOWN);
-    const [targets, toolchains] = Object.keys(ACROSS);
-    return { down, across: matrix.columns.backend.length > MOST_COLUMNS ? toolchains : targets };
+    const [cases] = Object.keys(down(matrix));
+    const [targets, toolchains] = Object.keys(across(matrix));
+    return { down: cases, across: matrix.columns.backend.length > MOST_COLUMNS ? toolchains : targets };
   };
 
   /**
@@ -48,12 +79,13 @@ const views = (() => {
   /**
    * Show which view is chosen, one that only an address asks for as well.
    *
+   * @param {Matrix} matrix
    * @param {HTMLSelectElement} select
    * @param {string} value
    */
-  const choose = (select, value) => {
+  const choose = (matrix, select, value) => {
     if (![...select.options].some((option) => option.value === value)) {
-      const label = DOWN[value] || ACROSS[value] || value.replaceAll(",", ", ");
+      const label = down(matrix)[value] || across(matrix)[value] || value.replaceAll(",", ", ");
       select.append(dom.h("option", { value }, label));
     }
     select.value = value;
@@ -79,5 +111,5 @@ const views = (() => {
     return (path, depth) => (all || depth < last) !== toggled.has(address.foldName(path));
   };
 
-  return { DOWN, ACROSS, first, offer, choose, isSmall, openness };
+  return { down, across, first, offer, choose, isSmall, openness };
 })();

@@ -1,0 +1,80 @@
+"""Threads of this process run prepared cells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cells import make_case, make_cell
+
+from harness.engine.context import RunContext
+from harness.engine.environment import Environment
+from harness.engine.executor import ThreadExecutor, _Queue
+from harness.engine.resolve import Resolver
+from harness.engine.result import PreparedCell
+from harness.engine.run import Run
+from harness.model import Cell
+from harness.protocol.wire import Limits
+from harness.toolkits import Installed, ToolkitStore
+
+pytestmark = pytest.mark.compilers
+
+PLAIN = Environment(name="mine", python=sys.executable, version="3.11.7", distributions={})
+
+
+@pytest.fixture
+def cell(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Cell:
+    toolkit("12.4")
+    source = tmp_path / "kernel.cu"
+    source.write_text('extern "C" __global__ void k(float *x) { *x = 1; }\n')
+    return make_cell(make_case(source, entries={"k": ""}), environment=PLAIN)
+
+
+def test_a_run_may_be_asked_again_and_keeps_its_fork_servers(store: ToolkitStore, cell: Cell) -> None:
+    with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
+        first = run.result(cell)
+        assert isinstance(run.executor, ThreadExecutor)
+        servers = list(run.executor.runners[0].fork_servers.running.values())
+        second = run.result(make_cell(cell.case, target="sm_90", environment=PLAIN))
+        assert list(run.executor.runners[0].fork_servers.running.values()) == servers
+    assert (first.outcome.status, second.outcome.status) == ("built", "built")
+    assert servers[0].process.poll() is not None
+
+
+def test_who_stops_listening_ends_what_is_under_way(store: ToolkitStore, cell: Cell) -> None:
+    with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
+        targets = ("sm_75", "sm_80", "sm_90")
+        results = run.results([make_cell(cell.case, target=target, environment=PLAIN) for target in targets])
+        next(results)
+        results.close()  # type: ignore[attr-defined]
+        assert isinstance(run.executor, ThreadExecutor)
+        assert not any(runner.fork_servers.running for runner in run.executor.runners)
+
+
+def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(store: ToolkitStore, cell: Cell) -> None:
+    resolver = Resolver(RunContext(PLAIN, store, None))
+    prepared = resolver.resolve(cell)
+    resolver.close()
+    assert isinstance(prepared, PreparedCell)
+
+    def of(name: str) -> PreparedCell:
+        toolchain = replace(cell.toolchain, library=name)
+        return replace(prepared, cell=replace(cell, toolchain=toolchain))
+
+    work = _Queue()
+    work.add([of("a"), of("a"), of("b"), of("b"), of("b")])
+    first = work.next(None)
+    assert first is not None and first.cell.toolchain.library == "b"
+    other = work.next(None)
+    assert other is not None and other.cell.toolchain.library == "a"
+    current = first.cell.toolchain
+    order: list[str] = []
+    while len(order) < 3 and (found := work.next(current)):
+        order.append(found.cell.toolchain.library)
+        current = found.cell.toolchain
+    assert order == ["b", "b", "a"]
+    work.stop()
+    assert work.next(current) is None

@@ -1,0 +1,89 @@
+"""A runner, and the fork servers that it keeps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cells import make_case, make_cell
+
+from harness.engine.cache import ResultCache
+from harness.engine.context import RunContext
+from harness.engine.environment import Environment
+from harness.engine.executor import ThreadExecutor
+from harness.engine.fork_server import ForkServerDied
+from harness.engine.pool import ForkServers
+from harness.engine.resolve import Resolver
+from harness.engine.result import PreparedCell
+from harness.engine.toolchain import PreparedToolchain
+from harness.model import Cell, Toolchain, ToolkitRef
+from harness.protocol.wire import Limits
+from harness.toolkits import Installed, ToolkitStore
+
+pytestmark = pytest.mark.compilers
+
+PLAIN = Environment(name="mine", python=sys.executable, version="3.11.7", distributions={})
+
+
+@pytest.fixture
+def cell(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Cell:
+    toolkit("12.4")
+    source = tmp_path / "kernel.cu"
+    source.write_text('extern "C" __global__ void k(float *x) { *x = 1; }\n')
+    return make_cell(make_case(source, entries={"k": ""}), environment=PLAIN)
+
+
+def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
+    store: ToolkitStore, cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full just then, which is a fake."""
+    cache = ResultCache(tmp_path / "cache")
+
+    def full(*_: object) -> None:
+        monkeypatch.undo()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache, "keep_fact", full)
+    resolver = Resolver(RunContext(PLAIN, store, cache, Limits(seconds=120)))
+    runner = ThreadExecutor(resolver).runners[0]
+    prepared = resolver.resolve(cell)
+    assert isinstance(prepared, PreparedCell)
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            runner.run(prepared)
+        assert not runner.fork_servers.running
+        assert runner.run(prepared).outcome.status == "built"
+    finally:
+        runner.close()
+        resolver.close()
+
+
+def test_fork_servers_are_kept_by_toolchain_and_replaced_where_they_are_gone(
+    store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    def prepared(release: str) -> PreparedToolchain:
+        toolkit(release)
+        named = Toolchain(backend="nvrtc", library="", toolkit=ToolkitRef(release=release, headers=release))
+        return PreparedToolchain.of(named, PLAIN, store, tmp_path / "tools")
+
+    old, new = prepared("12.4"), prepared("13.0")
+    servers = ForkServers(keep=1)
+    try:
+        first = servers.of(old)
+        assert servers.of(old) is first
+        second = servers.of(new)
+        assert first.process.poll() is not None
+        second.process.kill()
+        second.process.wait()
+        third = servers.of(new)
+        assert third is not second
+        assert list(servers.running.values()) == [third]
+        servers.end(new)
+        assert third.process.poll() is not None
+    finally:
+        servers.close()
+    with pytest.raises(ForkServerDied, match="the run is over"):
+        servers.of(old)
+    assert not servers.running
