@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.engine.cache import ResultCache
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
+from harness.engine.trace import Trace
 from harness.model import Toolchain
 from harness.protocol.wire import Limits
 from harness.toolkits import ToolkitStore
@@ -37,6 +38,10 @@ class RunContext:
         The real devices that cells may run on.
     sanitizer : str
         Path of compute-sanitizer, which then goes over every launch; empty for none.
+    longest_first : bool
+        Whether cells that took long before are compiled first; else they keep their order.
+    trace : Trace
+        Where it is noted what every runner does when.
     others : tuple of Environment
         Further environments under test, one for each release of ``--with``; each has a name of its own.
     """
@@ -49,6 +54,8 @@ class RunContext:
     memory: int = 0
     devices: Devices = field(default_factory=Devices)
     sanitizer: str = ""
+    longest_first: bool = True
+    trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
 
     def environment_of(self, toolchain: Toolchain) -> Environment:

@@ -20,6 +20,7 @@ from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
+from harness.engine.trace import Trace
 from harness.environments.pythons import is_version
 from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
@@ -75,6 +76,8 @@ class Request:
         ``--library``: versions of header libraries, in the place of those in the cases.
     finder : Finder
         What has been looked up of header libraries that are no release.
+    trace : Path or None
+        Where to write what every runner did when.
     """
 
     cases: Path = Path("cases")
@@ -97,11 +100,14 @@ class Request:
     offline: bool = False
     headers: tuple[str, ...] = ()
     finder: Finder = field(default_factory=Finder, compare=False)
+    trace: Path | None = None
 
 
 def context_for(request: Request) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache."""
-    environment = look(own_python(request), name=request.environment, require=request.require)
+    trace = Trace(request.trace)
+    with trace.span("look at the environment"):
+        environment = look(own_python(request), name=request.environment, require=request.require)
     cache = ResultCache.if_there_is_room() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
     store.sweep()
@@ -112,7 +118,8 @@ def context_for(request: Request) -> RunContext:
     sanitizer = find_sanitizer(homes) if request.sanitize else ""
     return RunContext(
         environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer,
-        others_of(
+        longest_first=request.order == "plan", trace=trace,
+        others=others_of(
             request.libraries, request.toolkits, versions_of_python(request), offline=request.offline,
             there=environment if own_python(request) else None,
         ),
