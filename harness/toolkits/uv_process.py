@@ -67,7 +67,7 @@ def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "", *, bui
             process.kill()
             process.wait()  # `subprocess.run` does not, after Ctrl-C: uv would still hold the lock of its cache
             raise
-        return process.returncode, output, " ".join(error.split())[-600:]
+        return process.returncode, output, _first_the_cause(error) if built else " ".join(error.split())[-600:]
 
     try:
         with at_work(folder, run("cache", "dir")[1].strip()):
@@ -84,3 +84,10 @@ def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "", *, bui
     if code:
         raise PartUnavailable(f"{what} cannot be {'built or installed' if built else 'installed from PyPI'}: {error}")
     return output
+
+
+def _first_the_cause(error: str) -> str:
+    """What uv says of a build that failed: the last line of the build's own words first, which is the exception."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    words = [line for line in lines if not line.startswith("hint:")]
+    return f"{words[-1][:300]} (uv: {' '.join(' '.join(lines).split())[-400:]})" if words else ""
