@@ -13,6 +13,7 @@ import pytest
 from harness.cases import load_case
 from harness.diagnostics import clean, no_command, one_line
 from harness.engine.context import RunContext
+from harness.engine.header_axis import Finder
 from harness.engine.install import Step, install
 from harness.engine.run import Run
 from harness.engine.session import Request, axes_of, cells_of, context_for, record_of
@@ -46,6 +47,7 @@ class Session:
         self.worker = getattr(config, "workerinput", None)
         self.run = (self.worker["testrunuid"] if self.worker else uuid.uuid4().hex)[:12]
         self._context: RunContext | None = None
+        self._finder: Finder | None = None
         self._run: Run | None = None
         self._writer: RecordWriter | None = None
         self.problem: CumatrixError | None = None
@@ -69,6 +71,8 @@ class Session:
         def value(name: str) -> Any:
             return self.config.getoption(f"--cumatrix-{name}") or environ.get(f"CUMATRIX_{name.upper()}")
 
+        # What header libraries are named by is looked up once in a session.
+        self._finder = self._finder or Finder(offline=bool(value("offline")))
         return Request(
             backends=value("backend"),
             toolkits=value("toolkit"),
@@ -80,6 +84,7 @@ class Session:
             cache=not self.config.getoption("--cumatrix-no-cache"),
             libraries=tuple(self.config.getoption("--cumatrix-with") or environ.get("CUMATRIX_WITH", "").split()),
             offline=bool(value("offline")),
+            finder=self._finder,
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,8 +12,19 @@ from harness.libraries import LIBRARIES, runtime_wheel
 if TYPE_CHECKING:  # workers import this package without anything that the model needs
     from harness.model.case import Case
 
-WHEELS: Final = "+wheels"
-"""Follows a library's version where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
+WHEELS: Final = "wheels"
+"""Ends the local part of a library's version (``14.2.0+wheels``) where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
+
+
+def takes_wheels(library: str) -> bool:
+    """Whether this version of a library, as toolchains spell it, takes CUDA from wheels in its environment."""
+    return re.split(r"[+.]", library)[-1] == WHEELS
+
+
+def series_of(version: str) -> tuple[int, int]:
+    """The first two numbers of a version: ``(13, 6)``; of a development build's as well."""
+    major, minor = [*re.findall(r"\d+", version.partition("+")[0]), "0", "0"][:2]
+    return int(major), int(minor)
 
 
 @dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
@@ -78,7 +90,7 @@ class BackendInfo:
         versions : Mapping[str, str]
             Versions of what is installed beside it, by normalized name.
         """
-        if self.library != "cupy" or tuple(map(int, version.split(".")[:2])) < (13, 3):
+        if self.library != "cupy" or series_of(version) < (13, 3):
             return ""
         wheel = versions.get(runtime_wheel(int(headers.split(".")[0])), "")
         return WHEELS if wheel.split(".")[:2] == headers.split(".") else ""

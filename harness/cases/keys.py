@@ -233,9 +233,15 @@ VERIFY: Mapping[str, Key] = {
 }
 
 LIBRARY: Mapping[str, Key] = {
-    "versions": Key(kind="options", required=True, help="versions as PyPI numbers them, such as 3.5.1"),
-    "package": Key(kind="wheel", required=True, help="the wheel on PyPI"),
-    "include": Key(kind="line", required=True, help="the folder of the wheel that is the include directory"),
+    "versions": Key(
+        kind="options",
+        required=True,
+        help="versions as PyPI numbers them, such as 3.5.1; folders; revisions of repositories",
+    ),
+    "package": Key(kind="wheel", help="the wheel on PyPI, for versions"),
+    "include": Key(
+        kind="line", required=True, help="the folder of the wheel or checkout that is the include directory"
+    ),
     "header": Key(kind="line", help="a header in it that defines the version"),
     "macros": Key(kind="options", help="macros in that header, one for each part of the version"),
 }

@@ -87,7 +87,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
     good = check_table(report, (), data, CASE)
     sources, entries = read_programs(report, path.parent, good)
     _known_backends(report, good.get("backends", []))
-    libraries, variants, parameters = read_variants(report, good)
+    libraries, variants, parameters = read_variants(report, path.parent, good)
     kernels = list(dict.fromkeys(name for names in entries.values() for name in names))
     rules = read_rules(report, path.parent, good, kernels, variants, parameters)
     if report.problems:

@@ -12,10 +12,12 @@ import click
 
 from harness.backends import BACKENDS
 from harness.cli.where import EXAMPLE, where_of, where_option
+from harness.engine.header_axis import Finder
 from harness.engine.session import Request
 from harness.environments.releases import NAMES
 from harness.protocol.limits import RLIMITS
 from harness.protocol.wire import Limits
+from harness.toolkits import LIBRARIES
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -72,6 +74,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",
             help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, native (those of this machine's devices), all. Default: one for each generation from sm_50 to sm_120.",
+        ),
+        click.option(
+            "--library", "header_libraries", multiple=True, metavar="NAME=VERSIONS",
+            help=f"Header libraries ({', '.join(LIBRARIES)}), each version a column or row of its own: cutlass=3.5.1,4.0..4.2, a folder (cutlass=../cutlass), a revision or range of commits (cutlass=../cutlass@v4.1.0..main, git+https://…@main). In the place of what the cases name.",
         ),
         where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
         click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
@@ -135,6 +141,8 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         memory=options["total_memory"],
         device=options["device"],
         sanitize=options["sanitize"],
+        headers=tuple(options["header_libraries"]),
+        finder=Finder(offline=options["offline"]),
         libraries=tuple(options["libraries"]),
         offline=options["offline"],
         trace=options["trace"],

@@ -63,7 +63,9 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
     environment = look(python)
     store = ToolkitStore()
     say(f"python      {environment.version} ({environment.python})")
-    libraries = [f"{name} {found.version}" for name, found in environment.distributions.items() if found.root]
+    libraries = [
+        f"{name} {environment.build_of(name)}" for name, found in environment.distributions.items() if found.root
+    ]
     say(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
     say(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
     for line in _machine():

@@ -38,12 +38,12 @@ class RunContext:
         The real devices that cells may run on.
     sanitizer : str
         Path of compute-sanitizer, which then goes over every launch; empty for none.
-    others : tuple of Environment
-        Further environments under test, one for each release of ``--with``; each has a name of its own.
     longest_first : bool
         Whether cells that took long before are compiled first; else they keep their order.
     trace : Trace
         Where it is noted what every runner does when.
+    others : tuple of Environment
+        Further environments under test, one for each release of ``--with``; each has a name of its own.
     """
 
     environment: Environment
@@ -54,6 +54,8 @@ class RunContext:
     memory: int = 0
     devices: Devices = field(default_factory=Devices)
     sanitizer: str = ""
+    longest_first: bool = True
+    trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
 
     def environment_of(self, toolchain: Toolchain) -> Environment:
@@ -66,9 +68,6 @@ class RunContext:
         if not self.others or self.environment.named:
             return self.environment.name
         return "+".join(dict.fromkeys(each.library for each in self.others))
-
-    longest_first: bool = True
-    trace: Trace = field(default_factory=Trace)
 
     @cached_property
     def tools(self) -> Path:

@@ -63,7 +63,8 @@ class Missing:
 def _spelled(environment: Environment) -> str:
     recipe = _recipe_of(environment)
     cuda = f"+cuda{recipe.cuda}" if recipe.cuda else ""
-    return f"{recipe.library}={recipe.version}{cuda}{environment.mark}"
+    mark = f"+{environment.mark}" if environment.mark else ""
+    return f"{recipe.library}={recipe.version}{cuda}{mark}"
 
 
 def _recipe_of(environment: Environment) -> Recipe:
@@ -146,7 +147,7 @@ def steps(wanted: Missing, index: Index, tell: Callable[[str], None], *, force: 
         release = RELEASES[name]
         found.append(Step(f"CUDA {name}", index.size(release.packages), partial(_install_release, releases, release)))
     for library, version in wanted.libraries:
-        size = index.size({library.package(version): version})
+        size = index.size(dict([library.wheel(version)]))
         found.append(Step(f"{library.name} {version}", size, partial(headers.install, library, version)))
     for environment in wanted.environments:
         assert environment.resolved is not None

@@ -69,7 +69,7 @@ def line_up(
         replace(
             each,
             toolkits=toolkits_of(each, refs),
-            mark=f"+python{each.resolved.recipe.python.minor}" if several else "",
+            mark=f"python{each.resolved.recipe.python.minor}" if several else "",
         )
         for each in planned
         if each.resolved

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.backends import BACKENDS, BackendInfo
+from harness.checkouts import with_local
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.errors import UsageError, did_you_mean
@@ -101,13 +102,15 @@ def plan(
 def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef) -> str:
     """Version of the library behind a backend, as toolchains spell it; empty where there is none.
 
-    ``14.2.0+wheels`` is a CuPy that takes CUDA's headers from wheels in its environment, ``0.61.2+python3.13`` a Numba in one of several Pythons.
+    ``14.2.0+wheels`` is a CuPy that takes CUDA's headers from wheels in its environment, ``0.61.2+python3.13`` a Numba in one of several Pythons,
+    ``0.15.0+git.3f2a9c1`` a numba-cuda that was built from this commit (`harness.checkouts.build_of`).
     """
     found = environment.version_of(*info.distributions)
     if found is None:
         return ""
     versions = {name: found.version for name, found in environment.distributions.items()}
-    return found[1] + environment.mark + info.form(found[1], toolkit.headers, versions)
+    words = [environment.mark, info.form(found[1], toolkit.headers, versions)]
+    return with_local(environment.build_of(*info.distributions), filter(None, words))
 
 
 def _by_device(targets: Sequence[Target], devices: Devices | None) -> dict[str, list[Target]]:

@@ -19,7 +19,7 @@ from harness.engine.reads import reads_of
 from harness.engine.result import PreparedCell, Result, Worker
 from harness.engine.toolchain import PreparedToolchain
 from harness.held import TEMPORARY, HeldFolder
-from harness.model import Cell, Outcome, Status, Toolchain
+from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
 from harness.protocol.wire import Ready
 
@@ -74,6 +74,8 @@ class Resolver:
         for name, found in libraries.items():
             if found is None:
                 return Result(cell, _not_installed(f"{name}=={cell.variant.libraries[name]}"))
+            if isinstance(found, Headers) and found.problem:
+                return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=found.problem))
         installed = {name: found for name, found in libraries.items() if found}
         job = job_of(cell, toolchain, installed.values(), self.context.include)
         limits = self.context.limits

@@ -11,9 +11,11 @@ from harness.backends import BackendInfo
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
+from harness.engine.development import others_of
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
-from harness.engine.line_up import default_toolkit, line_up
+from harness.engine.header_axis import Finder, parse_chosen, with_libraries
+from harness.engine.line_up import default_toolkit
 from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
@@ -70,6 +72,10 @@ class Request:
         Releases of libraries under test, each in an environment of its own: ``cupy=12,13.0`` (``--with``).
     offline : bool
         Whether nothing may be downloaded.
+    headers : tuple of str
+        ``--library``: versions of header libraries, in the place of those in the cases.
+    finder : Finder
+        What has been looked up of header libraries that are no release.
     trace : Path or None
         Where to write what every runner did when.
     """
@@ -92,6 +98,8 @@ class Request:
     sanitize: bool = False
     libraries: tuple[str, ...] = ()
     offline: bool = False
+    headers: tuple[str, ...] = ()
+    finder: Finder = field(default_factory=Finder, compare=False)
     trace: Path | None = None
 
 
@@ -111,7 +119,10 @@ def context_for(request: Request) -> RunContext:
     return RunContext(
         environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer,
         longest_first=request.order == "plan", trace=trace,
-        others=line_up(request.libraries, request.toolkits, versions_of_python(request), offline=request.offline),
+        others=others_of(
+            request.libraries, request.toolkits, versions_of_python(request), offline=request.offline,
+            there=environment if own_python(request) else None,
+        ),
     )  # fmt: skip
 
 
@@ -153,7 +164,8 @@ def cells_of(
     NothingToRun
         When nothing is left of the selection.
     """
-    chosen = _named(request) if cases is None else cases
+    loaded = _named(request) if cases is None else cases
+    chosen = with_libraries(loaded, parse_chosen(request.headers, Path.cwd()), request.finder)
     backends, toolkits, targets = axes_of(request, environment, devices, others)
     named = request.backends is not None
     cells = plan(

@@ -109,7 +109,7 @@ class EnvironmentStore:
         what = f"{recipe.distribution} {recipe.version}"
         if self.offline:
             raise PartUnavailable(f"{what} is not installed, and --offline asks no index")
-        self._ready()
+        self.ready()
         with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as folder:
             asked = folder / "requirements.in"
             asked.write_text("".join(f"{text}\n" for text in recipe.requirements), "utf-8")
@@ -139,7 +139,7 @@ class EnvironmentStore:
 
     def find(self, resolved: Resolved) -> Made | None:
         """The environment, or None where it is not made."""
-        return self._read(resolved.key)
+        return self.read(resolved.key)
 
     def make(self, resolved: Resolved, *, force: bool = False) -> Made:
         """Make an environment unless it is there; complete or not at all.
@@ -158,9 +158,9 @@ class EnvironmentStore:
         """
         recipe, key = resolved.recipe, resolved.key
         what = f"{recipe.distribution} {recipe.version}"
-        self._ready()
+        self.ready()
         with alone(self.root, key, what, self.tell, self.wait):
-            found = self._read(key)
+            found = self.read(key)
             if found and not force:
                 return found
             with work_folder(self.root, key) as folder:
@@ -179,7 +179,7 @@ class EnvironmentStore:
                 os.replace(home, self.root / key)
                 if before:
                     shutil.rmtree(before)
-        made = self._read(key)
+        made = self.read(key)
         if made is None:
             raise PartUnavailable(f"{what}: {recipe.python.path} makes no environment that can be used")
         return made
@@ -190,7 +190,7 @@ class EnvironmentStore:
             names = sorted(path.name for path in self.root.iterdir() if not path.name.startswith("."))
         except OSError:
             return []
-        return [made for name in names if (made := self._read(name))]
+        return [made for name in names if (made := self.read(name))]
 
     def remove(self, made: Made) -> bool:
         """Remove an environment; False where there is none."""
@@ -205,14 +205,16 @@ class EnvironmentStore:
         """Remove what processes have left that were killed."""
         sweep(self.root)
 
-    def _ready(self) -> None:
+    def ready(self) -> None:
+        """Make the folder, and remove what killed processes have left there."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot make the folder {self.root}: {error}; set CUMATRIX_HOME") from None
         sweep(self.root)
 
-    def _read(self, key: str) -> Made | None:
+    def read(self, key: str) -> Made | None:
+        """The environment of this name, or None."""
         home = self.root / key
         try:
             told = json.loads((home / MANIFEST).read_text("utf-8"))

@@ -63,7 +63,8 @@ def wheels_of(subject: Subject) -> list[Wheels]:
         text = _pinned(f"CUDA {toolkit.headers}", _toolkit(subject, "headers_wheels"))
         groups.append(Wheels("requirements-headers.txt", f"{HEADERS}-wheels", text))
     for name, version in subject.cell.variant.libraries.items():
-        wheel = {subject.cell.case.libraries[name].package(version): version}
+        distribution, number = subject.cell.case.libraries[name].wheel(version)
+        wheel = {distribution: number}
         groups.append(Wheels(f"requirements-{name}.txt", f"{name}-wheels", _pinned(f"{name} {version}", wheel)))
     return groups
 

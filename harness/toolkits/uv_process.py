@@ -26,7 +26,7 @@ _TIED = (
 )
 
 
-def run_uv(what: str, words: Sequence[str], folder: Path) -> str:
+def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False) -> str:
     """Run uv, and give what it prints.
 
     Parameters
@@ -37,6 +37,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path) -> str:
         Its command line: ``pip compile -`` or ``venv PATH``. Those of ``pip`` are told the index.
     folder : Path
         A folder to work in (`harness.toolkits.leftovers.work_folder`).
+    built : bool
+        Whether it may build, and not only take wheels from the index.
 
     Raises
     ------
@@ -64,14 +66,21 @@ def run_uv(what: str, words: Sequence[str], folder: Path) -> str:
                 raise PartUnavailable(f"{what}: uv was killed by signal {-done.code}; run it again")
     except subprocess.TimeoutExpired:
         raise PartUnavailable(f"{what}: no answer from PyPI within {TIMEOUT} s") from None
-    error = " ".join(done.errors.split())[-600:]
+    error = _first_the_cause(done.errors) if built else " ".join(done.errors.split())[-600:]
     if "hash mismatch" in error.lower():
         raise PartUnavailable(
             f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
             "Find out who changed it, or take another index"
         )
     if done.code:
-        raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
+        raise PartUnavailable(f"{what} cannot be {'built or installed' if built else 'installed from PyPI'}: {error}")
     if not done.whole:
         raise PartUnavailable(f"{what} cannot be installed: uv printed {done.total} bytes about it")
     return done.said
+
+
+def _first_the_cause(error: str) -> str:
+    """What uv says of a build that failed: the last line of the build's own words first, which is the exception."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    words = [line for line in lines if not line.startswith("hint:")]
+    return f"{words[-1][:300]} (uv: {' '.join(' '.join(lines).split())[-400:]})" if words else ""

@@ -22,7 +22,7 @@ from pathlib import Path
 from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
-from harness.protocol.backend import Backend, Ended
+from harness.protocol.backend import Backend, Ended, Unavailable
 from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
 from harness.worker import broker, bytecode, landlock, seccomp
@@ -108,6 +108,7 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         module = importlib.import_module(f"harness.backends.{BACKENDS[name].module}")
         backend: Backend = module.backend
         ready = backend.prepare(setup)
+        _hold_builds(setup, ready)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
         ready.observed["ptxas"] = ptxas.version(setup)
         ready.targets = ptxas.architectures(setup)
@@ -121,6 +122,20 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
     ready.libraries = cuda_libraries()
     ready.threads = len(os.listdir("/proc/self/task"))
     return backend, ready
+
+
+def _hold_builds(setup: Setup, ready: Ready) -> None:
+    """Hold what was imported against what was seen before anything was; the metadata of an editable install may be of another time than its code."""
+    for name, build in setup.builds.items():
+        module = sys.modules.get(build.module)
+        if module is None:
+            continue
+        folder = os.path.dirname(os.path.realpath(module.__file__ or ""))
+        if folder != os.path.realpath(build.folder):
+            raise Unavailable(f"{name} was to be imported from {build.folder}, and came from {folder}")
+        key = name.replace("-", "_")
+        if key in ready.observed:
+            ready.observed[key] = str(getattr(module, "__version__", build.version))
 
 
 def _run(

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from harness.backends import series_of
 from harness.backends.cupy import headers as cupy_headers
 from harness.backends.cupy import jitify_headers, nvrtc_tap
 from harness.backends.cupy import stand_ins as cupy_stand_ins
@@ -55,8 +56,8 @@ class CupyBackend:
         self.jitify = jitify
 
     def prepare(self, setup: Setup) -> Ready:
-        name, wanted = _distribution()
-        self.version = tuple(int(part) for part in wanted.split(".")[:2])
+        name, wanted = _distribution(setup)
+        self.version = series_of(wanted)
         if self.jitify:
             nvrtc_tap.install(setup)
         load_nvrtc(setup)
@@ -239,9 +240,11 @@ def options_of(setup: Setup, job: Job, built: str) -> tuple[str, ...]:
     )
 
 
-def _distribution() -> tuple[str, str]:
+def _distribution(setup: Setup) -> tuple[str, str]:
     names = LIBRARIES["cupy"].distributions
     for name in names:
+        if name in setup.builds:
+            return name, setup.builds[name].version
         try:
             return name, version(name)
         except PackageNotFoundError:
