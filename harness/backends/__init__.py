@@ -37,6 +37,8 @@ class BackendInfo:
         Why loading it may take minutes; empty where it does not.
     memory : int
         What a cell of which nothing is known may need, in bytes.
+    seconds : float
+        What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
     """
 
     name: str
@@ -48,6 +50,7 @@ class BackendInfo:
     nvcc: bool = False
     startup: str = ""
     memory: int = 512 << 20
+    seconds: float = 0.1
 
     @property
     def distributions(self) -> tuple[str, ...]:
@@ -99,6 +102,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="cupy-nvrtc",
             title="CuPy's RawModule through NVRTC",
             module="cupy.nvrtc",
+            seconds=0.2,
             languages=("cuda",),
             library="cupy",
         ),
@@ -106,6 +110,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="cupy-jitify",
             title="CuPy's RawModule through Jitify",
             module="cupy.jitify",
+            seconds=1.5,
             languages=("cuda",),
             library="cupy",
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
@@ -114,6 +119,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="numba",
             title="Numba's own CUDA target",
             module="numba.backend",
+            seconds=0.5,
             languages=("python",),
             library="numba",
             excludes=("numba-cuda",),
@@ -122,11 +128,18 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="numba-cuda",
             title="numba-cuda, Numba's successor",
             module="numba.numba_cuda",
+            seconds=0.6,
             languages=("python",),
             library="numba-cuda",
         ),
         BackendInfo(
-            name="nvcc", title="nvcc called directly", module="nvcc", languages=("cuda",), nvcc=True, memory=1 << 30
+            name="nvcc",
+            title="nvcc called directly",
+            module="nvcc",
+            languages=("cuda",),
+            nvcc=True,
+            memory=1 << 30,
+            seconds=1.5,
         ),
         BackendInfo(
             name="torch-nvcc",
@@ -136,6 +149,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             library="torch",
             nvcc=True,
             memory=3 << 30,
+            seconds=5.0,
         ),
     )
 }

@@ -40,9 +40,31 @@ def load_case(path: Path, root: Path) -> Case:
         With everything that is wrong, each with file, line and key.
     """
     path = Path(path)
+    return read_case(read_text(path, root), path, root)
+
+
+def read_text(path: Path, root: Path) -> str:
+    """The text of a case file, without a byte order mark; raises `CaseError` as `load_case`."""
+    return _read(path, display(path, root))
+
+
+def read_case(text: str, path: Path, root: Path) -> Case:
+    """Check the text of a case, which need not be in its file yet.
+
+    Parameters
+    ----------
+    text : str
+        Of the ``case.toml``.
+    path, root : Path
+        As for `load_case`.
+
+    Raises
+    ------
+    CaseError
+        As `load_case`.
+    """
     shown_path = display(path, root)
     name = _name(path, Path(root), shown_path)
-    text = _read(path, shown_path)
     data = _parse(text, shown_path)
     report = Report(shown_path, text)
     case = _case(report, name, path, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -106,6 +107,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help="A further limit of each process, as ulimit sets it: stack=64M, cpu=600, nproc=200; also data, fsize, nofile.",
         ),
         click.option(
+            "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+            help="Write what every runner did when, as a trace that https://ui.perfetto.dev opens.",
+        ),
+        click.option(
             "--total-memory", type=Size(), default="0", metavar="SIZE",
             help="What the cells that run at the same time may need together. Default: what the machine has free.",
         ),
@@ -132,5 +137,6 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         sanitize=options["sanitize"],
         libraries=tuple(options["libraries"]),
         offline=options["offline"],
+        trace=options["trace"],
         **more,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.engine.cache import ResultCache
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
+from harness.engine.trace import Trace
 from harness.model import Toolchain
 from harness.protocol.wire import Limits
 from harness.toolkits import ToolkitStore
@@ -39,6 +40,10 @@ class RunContext:
         Path of compute-sanitizer, which then goes over every launch; empty for none.
     others : tuple of Environment
         Further environments under test, one for each release of ``--with``; each has a name of its own.
+    longest_first : bool
+        Whether cells that took long before are compiled first; else they keep their order.
+    trace : Trace
+        Where it is noted what every runner does when.
     """
 
     environment: Environment
@@ -61,6 +66,9 @@ class RunContext:
         if not self.others or self.environment.named:
             return self.environment.name
         return "+".join(dict.fromkeys(each.library for each in self.others))
+
+    longest_first: bool = True
+    trace: Trace = field(default_factory=Trace)
 
     @cached_property
     def tools(self) -> Path:

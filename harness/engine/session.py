@@ -18,6 +18,7 @@ from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
+from harness.engine.trace import Trace
 from harness.environments.pythons import is_version
 from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
@@ -69,6 +70,8 @@ class Request:
         Releases of libraries under test, each in an environment of its own: ``cupy=12,13.0`` (``--with``).
     offline : bool
         Whether nothing may be downloaded.
+    trace : Path or None
+        Where to write what every runner did when.
     """
 
     cases: Path = Path("cases")
@@ -89,11 +92,14 @@ class Request:
     sanitize: bool = False
     libraries: tuple[str, ...] = ()
     offline: bool = False
+    trace: Path | None = None
 
 
 def context_for(request: Request) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache."""
-    environment = look(own_python(request), name=request.environment, require=request.require)
+    trace = Trace(request.trace)
+    with trace.span("look at the environment"):
+        environment = look(own_python(request), name=request.environment, require=request.require)
     cache = ResultCache.if_there_is_room() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
     store.sweep()
@@ -104,7 +110,8 @@ def context_for(request: Request) -> RunContext:
     sanitizer = find_sanitizer(homes) if request.sanitize else ""
     return RunContext(
         environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer,
-        line_up(request.libraries, request.toolkits, versions_of_python(request), offline=request.offline),
+        longest_first=request.order == "plan", trace=trace,
+        others=line_up(request.libraries, request.toolkits, versions_of_python(request), offline=request.offline),
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ def gate(numbas: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate(numbas.root)
     monkeypatch.setenv("UV_DEFAULT_INDEX", gate.url)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("UV_HTTP_TIMEOUT", "900")  # or uv asks again, on a machine that is busy
     yield gate
     gate.close()
 
