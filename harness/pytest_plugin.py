@@ -70,10 +70,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if ours := _existing(config):
-        from harness.diagnostics import one_line
+        from harness.diagnostics import no_command, one_line
 
         for sentence in ours.sentences():
-            terminalreporter.write_line(f"cumatrix: {one_line(sentence, 500)}", yellow=True)
+            terminalreporter.write_line(no_command(f"cumatrix: {one_line(sentence, 500)}"), yellow=True)
 
 
 class _Listener:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.cases import load_case
-from harness.diagnostics import clean, one_line
+from harness.diagnostics import clean, no_command, one_line
 from harness.engine.context import RunContext
 from harness.engine.install import Step, install
 from harness.engine.run import Run
@@ -150,7 +150,7 @@ class Session:
             self.begin([item.cell for item in session.items if isinstance(item, CellItem)])
         except CumatrixError as error:
             if not self.worker:
-                raise pytest.UsageError(clean(str(error))) from None
+                raise pytest.UsageError(no_command(clean(str(error)))) from None
             self.problem = error  # nobody listens to how a worker ends: its cells say it
 
     def close(self) -> None:
@@ -173,9 +173,9 @@ class CaseFile(pytest.File):
         except NothingToRun:
             return
         except CumatrixError as error:
-            raise self.CollectError(clean(str(error))) from None
+            raise self.CollectError(no_command(clean(str(error)))) from None
         for cell in cells:
-            yield CellItem.from_parent(self, name=cell.id.removeprefix(case.name).strip(), cell=cell)
+            yield CellItem.from_parent(self, name=no_command(cell.id.removeprefix(case.name).strip()), cell=cell)
 
 
 class CellItem(pytest.Item):
@@ -208,20 +208,20 @@ class CellItem(pytest.Item):
         said = record["reason"] or next((item["message"] for item in record["diagnostics"]), "")
         match Verdict(record["verdict"]):
             case Verdict.UNSUPPORTED:
-                pytest.skip(one_line(said))
+                pytest.skip(no_command(one_line(said)))
             case Verdict.XFAIL:
-                pytest.xfail(one_line(record["expected"]["reason"] or said))
+                pytest.xfail(no_command(one_line(record["expected"]["reason"] or said)))
             case Verdict.PASS:
                 return
         raise CellFailed(record)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, CellFailed | CumatrixError):
-            return clean(str(excinfo.value))
+            return no_command(clean(str(excinfo.value)))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, self.cell.id
+        return self.path, None, no_command(self.cell.id)
 
 
 class CellFailed(Exception):
@@ -240,4 +240,4 @@ class CellFailed(Exception):
         lines += [f"{item['severity']}: {item['message']}" for item in record["diagnostics"][:5]]
         if record["status"] != Status.BUILT:
             lines += ["", record["log"][-3000:], "", *record["command"]]
-        super().__init__(clean("\n".join(lines)))  # pytest prints it as it is
+        super().__init__(no_command(clean("\n".join(lines))))  # pytest prints it as it is

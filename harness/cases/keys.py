@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -94,7 +94,7 @@ def _flag_wrong(value: Any) -> str | None:
 
 
 def _number_wrong(value: Any) -> str | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
     return None if good else f"must be a number from 0, not {shown(value)}"
 
 

@@ -67,6 +67,8 @@ def read_case(text: str, path: Path, root: Path) -> Case:
     name = _name(path, Path(root), shown_path)
     data = _parse(text, shown_path)
     report = Report(shown_path, text)
+    _check_integers(report, data)
+    report.close()
     case = _case(report, name, path, data)
     report.close()
     assert case is not None  # a report without problems has a case
@@ -165,6 +167,19 @@ def _parse(text: str, shown_path: str) -> dict[str, Any]:
         line = int(match[1]) if match and match[1] else text.count("\n") + 1 if match else 0
         message = str(error)[: match.start()] if match else str(error)
         raise _failure(shown_path, f"not valid TOML: {message}", line) from None
+
+
+def _check_integers(report: Report, data: dict[str, Any]) -> None:
+    """Integers have 64 bits in TOML; Python's have any number, and one that is longer than 4300 digits cannot even be shown."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), data)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [((*key, name), item) for name, item in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*key, index), item) for index, item in enumerate(value)]
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            report.add(key, "is an integer that does not fit into 64 bits")
 
 
 def _failure(file: str, message: str, line: int = 0) -> CaseError:

@@ -35,6 +35,7 @@ COMMANDS = {
     "history": "harness.cli.history:history",
     "libraries": "harness.cli.libraries:libraries",
     "merge": "harness.cli.report:merge",
+    "repro": "harness.cli.repro:repro",
     "report": "harness.cli.report:report",
     "run": "harness.cli.run:run",
     "toolkits": "harness.cli.toolkits:toolkits",

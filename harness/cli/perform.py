@@ -60,7 +60,7 @@ def perform(
 
         def finished(result: Result) -> None:
             record = record_of(result, run_id)
-            records.append(record)
+            records.append({**record, "log": ""})  # of a run of many cells, logs are most of what there is to keep
             if writer:
                 writer.append(record)
             for complete in neighbours.add(record) if as_json else ():

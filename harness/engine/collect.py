@@ -229,6 +229,8 @@ def _reply(scratch: Path) -> tuple[Reply | None, str]:
         return None, f": {one_line(str(error))}"
     if reply.status not in list(Status) or (reply.stage and reply.stage not in list(Stage)):
         return None, f": no status {one_line(reply.status)}"
+    if not (reply.signal is None or 0 < reply.signal < signal.NSIG) or reply.seconds < 0:
+        return None, f": no such signal ({reply.signal}) or time ({reply.seconds} s)"
     return reply, ""
 
 

@@ -31,6 +31,7 @@ _LOOK = 1.0
 """Seconds without a word, after which it is looked at whether the fork server was stopped."""
 _SILENCE = 20.0
 """Seconds after which one that runs, and says nothing, is given up: a busy machine may hold it up for a while."""
+_LAST_WORDS = 2000  # bytes of its log that tell how it ended
 
 M = TypeVar("M", bound=Message)
 
@@ -235,8 +236,9 @@ class ForkServer:
             code = self.process.wait(5)
         except subprocess.TimeoutExpired:
             code = None
-        self._log.flush()
-        text = (self.folder / "fork_server.log").read_text("utf-8", "replace")[-2000:]
+        # Not by seeking: the fork server writes where this file stands.
+        log, size = self._log.fileno(), os.fstat(self._log.fileno()).st_size
+        text = os.pread(log, _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
         how = (
             f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
             if code is not None and code < 0

@@ -111,6 +111,8 @@ class EnvironmentStore:
             raise PartUnavailable(f"{what} is not installed, and --offline asks no index")
         self._ready()
         with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as folder:
+            asked = folder / "requirements.in"
+            asked.write_text("".join(f"{text}\n" for text in recipe.requirements), "utf-8")
             words = [
                 "pip",
                 "compile",
@@ -125,9 +127,9 @@ class EnvironmentStore:
                 "--python",
                 recipe.python.path,
                 *(["--exclude-newer", recipe.before] if recipe.before else []),
-                "-",
+                str(asked),
             ]
-            lock = run_uv(what, words, folder, "".join(f"{text}\n" for text in recipe.requirements))
+            lock = run_uv(what, words, folder)
         kept.parent.mkdir(exist_ok=True)
         # Whole or not at all; of two that resolve the same, both write the same.
         with tempfile.NamedTemporaryFile("w", dir=kept.parent, prefix=".", delete=False, encoding="utf-8") as file:

@@ -27,6 +27,7 @@ Scalar = Union[str, bool, int, float]  # noqa: UP007 (workers run in Python 3.9 
 """What definitions of a case are: texts, truth values and numbers."""
 
 _DEEPEST = 20
+_LARGEST = 2**63
 _SHOWN = 60
 
 
@@ -136,13 +137,17 @@ def _of(kind: type, value: Any, where: str) -> Any:
     # true is an int to Python, and no number to anyone else.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise WireError(f"{where}: not {kind.__name__} but {_shown(value)}")
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise WireError(f"{where}: does not fit into 64 bits")
     return value
 
 
 def _read_float(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(_of(int, value, where))
+    if not isinstance(value, float) or not math.isfinite(value):
         raise WireError(f"{where}: not a number but {_shown(value)}")
-    return float(value)
+    return value
 
 
 def _choice(readers: list[Reader]) -> Reader:
@@ -194,7 +199,9 @@ def _read_json(value: Any, where: str, depth: int = 0) -> Any:
         return [_read_json(item, where, depth + 1) for item in value]
     if isinstance(value, float):
         return _read_float(value, where)
-    if value is None or isinstance(value, (str, int)):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _of(int, value, where)
+    if value is None or isinstance(value, (str, bool)):
         return value
     raise WireError(f"{where}: {_shown(value)} is no value of JSON")
 

@@ -263,3 +263,6 @@ class Rehearsal(Message):
 
 REPLY = "reply.json"
 """Name of the file with a `Reply`, in the cell's folder."""
+
+CLAIMED_LANDLOCK = "CUMATRIX_TEST_ONLY_LANDLOCK"
+"""For tests alone: a variable of workers that names the version of an earlier kernel's Landlock, to be taken for this one's."""

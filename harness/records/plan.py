@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.matrix.axes import AXIS, PLACE
 from harness.model import Cell
+from harness.protocol import printed
 from harness.records.errors import RecordError
 from harness.records.schema import check_value
 
@@ -93,10 +94,10 @@ def this_commit() -> str:
         if re.fullmatch(r"[0-9a-f]{7,64}", os.environ.get(name, "")):
             return os.environ[name]
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        done = printed.run(["git", "rev-parse", "HEAD"], seconds=5, errors=printed.Errors.DROPPED)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return done.said.strip() if done.code == 0 else ""
 
 
 def read_plans(path: Path) -> list[Plan]:

@@ -62,7 +62,11 @@ def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
         When a wheel cannot be had, has another hash than the pinned one, or none at all.
     """
     lines = "".join(f"{name}=={version}\n" for name, version in wanted.items())
-    output = _uv(what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", "-"], folder, lines)
+    requirements = folder / "requirements.in"
+    requirements.write_text(lines, "utf-8")
+    output = _uv(
+        what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", str(requirements)], folder
+    )
     packages = {item["name"]: item for item in tomllib.loads(output).get("packages", ())}
     return [_choose(what, name, version, packages.get(name, {})) for name, version in wanted.items()]
 
@@ -80,6 +84,34 @@ def unpack(what: str, wheels: Sequence[Wheel], site: Path, folder: Path) -> None
     # A copy, so that a file changed in a toolkit stays out of uv's cache and of other toolkits.
     words = ["install", "--require-hashes", "--link-mode", "copy", "--target", str(site), "-r", str(requirements)]
     _uv(what, words, folder)
+
+
+def lock(what: str, lines: Sequence[str], folder: Path, *, deps: bool, python: str = "") -> str:
+    """Exact versions with the hashes of all their wheels, as a file of requirements has them.
+
+    Parameters
+    ----------
+    what : str
+        What they are for, for messages.
+    lines : sequence of str
+        Requirements.
+    folder : Path
+        A folder to work in.
+    deps : bool
+        Whether what they need is resolved as well.
+    python : str
+        The Python that they are for, as ``3.11``; this one where it is empty.
+
+    Raises
+    ------
+    PartUnavailable
+        When there is no answer, or one cannot be had.
+    """
+    requirements = folder / "requirements.in"
+    requirements.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    words = ["compile", "--generate-hashes", "--no-header", "--no-annotate", str(requirements)]
+    words += ["--python-version", python] if python else []
+    return _uv(what, words, folder, deps=deps)
 
 
 def _choose(what: str, name: str, version: str, package: Mapping[str, Any]) -> Wheel:
@@ -118,7 +150,7 @@ def _host(address: str) -> str:
     return parts.hostname or os.path.dirname(unquote(parts.path)) or "the index"
 
 
-def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
-    """Run ``uv pip`` on exact versions, which bring nothing along and are never built here."""
-    common = ("--no-deps", "--only-binary", ":all:", "--python", sys.executable)
-    return run_uv(what, ["pip", *words, *common], folder, text)
+def _uv(what: str, words: Sequence[str], folder: Path, *, deps: bool = False) -> str:
+    """Run ``uv pip`` on wheels, which are never built here, and bring nothing along without `deps`."""
+    common = ["--only-binary", ":all:", "--python", sys.executable, *([] if deps else ["--no-deps"])]
+    return run_uv(what, ["pip", *words, *common], folder)

