@@ -13,6 +13,7 @@ from rich.text import Text
 
 from harness.cli.terminal import console_for, say_json
 from harness.engine.context import RunContext
+from harness.engine.install import missing
 from harness.engine.memory import available
 from harness.engine.result import PreparedCell
 from harness.engine.run import Run
@@ -32,6 +33,8 @@ class Forecast:
         Answered by earlier runs.
     compile : int
         Left for compilers.
+    to_install : list of str
+        What the run would install first, for some of those: ``CUDA 12.4``.
     known : int
         Those of them whose time and memory were seen before, with any architecture.
     unsupported, unavailable : int
@@ -53,6 +56,7 @@ class Forecast:
     cells: int
     cached: int
     compile: int
+    to_install: list[str]
     known: int
     unsupported: int
     unavailable: int
@@ -77,11 +81,16 @@ def forecast(cells: Sequence[Cell], context: RunContext, *, jobs: int | None, as
 
 
 def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
+    absent = missing(cells, run.context)
+    unknown: list[Cell] = []
     statuses: Counter[str] = Counter()
-    missing: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     prepared: list[PreparedCell] = []
     cached = 0
     for cell in cells:
+        if absent and missing([cell], run.context):
+            unknown.append(cell)  # what earlier runs know of it, is known once its parts are there
+            continue
         resolved = run.resolver.resolve(cell)
         if isinstance(resolved, PreparedCell):
             prepared.append(resolved)
@@ -90,14 +99,16 @@ def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
         else:
             statuses[resolved.outcome.status] += 1
             if resolved.outcome.status == "unavailable":
-                missing[resolved.outcome.reason] += 1
-    seconds = [each.need.seconds or cost_of(each.cell, {}) for each in prepared]
-    largest = sorted((each.need.memory for each in prepared), reverse=True)[:jobs]
+                reasons[resolved.outcome.reason] += 1
+    needs = [(each.cell, each.need) for each in prepared] + [(cell, run.resolver.needs.of(cell)) for cell in unknown]
+    seconds = [need.seconds or cost_of(cell, {}) for cell, need in needs]
+    largest = sorted((need.memory for _, need in needs), reverse=True)[:jobs]
     return Forecast(
         cells=len(cells),
         cached=cached,
-        compile=len(prepared),
-        known=sum(each.need.seconds > 0 for each in prepared),
+        compile=len(needs),
+        to_install=str(absent).split(", ") if absent else [],
+        known=sum(need.seconds > 0 for _, need in needs),
         unsupported=statuses["unsupported"],
         unavailable=statuses["unavailable"],
         jobs=jobs,
@@ -105,8 +116,8 @@ def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
         seconds=round(max(sum(seconds) / jobs, max(seconds, default=0.0)), 1),
         memory_bytes=sum(largest),
         memory_available_bytes=run.context.memory or available(),
-        backends=dict(Counter(each.cell.toolchain.backend for each in prepared)),
-        missing=dict(missing),
+        backends=dict(Counter(cell.toolchain.backend for cell, _ in needs)),
+        missing=dict(reasons),
     )
 
 
@@ -120,6 +131,7 @@ def _show(found: Forecast) -> None:
         ("not applicable", f"{found.unsupported}"),
         ("not available", f"{found.unavailable}"),
         ("to compile", f"{found.compile}" + (f" ({by_backend})" if by_backend else "")),
+        ("to install first", ", ".join(found.to_install) or "nothing"),
         ("seen before", f"{found.known} of these, with this or another architecture; the others are guessed"),
         ("compilers' time", _span(found.processor_seconds)),
         (f"time, {found.jobs} at a time", f"about {_span(found.seconds)}"),
