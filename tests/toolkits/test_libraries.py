@@ -83,7 +83,7 @@ def test_cells_see_their_own_version(cumatrix: Command, toolkit: Callable[[str],
     home = {"CUMATRIX_HOME": str(tmp_path / "home")}
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "toolkits").symlink_to(toolkit("13.0").home.parent)
-    before = cumatrix.records(*arguments, env=home)
+    before = cumatrix.records(*arguments, "--offline", env=home)
     assert {record["status"] for record in before} == {"unavailable"}
     assert "cumatrix toolkits install cutlass==3.4.1" in before[0]["reason"]
     assert cumatrix("toolkits", "install", "--cases", env=home).returncode == 0
