@@ -122,7 +122,7 @@ def measure(root: Path, name: str, cases: Path, options: argparse.Namespace) -> 
     argv = [sys.executable, "-c", "from harness.cli.main import main; main()", "run", "--cases", str(cases), "--no-cache", "--device", "none",
             "-b", options.backend, "-t", options.toolkit, "-a", _TARGET, "-j", str(options.jobs), "--timeout", str(options.timeout),
             "--memory", options.memory, "--out", str(out)]  # fmt: skip
-    env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     began = time.monotonic()
     memory: list[tuple[int, int]] = []
     with open(root / f"{name}.log", "wb") as log:

@@ -18,7 +18,9 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NO_BITS = 8
-_LONGEST_NAME = 1 << 16
+_MOST_NAMES = (
+    64 << 20
+)  # bytes of all names together: a program may have one of a megabyte, and many that begin within another
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ class Elf:
         if headers and count == 0:  # more than fit there: the first section says how many, and which has the names
             headers = self._headers(data, place, size, headers[0][5])
             names = headers[0][6]
-        texts = _data_of(data, headers[names]) if names < len(headers) else b""
+        texts = _Names(_data_of(data, headers[names]) if names < len(headers) else b"")
         self._sections = [
-            Section(_name(texts, head[0]), head[5], b"" if head[1] == _NO_BITS else _data_of(data, head), head[6])
+            Section(texts.at(head[0]), head[5], b"" if head[1] == _NO_BITS else _data_of(data, head), head[6])
             for head in headers
         ]
         self.sections = {section.name: section for section in self._sections}
@@ -107,10 +109,10 @@ class Elf:
         table = self.sections.get(".symtab")
         if table is None:
             return
-        texts = self._sections[table.link].data if table.link < len(self._sections) else b""
+        texts = _Names(self._sections[table.link].data if table.link < len(self._sections) else b"")
         whole = len(table.data) // _SYMBOL.size * _SYMBOL.size
         for name, info, other, *_ in _SYMBOL.iter_unpack(table.data[:whole]):
-            yield Symbol(_name(texts, name), info, other)
+            yield Symbol(texts.at(name), info, other)
 
     @staticmethod
     def _headers(data: bytes, place: int, size: int, count: int) -> list[tuple[int, ...]]:
@@ -126,8 +128,18 @@ def _data_of(data: bytes, head: tuple[int, ...]) -> bytes:
     return data[place : place + size]
 
 
-def _name(texts: bytes, place: int) -> str:
-    end = texts.find(b"\0", place, place + _LONGEST_NAME)
-    if end < 0 and texts:
-        raise ValueError("a name has no end")
-    return texts[place:end].decode() if texts else ""
+class _Names:
+    """Names in a section of texts."""
+
+    def __init__(self, texts: bytes) -> None:
+        self.texts = texts
+        self._left = _MOST_NAMES
+
+    def at(self, place: int) -> str:
+        if not self.texts:
+            return ""
+        end = self.texts.find(b"\0", place, place + self._left)
+        if end < 0:
+            raise ValueError("its names are not to be read: one has no end, or they are too long together")
+        self._left -= end - place
+        return self.texts[place:end].decode()

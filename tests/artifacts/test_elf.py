@@ -64,6 +64,27 @@ def test_more_sections_than_the_header_can_count() -> None:
     assert list(Elf(header + texts + first + names).sections) == ["", ".many"]
 
 
+def with_sections(texts: bytes, *places: int) -> bytes:
+    """A file whose sections have their names at these places."""
+    start = 64 + len(texts)
+    names = struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, 64, len(texts), 0, 0, 1, 0)
+    rest = b"".join(struct.pack("<IIQQQQIIQQ", place, 1, 0, 0, 64, 0, 0, 0, 1, 0) for place in places)
+    ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    header = struct.pack("<16sHHIQQQIHHHHHH", ident, 2, 190, 1, 0, 0, start, 0, 64, 0, 0, 64, len(places) + 1, 0)
+    return header + texts + names + rest
+
+
+def test_a_name_may_be_long() -> None:
+    long = "n" * (1 << 20)
+    assert list(Elf(with_sections(b"\0" + long.encode() + b"\0", 1)).sections) == ["", long]
+
+
+def test_names_that_are_very_long_together_are_refused() -> None:
+    texts = b"\0" + b"n" * (1 << 20) + b"\0"
+    with pytest.raises(ValueError, match="too long together"):
+        Elf(with_sections(texts, *range(1, 200)))
+
+
 @pytest.mark.parametrize("size", [0, 5, 63, 64, 4000])
 def test_what_is_cut_off_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match=r"cut off|no ELF"):
