@@ -86,7 +86,7 @@ def test_each_environment_has_cells_of_its_own() -> None:
     here = environment(numba="0.61.0")
     others = [
         replace(made("numba", "0.59.0"), toolkits=tuple(TOOLKITS[:1])),
-        replace(made("numba", "0.59.1"), toolkits=tuple(TOOLKITS), mark="+python3.9"),
+        replace(made("numba", "0.59.1"), toolkits=tuple(TOOLKITS), mark="python3.9"),
     ]
     cells = plan(CASES[1:], choose_backends("nvrtc,numba", here, others), TOOLKITS, TARGETS[:1], here, others=others)
     assert [f"{cell.toolchain.environment} {cell.id}" for cell in cells if cell.variant.name == "size=1"] == [

@@ -128,6 +128,9 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
     ):
         fine(call("history", *argv, "--history", history), 0, 2)
     fine(call("bless", results, "--cases", none, "--diff"), 2, 3)
+    fine(call("repro", BAD, "--results", results, "--out", tmp_path / "repro"), 2)
+    fine(call("repro", "sm_", "--results", results, "--out", tmp_path / "repro"), 2)  # several, which are named
+    fine(call("repro", "*sm_75*", "--results", results, "--out", tmp_path / "repro"), 0, 2, 4)
     (results / "half.jsonl").write_text('{"cell": ' + json.dumps(HOSTILE), "utf-8")
     fine(call("merge", results, "--out", tmp_path / "m.jsonl"))
     (results / "bad.jsonl").write_text(json.dumps({**good()[0][0], "status": HOSTILE}) + "\n", "utf-8")
@@ -178,6 +181,8 @@ def test_what_reads_cases_and_logs(cases: Path, tmp_path: Path, monkeypatch: pyt
         *(["run", "-b", BAD], ["run", "-t", BAD], ["run", "-a", BAD], ["run", "--where", BAD], ["run", "-k", BAD], ["run", BAD], [BAD]),
         *(["run", "--python", BAD], ["run", "--require", BAD], ["run", "--environment", BAD], ["run", "--device", BAD], ["try", BAD], ["run", f"--{BAD}"]),
         *(["toolkits", "install", BAD], ["toolkits", "path", BAD], ["toolkits", "remove", BAD], ["doctor", "-t", BAD], ["diff", BAD, BAD], ["report", BAD]),
+        *(["bisect", BAD, "--over", "cuda"], ["bisect", "odd/case", "--over", BAD], ["bisect", "odd/case", "--over", "cuda", "--good", BAD], ["try", "k.cu", "--with", BAD], ["try", "k.cu", "--library", BAD]),
+        *(["libraries", "install", BAD], ["libraries", "path", BAD], ["libraries", "remove", BAD], ["libraries", "list", BAD]),
     ],
 )  # fmt: skip
 def test_what_users_write(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
