@@ -64,9 +64,14 @@ def warm(setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str]
         _find_once(kept, setup.include, jitify, attempt)
         found = _valid(kept)
     if found is not None:
-        jitify._add_sources(_decoded(found["table"]))
+        hand(jitify, _decoded(found["table"]))
     if hasattr(jitify, "_init_module"):
         jitify._init_module = lambda: None
+
+
+def hand(jitify: Any, table: dict[bytes, bytes]) -> None:
+    """Put texts by name into CuPy's table of headers."""
+    jitify._add_sources(table)
 
 
 def _valid(kept: Path) -> dict[str, Any] | None:
