@@ -3,7 +3,7 @@
 
 nightly.py matrix --runner gpu --shards 2      which job runs which tox environments, as JSON
 nightly.py run ENV,ENV -- -a native            these environments, one after another
-nightly.py fuzz --seconds 3600                 damaged files through every command that reads them
+nightly.py fuzz --seconds 3600                 damaged input through all that reads it
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
 nightly.py judge --jobs JSON --address URL     each environment against its last night
 nightly.py page --address URL                  history and page
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def fuzz(args: argparse.Namespace) -> int:
-    """Damaged records, plans and Parquet through every command that reads them, with another seed each night."""
+    """Damaged records, plans, Parquet, case files, conditions, logs and replies through all that reads them, with another seed each night."""
     done = subprocess.run(
         [sys.executable, "tests/fuzz/fuzz.py", "--seconds", str(args.seconds), "--seed", args.seed],
         stdout=subprocess.PIPE, text=True,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from functools import cache
 
-from harness.diagnostics import clean
+from harness.diagnostics import no_command, one_line
 
 
 @cache
 def hint(text: str) -> None:
     """Tell users on stderr, once in a process."""
-    print(f"cumatrix: {clean(text)}", file=sys.stderr)
+    print(no_command(f"cumatrix: {one_line(text, 2000)}"), file=sys.stderr)

@@ -15,7 +15,7 @@ DEFAULT_TOOLKIT: Final = "12.9"
 """Knows every architecture from 5.0 to 12.1, and is the first release whose wheels can link relocatable code."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class Release:
     """A release or series that has a tox environment.
 
@@ -43,7 +43,7 @@ class Release:
     toolkit: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class Library:
     """A library under test, or one that belongs to the toolchain of another.
 
@@ -60,6 +60,11 @@ class Library:
         Whether conditions can compare its version, by its name in `LIBRARIES` with ``_`` for ``-``.
     follows_runtime : bool
         Whether it uses the CUDA release of NVIDIA's runtime wheel where that is installed, and is tried with that one.
+    carries : tuple of (str, str, str)
+        Releases that put CUDA headers of their own before the toolkit's: the first of them, the first that does not any more, and the CUDA release
+        that those headers are of, with which they go together.
+    since : str
+        The first release that cumatrix knows how to ask: what ``--with NAME=all`` begins with.
     releases : tuple of Release
         Those that have a tox environment, in the order of ``tox list``.
     """
@@ -69,6 +74,8 @@ class Library:
     beside: tuple[str, ...] = ()
     in_conditions: bool = True
     follows_runtime: bool = False
+    carries: tuple[tuple[str, str, str], ...] = ()
+    since: str = "0"
     releases: tuple[Release, ...] = ()
 
     def for_cuda(self, major: int) -> str | None:
@@ -83,6 +90,9 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         modules=("cupy",),
         beside=("numpy",),
         follows_runtime=True,
+        # cuda_fp16.h in cupy/_core/include is byte for byte that of CUDA 12.1; with a newer cuda_bf16.h it does not compile (cupy/cupy#8146).
+        carries=(("12.0", "13.3", "12.1"),),
+        since="11",
         releases=(
             Release(tox="cupy11", version="11.*", numpy="<1.27", cuda=(12, 11)),
             Release(tox="cupy12", version="12.*", numpy="<1.27", cuda=(12, 11)),
@@ -96,6 +106,7 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         distributions={"numba": ""},
         modules=("numba", "llvmlite"),
         beside=("numpy", "llvmlite"),
+        since="0.57",
         releases=(
             Release(tox="numba057", version="0.57.*", numpy="<1.25"),
             Release(tox="numba058", version="0.58.*", numpy="<1.27"),
@@ -111,6 +122,7 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         distributions={"numba-cuda": ""},
         modules=("numba_cuda", "cuda.bindings", "cuda.core"),
         beside=("numba", "numpy", "llvmlite", "cuda-bindings", "cuda-core"),
+        since="0.4",
         releases=(  # it does not cap Numba: both are named
             Release(tox="numbacuda004", version="0.4.0", numpy="<2.2", beside=("numba==0.61.0",)),
             Release(tox="numbacuda010", version="0.10.*", numpy="<2.3", beside=("numba==0.61.2",)),
@@ -125,6 +137,7 @@ LIBRARIES: Final[Mapping[str, Library]] = {
         modules=("torch",),
         beside=("numpy",),
         follows_runtime=True,
+        since="2.6",
         releases=(  # a build wants nvcc of the CUDA that it was built with
             Release(tox="torch26", version="2.6.*", beside=("ninja", "numpy", "setuptools"), toolkit="12.4"),
             Release(tox="torch211", version="2.11.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.0"),

@@ -25,7 +25,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--cumatrix-backend", metavar="B,…", help="backends, as in cumatrix run; also CUMATRIX_BACKEND")
     add("--cumatrix-toolkit", metavar="V,…", help="CUDA releases; also CUMATRIX_TOOLKIT")
     add("--cumatrix-target", metavar="T,…", help="architectures; also CUMATRIX_TARGET")
-    add("--cumatrix-python", metavar="PATH", help="interpreter of the environment under test; also CUMATRIX_PYTHON")
+    add(
+        "--cumatrix-with", metavar="NAME=V,…", action="append",
+        help="releases of a library, each in an environment of its own, as --with in cumatrix run; also CUMATRIX_WITH",
+    )  # fmt: skip
+    add("--cumatrix-offline", action="store_true", help="install nothing that cells need; also CUMATRIX_OFFLINE")
+    add(
+        "--cumatrix-python", metavar="PATH|V,…",
+        help="interpreter of the environment under test, or with --cumatrix-with versions of Python; also CUMATRIX_PYTHON",
+    )  # fmt: skip
     add("--cumatrix-device", metavar="D", help="CUDA devices: auto, none, or numbers; also CUMATRIX_DEVICE")
     add("--cumatrix-out", metavar="FILE", help="file of records (default: reports/ENVIRONMENT.jsonl)")
     add("--cumatrix-fresh", action="store_true", help="forget what earlier runs left in the file of records")
@@ -62,10 +70,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if ours := _existing(config):
-        from harness.diagnostics import one_line
+        from harness.diagnostics import no_command, one_line
 
         for sentence in ours.sentences():
-            terminalreporter.write_line(f"cumatrix: {one_line(sentence, 500)}", yellow=True)
+            terminalreporter.write_line(no_command(f"cumatrix: {one_line(sentence, 500)}"), yellow=True)
 
 
 class _Listener:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.cases import load_case
-from harness.diagnostics import clean, one_line
+from harness.diagnostics import clean, no_command, one_line
 from harness.engine.context import RunContext
+from harness.engine.header_axis import Finder
+from harness.engine.install import Step, install
 from harness.engine.run import Run
 from harness.engine.session import Request, axes_of, cells_of, context_for, record_of
 from harness.engine.unanswered import asked_of, unanswered, without_answer
@@ -44,6 +47,7 @@ class Session:
         self.worker = getattr(config, "workerinput", None)
         self.run = (self.worker["testrunuid"] if self.worker else uuid.uuid4().hex)[:12]
         self._context: RunContext | None = None
+        self._finder: Finder | None = None
         self._run: Run | None = None
         self._writer: RecordWriter | None = None
         self.problem: CumatrixError | None = None
@@ -56,7 +60,9 @@ class Session:
         silence = without_answer(self.reported)
         if silence:
             return [silence]
-        return unanswered(asked_of(self.request, self.context.environment, self.context.devices), self.reported)
+        return unanswered(
+            asked_of(self.request, self.context.environment, self.context.devices, self.context.others), self.reported
+        )
 
     @property
     def request(self) -> Request:
@@ -65,6 +71,8 @@ class Session:
         def value(name: str) -> Any:
             return self.config.getoption(f"--cumatrix-{name}") or environ.get(f"CUMATRIX_{name.upper()}")
 
+        # What header libraries are named by is looked up once in a session.
+        self._finder = self._finder or Finder(offline=bool(value("offline")))
         return Request(
             backends=value("backend"),
             toolkits=value("toolkit"),
@@ -74,6 +82,9 @@ class Session:
             environment=environ.get("CUMATRIX_ENVIRONMENT"),
             require=tuple(environ.get("CUMATRIX_REQUIRE", "").split()),
             cache=not self.config.getoption("--cumatrix-no-cache"),
+            libraries=tuple(self.config.getoption("--cumatrix-with") or environ.get("CUMATRIX_WITH", "").split()),
+            offline=bool(value("offline")),
+            finder=self._finder,
         )
 
     @property
@@ -85,25 +96,39 @@ class Session:
     @property
     def out(self) -> Path:
         named = self.config.getoption("--cumatrix-out")
-        return Path(named) if named else self.config.rootpath / "reports" / f"{self.context.environment.name}.jsonl"
+        return Path(named) if named else self.config.rootpath / "reports" / f"{self.context.name}.jsonl"
 
     def cells(self, case: Case) -> list[Cell]:
         """Cells of a case; none, and a `problem`, where nothing can be run as it was asked for."""
         try:
-            axes_of(self.request, self.context.environment, self.context.devices)
+            axes_of(self.request, self.context.environment, self.context.devices, self.context.others)
         except CumatrixError as error:
             if self.worker:
                 raise
             self.problem = error
             return []
-        return cells_of(self.request, self.context.environment, [case], self.context.devices)
+        return cells_of(self.request, self.context.environment, [case], self.context.devices, self.context.others)
 
     def begin(self, cells: list[Cell]) -> None:
         """Open the file of records, which the workers of one run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
-        plan = make_plan(cells, run=self.run, environment=self.context.environment.name, commit=this_commit())
+        self._context = install(cells, self.context, self._report, self._tell, offline=self.request.offline)
+        plan = make_plan(cells, run=self.run, environment=self.context.name, commit=this_commit())
         self._writer = RecordWriter(self.out, plan, fresh=self.config.getoption("--cumatrix-fresh")).__enter__()
+
+    def _report(self, steps: Sequence[Step]) -> Callable[[Step], AbstractContextManager[None]]:
+        @contextmanager
+        def under(step: Step) -> Iterator[None]:
+            self._tell(f"installing {step.title} ({steps.index(step) + 1} of {len(steps)})")
+            yield
+
+        return under
+
+    def _tell(self, text: str) -> None:
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        if terminal:  # workers of pytest-xdist have none
+            terminal.write_line(f"cumatrix: {one_line(text, 500)}")
 
     def perform(self, cell: Cell) -> Record:
         """Run one cell and write its record."""
@@ -130,7 +155,7 @@ class Session:
             self.begin([item.cell for item in session.items if isinstance(item, CellItem)])
         except CumatrixError as error:
             if not self.worker:
-                raise pytest.UsageError(clean(str(error))) from None
+                raise pytest.UsageError(no_command(clean(str(error)))) from None
             self.problem = error  # nobody listens to how a worker ends: its cells say it
 
     def close(self) -> None:
@@ -153,9 +178,9 @@ class CaseFile(pytest.File):
         except NothingToRun:
             return
         except CumatrixError as error:
-            raise self.CollectError(clean(str(error))) from None
+            raise self.CollectError(no_command(clean(str(error)))) from None
         for cell in cells:
-            yield CellItem.from_parent(self, name=cell.id.removeprefix(case.name).strip(), cell=cell)
+            yield CellItem.from_parent(self, name=no_command(cell.id.removeprefix(case.name).strip()), cell=cell)
 
 
 class CellItem(pytest.Item):
@@ -188,20 +213,20 @@ class CellItem(pytest.Item):
         said = record["reason"] or next((item["message"] for item in record["diagnostics"]), "")
         match Verdict(record["verdict"]):
             case Verdict.UNSUPPORTED:
-                pytest.skip(one_line(said))
+                pytest.skip(no_command(one_line(said)))
             case Verdict.XFAIL:
-                pytest.xfail(one_line(record["expected"]["reason"] or said))
+                pytest.xfail(no_command(one_line(record["expected"]["reason"] or said)))
             case Verdict.PASS:
                 return
         raise CellFailed(record)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, CellFailed | CumatrixError):
-            return clean(str(excinfo.value))
+            return no_command(clean(str(excinfo.value)))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, self.cell.id
+        return self.path, None, no_command(self.cell.id)
 
 
 class CellFailed(Exception):
@@ -220,4 +245,4 @@ class CellFailed(Exception):
         lines += [f"{item['severity']}: {item['message']}" for item in record["diagnostics"][:5]]
         if record["status"] != Status.BUILT:
             lines += ["", record["log"][-3000:], "", *record["command"]]
-        super().__init__(clean("\n".join(lines)))  # pytest prints it as it is
+        super().__init__(no_command(clean("\n".join(lines))))  # pytest prints it as it is

@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import click
 
 
 class Command:
@@ -36,3 +38,15 @@ class Command:
         done = self(*arguments, "--json", **keywords)
         assert done.returncode in (0, 1, 3, 4), done.stderr
         return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda record: record["cell"])
+
+
+def commands_of(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command below a group, by its words: ``history add``."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands_of(command, *path, name)
+        else:
+            yield " ".join((*path, name)), command

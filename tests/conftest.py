@@ -12,7 +12,7 @@ import measured
 import pytest
 from cells import Place
 from command import Command
-from environments import python_with
+from venvs import python_with
 
 from harness.model import Outcome
 from harness.toolkits import RELEASES, Installed, ToolkitStore

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -11,13 +12,14 @@ from random import Random
 from typing import Any
 
 import mutations
-from in_process import Called, call
+from fuzzing_inputs import INPUTS, InputFuzzer
+from in_process import Called, Hang, call
 from record_builders import cell, plan, record, rejected
 
 from harness.analysis.history import append
 from harness.model import Outcome, Stage, Status
 
-KINDS = ("records", "plan", "exported", "history")
+KINDS = ("records", "plan", "exported", "history", *INPUTS)
 """Names of what is fuzzed."""
 
 
@@ -81,6 +83,7 @@ class Fuzzer:
     def __init__(self, folder: Path, seed: str) -> None:
         self.folder = folder
         self.random = Random(seed)
+        self.inputs = InputFuzzer(folder, seed)
         self.good = write(folder / "good")
         self.exported = folder / "site" / "results.parquet"
         assert call("report", self.good, "--out", folder / "site", "--cases", folder / "none").code == 0
@@ -95,7 +98,7 @@ class Fuzzer:
         bad = self.folder / "bad"
         shutil.rmtree(bad, ignore_errors=True)
         bad.mkdir()
-        yield from getattr(self, f"_{kind}")(bad)
+        yield from self.inputs.round(kind, bad) if kind in INPUTS else getattr(self, f"_{kind}")(bad)
 
     def _records(self, bad: Path) -> Iterator[Called]:
         yield from self._all(write(bad / "in", records=mutations.json_lines(good()[0], self.random)), bad)
@@ -147,11 +150,16 @@ def problems(fuzzer: Fuzzer, kind: str, going: Callable[[int], bool]) -> list[st
     found: dict[str, str] = {}
     number = 0
     while going(number):
-        for called in fuzzer.round(kind):
-            wrong = called.problem()
+        wrongs = []
+        try:
+            wrongs += [(called.argv, called.problem()) for called in fuzzer.round(kind)]
+        except Hang:
+            wrongs.append((("...",), f"{kind}: does not end"))
+        for argv, wrong in wrongs:
             key = wrong.strip().rpartition("\n")[2][:60]
             if wrong and key not in found:
-                found[key] = f"{kind}, mutation {number}: cumatrix {' '.join(called.argv)}: {wrong}"
-                shutil.copytree(fuzzer.folder / "bad", fuzzer.folder / f"found-{kind}-{number}", dirs_exist_ok=True)
+                found[key] = f"{kind}, mutation {number}: cumatrix {' '.join(argv)}: {wrong}"
+                keep = fuzzer.folder / f"found-{kind}-{number}"
+                subprocess.run(["cp", "-a", fuzzer.folder / "bad", keep], check=True)
         number += 1
     return list(found.values())

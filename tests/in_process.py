@@ -24,6 +24,15 @@ ACTING = re.compile(
 _MOST_SECONDS = 120
 
 
+def commands(said: str) -> list[str]:
+    """Lines that a CI takes for commands to itself, colours or not."""
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", said)
+    lines = [line.strip() for line in re.split(r"[\r\n]", plain)]
+    return [
+        line for line in lines if line.startswith("::") or "##[" in line or "##vso[" in line or "##teamcity[" in line
+    ]
+
+
 class Hang(BaseException):
     """A command that does not end."""
 
@@ -57,6 +66,8 @@ class Called:
             return f"exit code 2 without a sentence: {self.err[:500]!r}"
         if found := ACTING.search(self.out + self.err):
             return f"{found[0]!r} reaches the terminal: {(self.out + self.err)[max(0, found.start() - 60) : found.end() + 60]!r}"
+        if lines := commands(self.out + "\n" + self.err):
+            return f"a command to a CI: {lines[0][:500]!r}"
         return ""
 
 
@@ -71,7 +82,7 @@ def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
     words = tuple(map(str, argv))
     out, err = io.StringIO(), io.StringIO()
     with (
-        _limit(seconds),
+        limited(seconds),
         patch.object(sys, "argv", ["cumatrix", *words]),
         patch.dict(os.environ, {"CUMATRIX_DEBUG": "1"}),
         contextlib.redirect_stdout(out),
@@ -86,7 +97,9 @@ def call(*argv: str | Path, seconds: int = _MOST_SECONDS) -> Called:
 
 
 @contextlib.contextmanager
-def _limit(seconds: int) -> Iterator[None]:
+def limited(seconds: int = _MOST_SECONDS) -> Iterator[None]:
+    """Raise `Hang` in what does not end."""
+
     def end(number: int, frame: FrameType | None) -> None:
         raise Hang
 

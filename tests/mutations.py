@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-HOSTILE = "\x1b[31m\x1b]0;x\x07\x9b2J\u202e\u2066\u061c\x7f\x00\r<script>`|$(id)\n::error::x"
+HOSTILE = "\x1b[31m\x1b]0;x\x07\x9b2J\u202e\u2066\u061c\x7f\x00\r<script>`|$(id)\n::error::x\n ##[error]y ##vso[z]"
 TEXTS = ["", " ", "x", HOSTILE, "\ud800", "\udfff\ud800", "ä" * 3000, "13.x", "not-a-version", "12.4+headers", "+headers13.0", "@local", "sm_", "sm_999999999999999999999",
          "sm_80", "compute_90a", "..", "../../x", "/", "a/b/c", "=1+1", "NaN", "2026-13-45", "9999-12-31T23:59:59+00:00", "0001-01-01T00:00:00+14:00", "[", "(a+)+$", "{}", "null", "a=b,c=d", "x=1" * 99]  # fmt: skip
 VALUES: list[Any] = [
@@ -47,15 +47,17 @@ def mutated(value: Any, random: Random) -> Any:
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         places = list(_places(value))
         if not places:
-            return random.choice(VALUES)
+            return copy.deepcopy(random.choice(VALUES))
         holder, key = random.choice(places)
         match random.randrange(8):
             case 0:
                 del holder[key]
             case 1 if isinstance(holder, dict):
-                holder[random.choice(("unknown", "", HOSTILE, "\ud800", "schema"))] = random.choice(VALUES)
+                holder[random.choice(("unknown", "", HOSTILE, "\ud800", "schema"))] = copy.deepcopy(
+                    random.choice(VALUES)
+                )
             case 1:
-                holder.insert(0, random.choice(VALUES))
+                holder.insert(0, copy.deepcopy(random.choice(VALUES)))
             case 2 if isinstance(holder[key], str):
                 holder[key] += random.choice(TEXTS)
             case 3 if isinstance(holder[key], list) and holder[key]:
@@ -64,8 +66,9 @@ def mutated(value: Any, random: Random) -> Any:
                 holder[key] = str(holder[key])
             case 5:
                 holder[key] = _deep(random.choice((5, 900)))
+                return value  # what is deeper cannot be written
             case _:
-                holder[key] = random.choice(VALUES)
+                holder[key] = copy.deepcopy(random.choice(VALUES))
     return value
 
 

@@ -8,7 +8,19 @@ from pathlib import Path
 
 from harness.cases import find_cases, load_case
 from harness.diagnostics import one_line
-from harness.model import Case, Cell, Diagnostic, Expectation, Outcome, Stage, Status, Target, Toolchain, ToolkitRef
+from harness.model import (
+    Case,
+    Cell,
+    Diagnostic,
+    Expectation,
+    Outcome,
+    Stage,
+    Status,
+    Target,
+    Toolchain,
+    ToolkitRef,
+    Variant,
+)
 from harness.model.judge import expectation_of, judge
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge
 
@@ -44,17 +56,40 @@ def rejudger(root: Path) -> Rejudge:
         variant = next((v for v in case.variants if v.name == record["variant"]), None) if case else None
         if case is None or variant is None:
             return record
-        try:
-            cell = Cell(case=case, variant=variant, toolchain=_toolchain(record), target=Target.parse(record["target"]))
-            expected = expectation_of(cell)
-        except (KeyError, TypeError, ValueError) as error:
-            raise RecordError(
-                f"{one_line(record['cell'])}: toolchain or device does not tell what was asked for, and the cell cannot be judged again: "
-                f"{one_line(repr(error), 100)}; run the cell again"
-            ) from None
-        return _judged(record, case, expected)
+        return _judged(record, case, expectation_of(cell_of(record, case, variant)))
 
     return rejudge
+
+
+def cell_of(record: Record, case: Case, variant: Variant) -> Cell:
+    """The cell of a record, as conditions of today's case see it.
+
+    Raises
+    ------
+    RecordError
+        Where a record does not tell what was asked for.
+    """
+    try:
+        cell = Cell(case=case, variant=variant, toolchain=_toolchain(record), target=Target.parse(record["target"]))
+        cell.facts()
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(
+            f"{one_line(record['cell'])}: toolchain or device does not tell what was asked for, and the cell cannot be judged again: "
+            f"{one_line(repr(error), 100)}; run the cell again"
+        ) from None
+    return cell
+
+
+def outcome_of(record: Record) -> Outcome:
+    """What of a record's outcome is judged."""
+    return Outcome(
+        status=Status(record["status"]),
+        stage=Stage(record["stage"]) if record["stage"] else None,
+        diagnostics=tuple(
+            Diagnostic(severity=item["severity"], message=item["message"], fingerprint=item.get("fingerprint", ""))
+            for item in record["diagnostics"]
+        ),
+    )
 
 
 def _toolchain(record: Record) -> Toolchain:
@@ -69,16 +104,9 @@ def _toolchain(record: Record) -> Toolchain:
 
 
 def _judged(record: Record, case: Case, expected: Expectation) -> Record:
-    outcome = Outcome(
-        status=Status(record["status"]),
-        stage=Stage(record["stage"]) if record["stage"] else None,
-        diagnostics=tuple(
-            Diagnostic(severity=item["severity"], message=item["message"]) for item in record["diagnostics"]
-        ),
-    )
     return {
         **record,
         "expected": expected_json(expected),
-        "verdict": str(judge(expected, outcome)),
+        "verdict": str(judge(expected, outcome_of(record))),
         "title": case.title,
     }

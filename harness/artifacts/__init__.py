@@ -1,6 +1,7 @@
 """What came out of a compiler, read back: target, kernels, resources."""
 
-from harness.artifacts.cubin import is_relocatable, only_traps, read_cubin
-from harness.artifacts.ptx import only_traps_in_ptx, read_ptx
+from harness.artifacts.contents import Contents
+from harness.artifacts.cubin import is_relocatable, read_cubin
+from harness.artifacts.ptx import read_ptx
 
-__all__ = ["is_relocatable", "only_traps", "only_traps_in_ptx", "read_cubin", "read_ptx"]
+__all__ = ["Contents", "is_relocatable", "read_cubin", "read_ptx"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from harness.artifacts.contents import Contents
 from harness.model import KernelResources, Target
 
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
@@ -15,7 +16,7 @@ _INSTRUCTION = re.compile(
 )
 
 
-def read_ptx(text: str) -> tuple[Target, tuple[KernelResources, ...]]:
+def read_ptx(text: str) -> Contents:
     """Target, as the virtual architecture, and kernels of a PTX text.
 
     Raises
@@ -26,23 +27,20 @@ def read_ptx(text: str) -> tuple[Target, tuple[KernelResources, ...]]:
     found = _TARGET.search(text)
     if not found:
         raise ValueError("not PTX: it has no .target")
-    kernels = tuple(
-        KernelResources(name=name, instructions=len(code), opcodes=len(set(code)))
-        for name, code in _bodies(text).items()
+    bodies = _bodies(text)
+    return Contents(
+        Target.parse(f"compute_{found[1]}"),
+        tuple(
+            KernelResources(name=name, instructions=len(code), opcodes=len(set(code))) for name, code in bodies.items()
+        ),
+        tuple(name for name, code in bodies.items() if _only_traps(code)),
     )
-    return Target.parse(f"compute_{found[1]}"), kernels
 
 
-def only_traps_in_ptx(text: str) -> list[str]:
-    """Kernels that do nothing but end in a trap, whatever they are given."""
+def _only_traps(code: list[str]) -> bool:
     # Behind a trap stands an exit, which is never reached; another one would be.
-    return [
-        name
-        for name, code in _bodies(text).items()
-        if "trap" in code
-        and [*code[-2:]] in (["trap", "exit"], ["trap", "ret"])
-        and sum(map(code.count, ("exit", "ret"))) == 1
-    ]
+    last = code[-2:] in (["trap", "exit"], ["trap", "ret"])
+    return last and code.count("exit") + code.count("ret") == 1
 
 
 def _bodies(text: str) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,11 +12,22 @@ from harness.libraries import LIBRARIES, runtime_wheel
 if TYPE_CHECKING:  # workers import this package without anything that the model needs
     from harness.model.case import Case
 
-WHEELS: Final = "+wheels"
-"""Follows a library's version where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
+WHEELS: Final = "wheels"
+"""Ends the local part of a library's version (``14.2.0+wheels``) where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
 
 
-@dataclass(frozen=True, kw_only=True)
+def takes_wheels(library: str) -> bool:
+    """Whether this version of a library, as toolchains spell it, takes CUDA from wheels in its environment."""
+    return re.split(r"[+.]", library)[-1] == WHEELS
+
+
+def series_of(version: str) -> tuple[int, int]:
+    """The first two numbers of a version: ``(13, 6)``; of a development build's as well."""
+    major, minor = [*re.findall(r"\d+", version.partition("+")[0]), "0", "0"][:2]
+    return int(major), int(minor)
+
+
+@dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class BackendInfo:
     """What the scheduler knows of a backend without loading it.
 
@@ -37,6 +49,8 @@ class BackendInfo:
         Why loading it may take minutes; empty where it does not.
     memory : int
         What a cell of which nothing is known may need, in bytes.
+    seconds : float
+        What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
     """
 
     name: str
@@ -48,6 +62,7 @@ class BackendInfo:
     nvcc: bool = False
     startup: str = ""
     memory: int = 512 << 20
+    seconds: float = 0.1
 
     @property
     def distributions(self) -> tuple[str, ...]:
@@ -75,7 +90,7 @@ class BackendInfo:
         versions : Mapping[str, str]
             Versions of what is installed beside it, by normalized name.
         """
-        if self.library != "cupy" or tuple(map(int, version.split(".")[:2])) < (13, 3):
+        if self.library != "cupy" or series_of(version) < (13, 3):
             return ""
         wheel = versions.get(runtime_wheel(int(headers.split(".")[0])), "")
         return WHEELS if wheel.split(".")[:2] == headers.split(".") else ""
@@ -99,6 +114,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="cupy-nvrtc",
             title="CuPy's RawModule through NVRTC",
             module="cupy.nvrtc",
+            seconds=0.2,
             languages=("cuda",),
             library="cupy",
         ),
@@ -106,6 +122,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="cupy-jitify",
             title="CuPy's RawModule through Jitify",
             module="cupy.jitify",
+            seconds=1.5,
             languages=("cuda",),
             library="cupy",
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
@@ -114,6 +131,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="numba",
             title="Numba's own CUDA target",
             module="numba.backend",
+            seconds=0.5,
             languages=("python",),
             library="numba",
             excludes=("numba-cuda",),
@@ -122,11 +140,18 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             name="numba-cuda",
             title="numba-cuda, Numba's successor",
             module="numba.numba_cuda",
+            seconds=0.6,
             languages=("python",),
             library="numba-cuda",
         ),
         BackendInfo(
-            name="nvcc", title="nvcc called directly", module="nvcc", languages=("cuda",), nvcc=True, memory=1 << 30
+            name="nvcc",
+            title="nvcc called directly",
+            module="nvcc",
+            languages=("cuda",),
+            nvcc=True,
+            memory=1 << 30,
+            seconds=1.5,
         ),
         BackendInfo(
             name="torch-nvcc",
@@ -136,6 +161,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             library="torch",
             nvcc=True,
             memory=3 << 30,
+            seconds=5.0,
         ),
     )
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -94,7 +94,7 @@ def _flag_wrong(value: Any) -> str | None:
 
 
 def _number_wrong(value: Any) -> str | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
     return None if good else f"must be a number from 0, not {shown(value)}"
 
 
@@ -156,6 +156,7 @@ CASE: Mapping[str, Key] = {
     "backends": Key(
         kind="names", help="the only backends it is for; every one that speaks its languages when left out"
     ),
+    "heavy": Key(kind="flag", help="true for a case that takes long: `run` leaves it out unless it is named"),
     "source": Key(kind="tables", required=True, help="the program, by language"),
     "entry": Key(kind="tables", help="kernels that must come out, by language"),
     "libraries": Key(kind="tables", help="header libraries it needs, each with its versions: an axis of the case"),
@@ -232,9 +233,15 @@ VERIFY: Mapping[str, Key] = {
 }
 
 LIBRARY: Mapping[str, Key] = {
-    "versions": Key(kind="options", required=True, help="versions as PyPI numbers them, such as 3.5.1"),
-    "package": Key(kind="wheel", required=True, help="the wheel on PyPI"),
-    "include": Key(kind="line", required=True, help="the folder of the wheel that is the include directory"),
+    "versions": Key(
+        kind="options",
+        required=True,
+        help="versions as PyPI numbers them, such as 3.5.1; folders; revisions of repositories",
+    ),
+    "package": Key(kind="wheel", help="the wheel on PyPI, for versions"),
+    "include": Key(
+        kind="line", required=True, help="the folder of the wheel or checkout that is the include directory"
+    ),
     "header": Key(kind="line", help="a header in it that defines the version"),
     "macros": Key(kind="options", help="macros in that header, one for each part of the version"),
 }

@@ -20,7 +20,9 @@ class CaseSummary:
     """One line of ``cases list``."""
 
     name: str
+    topic: str
     title: str
+    heavy: bool
     features: tuple[str, ...]
     languages: tuple[str, ...]
     backends: tuple[str, ...]
@@ -37,15 +39,22 @@ def summaries(cases: Iterable[Case]) -> list[CaseSummary]:
     return [
         CaseSummary(
             name=case.name,
+            topic=case.topic,
             title=case.title,
+            heavy=case.heavy,
             features=case.features,
             languages=tuple(case.sources),
-            backends=tuple(info.name for info in BACKENDS.values() if info.language(case)),
+            backends=backends_of(case),
             variants=len(case.variants),
             links=case.links,
         )
         for case in cases
     ]
+
+
+def backends_of(case: Case) -> tuple[str, ...]:
+    """Names of the backends that have something to compile in a case."""
+    return tuple(info.name for info in BACKENDS.values() if info.language(case))
 
 
 def check(root: Path, selection: Sequence[str] = ()) -> list[str]:

@@ -40,11 +40,35 @@ def load_case(path: Path, root: Path) -> Case:
         With everything that is wrong, each with file, line and key.
     """
     path = Path(path)
+    return read_case(read_text(path, root), path, root)
+
+
+def read_text(path: Path, root: Path) -> str:
+    """The text of a case file, without a byte order mark; raises `CaseError` as `load_case`."""
+    return _read(path, display(path, root))
+
+
+def read_case(text: str, path: Path, root: Path) -> Case:
+    """Check the text of a case, which need not be in its file yet.
+
+    Parameters
+    ----------
+    text : str
+        Of the ``case.toml``.
+    path, root : Path
+        As for `load_case`.
+
+    Raises
+    ------
+    CaseError
+        As `load_case`.
+    """
     shown_path = display(path, root)
     name = _name(path, Path(root), shown_path)
-    text = _read(path, shown_path)
     data = _parse(text, shown_path)
     report = Report(shown_path, text)
+    _check_integers(report, data)
+    report.close()
     case = _case(report, name, path, data)
     report.close()
     assert case is not None  # a report without problems has a case
@@ -63,7 +87,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
     good = check_table(report, (), data, CASE)
     sources, entries = read_programs(report, path.parent, good)
     _known_backends(report, good.get("backends", []))
-    libraries, variants, parameters = read_variants(report, good)
+    libraries, variants, parameters = read_variants(report, path.parent, good)
     kernels = list(dict.fromkeys(name for names in entries.values() for name in names))
     rules = read_rules(report, path.parent, good, kernels, variants, parameters)
     if report.problems:
@@ -78,6 +102,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         sources=sources,
         entries=entries,
         backends=tuple(good.get("backends", ())),
+        heavy=good.get("heavy", False),
         libraries=libraries,
         variants=variants or (Variant(labels={}, definitions={}),),
         **rules,
@@ -143,6 +168,19 @@ def _parse(text: str, shown_path: str) -> dict[str, Any]:
         line = int(match[1]) if match and match[1] else text.count("\n") + 1 if match else 0
         message = str(error)[: match.start()] if match else str(error)
         raise _failure(shown_path, f"not valid TOML: {message}", line) from None
+
+
+def _check_integers(report: Report, data: dict[str, Any]) -> None:
+    """Integers have 64 bits in TOML; Python's have any number, and one that is longer than 4300 digits cannot even be shown."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), data)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [((*key, name), item) for name, item in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*key, index), item) for index, item in enumerate(value)]
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            report.add(key, "is an integer that does not fit into 64 bits")
 
 
 def _failure(file: str, message: str, line: int = 0) -> CaseError:

@@ -7,6 +7,7 @@ import keyword
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.cases.errors import Key, Report, shown
@@ -15,6 +16,7 @@ from harness.cases.libraries import read_libraries
 from harness.model import HeaderLibrary
 from harness.model.case import Scalar, Variant, spell
 from harness.model.condition import NAMES, Version
+from harness.toolkits.libraries import is_release
 
 MAX_VARIANTS = 10_000
 _RESERVED = {"true", "false", "JIT_OPTIONS"}
@@ -25,13 +27,13 @@ Choice = tuple[Scalar, Mapping[str, Scalar]]
 
 
 def read_variants(
-    report: Report, good: Mapping[str, Any]
+    report: Report, folder: Path, good: Mapping[str, Any]
 ) -> tuple[dict[str, HeaderLibrary], tuple[Variant, ...], dict[str, list[Any]]]:
     """Header libraries by name, variants, and for conditions the values that each parameter may have; notes problems in `report`.
 
     Versions of ``[libraries]`` are an axis as well, in front of the case's own.
     """
-    libraries, versions = read_libraries(report, good.get("libraries", {}))
+    libraries, versions = read_libraries(report, good.get("libraries", {}), folder)
     return libraries, *_variants(report, good.get("parameters", {}), versions)
 
 
@@ -68,7 +70,9 @@ def _variants(
         for row in itertools.product(*choices.values())
     )
     known = {name: [label for label, _ in items] for name, items in choices.items()}
-    return variants, {**known, **{name: [Version(item) for item in items] for name, items in versions.items()}}
+    # What number a folder or a revision has, is known when it is looked up.
+    numbers = {name: [Version(item if is_release(item) else "0") for item in items] for name, items in versions.items()}
+    return variants, {**known, **numbers}
 
 
 def _wrong_name(name: str) -> str | None:

@@ -27,6 +27,8 @@ class Positions:
     def __init__(self, text: str) -> None:
         self._lines: dict[Path, int] = {}
         self._counts: dict[Path, int] = {}
+        self.headers: dict[int, Path] = {}
+        """Lines of the headers of tables, with the table that begins there."""
         self._scan(text)
 
     def line(self, path: Path) -> int:
@@ -53,7 +55,7 @@ class Positions:
             if key is None or names is None:
                 return
             if header:
-                table = self._enter(names, line, element=header == 2)
+                table = self.headers[line] = self._enter(names, line, element=header == 2)
             else:
                 path = table
                 for name in names:

@@ -17,7 +17,7 @@ _RANK = {"fatal": 0, "error": 0, "": 1, "warning": 2, "remark": 2, "note": 2}
 # What build services put before a line: times, docker's steps, the margin of pytest.
 _STAMP = re.compile(r"^(?:\d{4}-\d\d-\d\d[T ][\d:.,]{6,20}Z? |\d\d:\d\d:\d\d |#\d+ \d+\.\d+ |E {3})")
 # Lines that show the program, and the marks beneath them.
-_SHOWN = re.compile(r"^\s*(?:\d+\s)?\s*\|(?:\s|$)|^[\s^~]*\^[\s^~]*$")
+_SHOWN = re.compile(r"^\s*(?:\d+\s+)?\|(?:\s|$)|^[\s~]*\^[\s^~]*$")
 _CARET = re.compile(r"^\s+[\^~][\s^~]*$")
 # Lines without a known form that may say what went wrong; commands that are shown do not.
 _MAY_TELL = re.compile(
@@ -156,4 +156,4 @@ def _speaker(text: str) -> str:
 
 def _terse(log: str) -> bool:
     """Whether a log shows no line of the program."""
-    return not re.search(r"^\s+[\^~]", log[:_TEXT], re.MULTILINE)
+    return not re.search(r"^[^\S\n]+[\^~]", log[:_TEXT], re.MULTILINE)

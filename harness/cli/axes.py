@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.backends import BACKENDS
 from harness.cli.where import EXAMPLE, where_of, where_option
+from harness.engine.header_axis import Finder
 from harness.engine.session import Request
+from harness.environments.releases import NAMES
 from harness.protocol.limits import RLIMITS
 from harness.protocol.wire import Limits
+from harness.toolkits import LIBRARIES
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -71,12 +75,27 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",
             help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, native (those of this machine's devices), all. Default: one for each generation from sm_50 to sm_120.",
         ),
+        click.option(
+            "--library", "header_libraries", multiple=True, metavar="NAME=VERSIONS",
+            help=f"Header libraries ({', '.join(LIBRARIES)}), each version a column or row of its own: cutlass=3.5.1,4.0..4.2, a folder (cutlass=../cutlass), a revision or range of commits (cutlass=../cutlass@v4.1.0..main, git+https://…@main). In the place of what the cases name.",
+        ),
         where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
         click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
         click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores."),
         click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
-        click.option("--python", envvar="CUMATRIX_PYTHON", metavar="PATH", help="Interpreter of the environment under test. Default: this one."),
+        click.option(
+            "--with", "libraries", multiple=True, envvar="CUMATRIX_WITH", metavar="NAME=V,…",
+            help=f"Releases of a library ({', '.join(NAMES)}), each in an environment of its own that is made where it is missing: cupy=12,13.0,13.1..14. 13 is the newest 13.*, 13.1..14 all from 13.1 to the newest 14.*, all every one; pre takes pre-releases too. Several times for several libraries. Their backends are what runs then, unless -b names others.",
+        ),
+        click.option(
+            "--offline", is_flag=True, envvar="CUMATRIX_OFFLINE",
+            help="Download nothing: what is missing is told, with the command that installs it. Without it, what the chosen cells need is installed first.",
+        ),
+        click.option(
+            "--python", envvar="CUMATRIX_PYTHON", metavar="PATH|V,…",
+            help="Interpreter of the environment under test. Default: this one. With --with, versions of Python for its environments: 3.9,3.13.",
+        ),
         click.option("--environment", envvar="CUMATRIX_ENVIRONMENT", metavar="NAME", help="What to call the environment. Default: tox's name of it, or local."),
         click.option(
             "--require", multiple=True, envvar="CUMATRIX_REQUIRE", metavar="REQ",
@@ -92,6 +111,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--limit", "rlimits", type=Rlimit(), multiple=True, metavar="NAME=SIZE",
             help="A further limit of each process, as ulimit sets it: stack=64M, cpu=600, nproc=200; also data, fsize, nofile.",
+        ),
+        click.option(
+            "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+            help="Write what every runner did when, as a trace that https://ui.perfetto.dev opens.",
         ),
         click.option(
             "--total-memory", type=Size(), default="0", metavar="SIZE",
@@ -118,5 +141,10 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         memory=options["total_memory"],
         device=options["device"],
         sanitize=options["sanitize"],
+        headers=tuple(options["header_libraries"]),
+        finder=Finder(offline=options["offline"]),
+        libraries=tuple(options["libraries"]),
+        offline=options["offline"],
+        trace=options["trace"],
         **more,
     )

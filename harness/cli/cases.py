@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -38,18 +40,26 @@ def cases() -> None:
 @_FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case.")
 def list_(selection: tuple[str, ...], root: Path, as_json: bool) -> int:
-    """List cases with their title, features, variants and backends."""
+    """List cases by topic, with their variants, backends, title and upstream pages.
+
+    --json also tells features, languages and whether a case is heavy.
+    """
     found = summaries(load_cases(root, selection))
     if as_json:
         for summary in found:
             say_json(summary.to_json())
         return 0
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("case", "variants", "backends", "title"):
+    for heading in ("case", "variants", "backends", "title", "upstream"):
         table.add_column(heading, overflow="fold")
-    for summary in found:
-        table.add_row(Text(summary.name), str(summary.variants), Text(" ".join(summary.backends)), Text(summary.title))
+    topics = Counter(summary.topic for summary in found)
+    for topic, group in groupby(found, key=lambda summary: summary.topic):
+        table.add_row(Text(f"{topic}: {topics[topic]}", style="bold"))
+        for summary in group:
+            backends, links = Text(" ".join(summary.backends)), Text("\n".join(summary.links))
+            table.add_row(Text(summary.name), str(summary.variants), backends, Text(summary.title), links)
     console_for(sys.stdout).print(table)
+    say(f"{len(found)} cases in {len(topics)} topics", err=True)
     return 0
 
 

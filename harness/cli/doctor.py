@@ -20,8 +20,8 @@ from harness.cli.terminal import console_for, say
 from harness.diagnostics import one_line
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
+from harness.engine.line_up import default_toolkit
 from harness.engine.plan import library_of
-from harness.engine.session import default_toolkit
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import NothingToRun, PartUnavailable
 from harness.model import Toolchain
@@ -63,7 +63,9 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
     environment = look(python)
     store = ToolkitStore()
     say(f"python      {environment.version} ({environment.python})")
-    libraries = [f"{name} {found.version}" for name, found in environment.distributions.items() if found.root]
+    libraries = [
+        f"{name} {environment.build_of(name)}" for name, found in environment.distributions.items() if found.root
+    ]
     say(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
     say(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
     for line in _machine():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,15 @@ from rich.text import Text
 from harness.artifacts.usage import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
-from harness.cli.one import one_cell
-from harness.cli.terminal import console_for, say, say_json
+from harness.cli.one import RESULTS, cells_in, one_cell
+from harness.cli.terminal import console_for, say_json
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Target, TargetError
-from harness.records import Record, failed_at, merge, read_records
-from harness.records.where import choose
+from harness.records import Record, failed_at, repro_command
 
 _MAX_BYTES = 32 << 20
-_RESULTS = Path("reports")
 _WHO = {
     "nvrtc": "NVRTC",
     "gcc": "the host compiler",
@@ -68,12 +66,12 @@ def explain(what: str | None, results: tuple[Path, ...], where: str | None, targ
     if where:
         if what == "-" or (what and not results and Path(what).is_file()):
             raise UsageError(f"--where chooses a cell among records, and {what} is a log: leave one of them out")
-        return _cell(_find(what or "", results, where), as_json)
+        return _cell(_find(what or "", results, where), results, as_json)
     if what is None:
         raise UsageError("name a cell or a log, or choose a cell with --where: see cumatrix explain --help")
     if what == "-" or (not results and Path(what).is_file()):
         return _log(what, target, as_json)
-    return _cell(_find(what, results), as_json)
+    return _cell(_find(what, results), results, as_json)
 
 
 def _log(name: str, target: str | None, as_json: bool) -> int:
@@ -116,23 +114,18 @@ def _log(name: str, target: str | None, as_json: bool) -> int:
 
 
 def _find(what: str, results: Sequence[Path], where: str | None = None) -> Record:
-    if not results and not _RESULTS.is_dir():
+    if not results and not RESULTS.is_dir():
         what = f"{what} is no file, and there" if what else "there"
-        raise UsageError(f"{what} is no folder {_RESULTS} to look for a cell in: name the records with --results")
-    read = read_records(results or [_RESULTS])
-    for warning in read.incomplete:
-        say(f"cumatrix: {warning}", err=True)
-    merged = merge(read.records, read.plans)
-    if where:
-        merged = choose(replace(merged, missing=()), where)
-    records = {record["cell"]: record for record in merged.records}
+        raise UsageError(f"{what} is no folder {RESULTS} to look for a cell in: name the records with --results")
+    records = cells_in(results, where)
     return records[one_cell(what, list(records), who="no cell" if where else f"{what} is no file, and no cell")]
 
 
-def _cell(record: Record, as_json: bool) -> int:
+def _cell(record: Record, results: Sequence[Path], as_json: bool) -> int:
     matches = causes_of(record)
     known = any(not match.of_warning for match in matches)
     failed = record["status"] not in ("built", "unsupported")
+    repeat = repro_command(record, map(str, results))
     kernels = [(kernel, record["target"]) for kernel in record["artifact"]["kernels"]] if record["artifact"] else []
     if as_json:
         keys = ("cell", "status", "stage", "verdict", "expected", "diagnostics")
@@ -141,6 +134,7 @@ def _cell(record: Record, as_json: bool) -> int:
                 **{key: value for key, value in record.items() if key in keys},
                 "causes": _causes(matches),
                 "kernels": [_budget(*kernel) for kernel in kernels],
+                "repro": repeat,
             }
         )
     else:
@@ -161,6 +155,9 @@ def _cell(record: Record, as_json: bool) -> int:
             console.print(Text(f"The case says: {one_line(expected['reason'])}"), soft_wrap=True)
             console.print(Text(f"  {one_line(expected['link'])}", "dim"), soft_wrap=True)
         _show_budgets(console, kernels)
+        if repeat:
+            console.print()
+            console.print(Text(f"To repeat this without cumatrix: {repeat}"), soft_wrap=True)
     return 1 if failed and not known else 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +12,10 @@ from harness.backends import BACKENDS
 from harness.cases.host_program import host_signs
 from harness.diagnostics import one_line
 from harness.engine.environment import Environment
+from harness.engine.line_up import default_toolkit
 from harness.engine.nvcc_toolkit import toolkit_with_nvcc
 from harness.engine.plan import choose_backends
-from harness.engine.session import Request, default_toolkit
+from harness.engine.session import Request
 from harness.model import Case, UnsupportedRule
 from harness.model.condition import Condition
 from harness.toolkits import ToolkitStore
@@ -25,7 +26,12 @@ _ALL_FOR_THE_DEVICE = ("-default-device", "--device-as-default-execution-space")
 
 
 def with_nvcc(
-    request: Request, case: Case, environment: Environment, store: ToolkitStore, console: Console
+    request: Request,
+    case: Case,
+    environment: Environment,
+    store: ToolkitStore,
+    console: Console,
+    others: Sequence[Environment] = (),
 ) -> tuple[Request, Case]:
     """The request and the case as they are meant for a program of the host; any other file's are left as they are.
 
@@ -51,7 +57,8 @@ def with_nvcc(
         when=Condition.parse(" or ".join(f'backend == "{name}"' for name in DEVICE_ONLY), {}),
         reason=f"{what}, and this backend compiles device code alone: nvcc is what compiles it",
     )
-    backends = ",".join(info.name for info in choose_backends(request.backends, environment))
+    chosen = [info.name for info in choose_backends(request.backends, environment, others)]
+    backends = ",".join(dict.fromkeys([*chosen, "nvcc"]))
     return (
         replace(request, backends=backends, toolkits=toolkits),
         replace(case, unsupported=(rule, *case.unsupported)),

@@ -11,17 +11,9 @@ import traceback
 import click
 
 from harness import __version__
-from harness.cli.cases import cases
-from harness.cli.diff import diff
-from harness.cli.doctor import doctor
-from harness.cli.explain import explain
-from harness.cli.history import history
-from harness.cli.report import merge, report
-from harness.cli.run import run
+from harness.cli.lazy import LazyGroup
 from harness.cli.signals import interrupted_once, undisturbed
 from harness.cli.terminal import flush_streams, open_streams, say
-from harness.cli.toolkits import toolkits
-from harness.cli.try_ import try_
 from harness.diagnostics import clean
 from harness.errors import CumatrixError
 
@@ -32,7 +24,32 @@ Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or ba
 """
 
 
-@click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+COMMANDS = {
+    "bisect": "harness.cli.bisect:bisect",
+    "bless": "harness.cli.bless:bless",
+    "cache": "harness.cli.cache:cache",
+    "cases": "harness.cli.cases:cases",
+    "diff": "harness.cli.diff:diff",
+    "doctor": "harness.cli.doctor:doctor",
+    "explain": "harness.cli.explain:explain",
+    "history": "harness.cli.history:history",
+    "libraries": "harness.cli.libraries:libraries",
+    "merge": "harness.cli.report:merge",
+    "repro": "harness.cli.repro:repro",
+    "report": "harness.cli.report:report",
+    "run": "harness.cli.run:run",
+    "toolkits": "harness.cli.toolkits:toolkits",
+    "try": "harness.cli.try_:try_",
+}
+"""Where each command is: a module and what it is called there."""
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_in=COMMANDS,
+    epilog=EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="cumatrix")
 def cumatrix() -> None:
     """Tells what CUDA code compiles where.
@@ -43,15 +60,11 @@ def cumatrix() -> None:
     \b
     Start with:
       cumatrix doctor                      what can be used here
-      cumatrix toolkits install 12.9       a CUDA release, from PyPI's wheels
       cumatrix try kernel.cu               where does this file compile?
+      cumatrix try kernel.cu --with cupy=12,13,14    and in which releases of CuPy?
       cumatrix cases copy                  the library of cases, into this folder
       cumatrix run && cumatrix report reports    the cases, and the page
     """
-
-
-for command in (run, try_, report, merge, diff, history, explain, cases, toolkits, doctor):
-    cumatrix.add_command(command)
 
 
 def main() -> None:

@@ -1,16 +1,44 @@
-"""The one cell that a user means: by its id, or by what no other id has."""
+"""The one cell that a user means: by its id, or by what no other id has; and the records that it is looked for in."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
+from harness.cli.terminal import say
 from harness.errors import UsageError
+from harness.records import Record, merge, read_records
+from harness.records.where import choose
+
+RESULTS = Path("reports")
+"""Where records are looked for when nobody says where."""
 
 _SHOWN = 4
 
 
+def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Record]:
+    """Records by the id of their cell, of several runs as one; what is amiss with the files is said on stderr.
+
+    Parameters
+    ----------
+    results : sequence of Path
+        Files of records or folders of them; `RESULTS` where there are none.
+    where : str, optional
+        A condition that they must hold.
+    """
+    read = read_records(results or [RESULTS])
+    for warning in read.incomplete:
+        say(f"cumatrix: {warning}", err=True)
+    merged = merge(read.records, read.plans)
+    if where:
+        merged = choose(replace(merged, missing=()), where)
+    return {record["cell"]: record for record in merged.records}
+
+
 def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
-    """The id that `what` is, or a part of, or all words of.
+    """The id that `what` is, or a part of, or a pattern of (``*`` stands for anything), or all words of.
 
     Parameters
     ----------
@@ -30,6 +58,7 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
     found = (
         [each for each in ids if each == what]
         or [each for each in ids if what in each]
+        or [each for each in ids if "*" in what and _like(what).search(each)]
         or [each for each in ids if all(word in each for word in words)]
     )
     if len(found) == 1:
@@ -40,3 +69,9 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
     several = f"{len(found)} cells have {what!r} in their ids" if what else f"there are {len(found)} such cells"
     more = "; …" if len(found) > _SHOWN else ""
     raise UsageError(f"{several}, say more, as with --where: {'; '.join(found[:_SHOWN])}{more}")
+
+
+def _like(pattern: str) -> re.Pattern[str]:
+    # Brackets are a variant's, not a pattern's. No star takes in what a later one could.
+    parts = [re.escape(part) for part in re.split(r"\*+", pattern)]
+    return re.compile(".*?".join(parts), re.DOTALL)

@@ -6,8 +6,9 @@ import contextlib
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -39,6 +40,7 @@ def perform(
     fresh: bool = False,
     table: bool = False,
     asked: Sequence[Asked] = (),
+    shard: Mapping[str, Any] | None = None,
 ) -> int:
     """Run cells; returns the exit code.
 
@@ -47,7 +49,7 @@ def perform(
     """
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
-    plan = make_plan(cells, run=run_id, environment=context.environment.name, argv=sys.argv[1:], commit=this_commit())
+    plan = make_plan(cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit(), shard=shard)
     records: list[Record] = []
     neighbours = Neighbours(cells)
     interrupted = False
@@ -58,7 +60,7 @@ def perform(
 
         def finished(result: Result) -> None:
             record = record_of(result, run_id)
-            records.append(record)
+            records.append({**record, "log": ""})  # of a run of many cells, logs are most of what there is to keep
             if writer:
                 writer.append(record)
             for complete in neighbours.add(record) if as_json else ():
@@ -70,7 +72,8 @@ def perform(
 
         try:
             for result in run.results(cells):
-                finished(result)
+                with context.trace.span("record"):
+                    finished(result)
         except KeyboardInterrupt:
             interrupted = True
         for held in neighbours.rest() if as_json else ():

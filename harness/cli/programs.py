@@ -51,7 +51,7 @@ def programs_of(
     UsageError
         On a file that cannot be read, and on options that none of the files takes.
     """
-    places = {_place(file): file for file in files}
+    places = {place_of(file): file for file in files}
     languages = {place: _language(file) for place, file in places.items()}
     if "cuda" not in languages.values():
         lost = [*spell(rules), *(f"-I{folder}" for folder in include)]
@@ -76,7 +76,7 @@ def programs_of(
             Case(
                 name=_name(place),
                 path=file,
-                program=_digest(place),
+                program=digest_of(place),
                 title=f"{file.name}, as it stands",
                 sources={language: file},
                 entries={language: entries} if entries else {},
@@ -101,7 +101,7 @@ def _only(backends: Sequence[str]) -> Condition:
     return Condition.parse(" or ".join(f'backend == "{name}"' for name in backends)) if backends else Condition.always()
 
 
-def _place(file: Path) -> Path:
+def place_of(file: Path) -> Path:
     """Where a file lies; a link to it from another folder is another program, for it has other headers beside it."""
     return file.absolute().parent.resolve() / file.name
 
@@ -116,17 +116,18 @@ def _inside(place: Path) -> str:
 
 def _name(place: Path) -> str:
     """``kernel.cu``, ``other/kernel.cu``; outside of the current folder ``kernel.cu@3fa9c1``, so that no record names a folder of the machine's."""
-    return one_line(_inside(place) or f"{place.name}@{_digest(place)[:DIGITS]}")
+    return one_line(_inside(place) or f"{place.name}@{digest_of(place)[:DIGITS]}")
 
 
 def _shown(folder: Path, place: Path) -> str:
     """An include directory as seen from the current folder, where both it and the program lie in there."""
     folder = folder.resolve()
     inside = _inside(folder) if _inside(place) else ""
-    return inside or f"{folder.name}@{_digest(folder)[:DIGITS]}"
+    return inside or f"{folder.name}@{digest_of(folder)[:DIGITS]}"
 
 
-def _digest(place: Path) -> str:
+def digest_of(place: Path) -> str:
+    """What records tell programs of one name apart by."""
     return hashlib.sha256(os.fsencode(place)).hexdigest()[: 2 * DIGITS]
 
 

@@ -12,6 +12,7 @@ from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
+from harness.records.shards import missing_shards
 from harness.records.where import choose
 
 _RESULTS = click.argument(
@@ -115,7 +116,10 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
         say(f"no answer from a later run: {item}", err=True)
     for cell in merged.missing:
         say(f"never arrived: {cell['cell']}", err=True)
+    shards = missing_shards(merged.plans)
+    for sentence in shards:
+        say(sentence, err=True)
     say(
         f"{len(merged.records)} cells, {len(merged.missing)} never arrived, {len(merged.conflicts)} disagreed", err=True
     )
-    return 1 if merged.missing else 0
+    return 1 if merged.missing or shards else 0

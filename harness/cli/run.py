@@ -10,9 +10,14 @@ import click
 
 from harness.cli.axes import axes, request_of
 from harness.cli.command import Command
+from harness.cli.forecast import forecast
+from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.engine.session import ORDERS, cells_of, context_for
+from harness.engine.shards import Shard, costs_of
 from harness.engine.unanswered import asked_of, without_left_out
+from harness.errors import UsageError
+from harness.records import read_records
 
 
 @click.command(cls=Command)
@@ -31,12 +36,31 @@ from harness.engine.unanswered import asked_of, without_left_out
 @click.option(
     "--order", type=click.Choice(ORDERS), default="plan", help="Order of the cells; outcomes do not depend on it."
 )
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Run one part of the cells only, such as 2/5, the second of five; the parts together are all of them.",
+)
+@click.option(
+    "--costs",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="RESULTS",
+    help="Records of an earlier run, by whose seconds parts are made equally long; the same for every part.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Compile nothing: say how many cells there are, how many need a compiler, and how long it may take.",
+)
 def run(
     selection: tuple[str, ...],
     cases: Path,
     out: Path | None,
     fresh: bool,
     order: str,
+    shard: str | None,
+    costs: Path | None,
+    dry_run: bool,
     as_json: bool,
     jobs: int | None,
     **options: Any,
@@ -47,15 +71,31 @@ def run(
 
     \b
     cumatrix run wmma -b nvrtc -t 11.8,12.4..13.0 -a sm_70..sm_90
+    cumatrix run wmma --with cupy=12,13.0,13.1..14 -t 12.4,12.9
+    cumatrix run -b all -t all --shard 2/5
+    cumatrix run --dry-run -t 12.4..13.0
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
     request = request_of(options, cases=cases, selection=selection, order=order)
     context = context_for(request)
-    cells = cells_of(request, context.environment, devices=context.devices)
+    with context.trace.span("plan"):
+        cells = cells_of(request, context.environment, devices=context.devices, others=context.others)
+    part = Shard.parse(shard) if shard else None
+    whole, in_plan = cells, None
+    if part:
+        in_plan = part.in_plan(cells)
+        cells = part.take(cells, costs_of(read_records([costs]).records) if costs else None)
+    elif costs:
+        raise UsageError("--costs is for --shard: it says what cells took before")
+    if dry_run:
+        return forecast(cells, context, jobs=jobs, as_json=as_json)
     if out is None and not as_json:
-        out = Path("reports") / f"{context.environment.name}.jsonl"
-    asked = asked_of(request, context.environment, context.devices)
+        out = Path("reports") / f"{context.name}.jsonl"
+    asked = asked_of(request, context.environment, context.devices, context.others)
     if request.where:
-        whole = cells_of(replace(request, where=None), context.environment, devices=context.devices)
-        asked = without_left_out(asked, whole, cells)
-    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked)
+        whole = cells_of(
+            replace(request, where=None), context.environment, devices=context.devices, others=context.others
+        )
+    asked = without_left_out(asked, whole, cells)
+    context = install_for(cells, context, offline=request.offline)
+    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked, shard=in_plan)

@@ -9,12 +9,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.cli.grid import named, show_matrix
+from harness.cli.failures import show_failures
+from harness.cli.grid import show_matrix
 from harness.cli.remarks import show_remarks
 from harness.diagnostics import one_line
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of
-from harness.matrix.kinds import KINDS, as_expected, kind_of
-from harness.records import at_stage
+from harness.matrix.kinds import KINDS, kind_of
 from harness.records.remarks import REMARK
 
 _MAX_LISTED = 20
@@ -29,12 +29,7 @@ def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, plan
         show_matrix(console, records)
     if table:
         show_remarks(console, records)
-    strange = [record for record in records if not as_expected(record)]
-    for record in strange[:_MAX_LISTED]:
-        console.print(Text.assemble(named(console, kind_of(record)), ": ", one_line(record["cell"])), soft_wrap=True)
-        console.print(Text(f"    {_why(record)}"), soft_wrap=True)
-    if len(strange) > _MAX_LISTED:
-        console.print(f"… and {len(strange) - _MAX_LISTED} more", markup=False)
+    show_failures(console, records)
     _show_notes(console, records)
     counts = Counter(kind_of(record) for record in records)
     line = Text(f"{len(records)} of {planned} cells: ")
@@ -59,18 +54,3 @@ def _show_notes(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
         console.print(Text(one_line(f"{row[0][0]}: {row[0][1]}{more}", 400), "yellow"), soft_wrap=True)
     if len(rows) > _MAX_LISTED:
         console.print(f"… and {len(rows) - _MAX_LISTED} more such notes", markup=False)
-
-
-def _why(record: Mapping[str, Any]) -> str:
-    diagnostics = record["diagnostics"]
-    words = record["reason"] or (diagnostics[0]["message"] if diagnostics else "; ".join(record["notes"]))
-    got = at_stage(record["status"], record["stage"])
-    wanted = record["expected"]
-    expected = at_stage(wanted["status"], wanted["stage"])
-    if wanted["diagnostic"]:
-        expected += f" with /{wanted['diagnostic']}/"
-    return (
-        one_line(f"{got}, expected {expected}. {words}", 300)
-        if record["status"] != "unavailable"
-        else one_line(words, 300)
-    )

@@ -1,7 +1,8 @@
-"""The one door to the terminal: whatever is printed goes through here, and nothing in it can act on a terminal.
+"""The one door to the terminal: whatever is printed goes through here, and nothing in it can act on a terminal or on a CI.
 
 Names, titles, messages and paths come out of records, cases and compilers. Escape sequences, control characters and those that
-reorder what is read are taken out here (`harness.diagnostics.clean`), whether or not whoever prints has thought of it.
+reorder what is read are taken out here (`harness.diagnostics.clean`), and no line is a command to the CI that keeps it
+(`harness.diagnostics.no_command`), whether or not whoever prints has thought of it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from harness.diagnostics import clean
+from harness.diagnostics import clean, no_command
 
 
 class SafeConsole(Console):
@@ -28,23 +29,37 @@ class SafeConsole(Console):
             yield segment if segment.control else segment._replace(text=clean(segment.text))
 
 
+class _Lines:
+    """A stream on which no line is a command to a CI: lines are known once they are folded and laid out in tables."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        return self._stream.write(no_command(text))
+
+
 def console_for(stream: TextIO, *, log_width: int = 200) -> Console:
     """A console that colours and folds on a terminal only (``NO_COLOR`` and ``FORCE_COLOR`` are rich's own)."""
-    console = SafeConsole(file=stream, highlight=False, emoji=False, markup=False)
+    file = cast("TextIO", _Lines(stream))
+    console = SafeConsole(file=file, highlight=False, emoji=False, markup=False)
     if console.is_terminal:
         return console
-    return SafeConsole(file=stream, highlight=False, emoji=False, markup=False, width=log_width)
+    return SafeConsole(file=file, highlight=False, emoji=False, markup=False, width=log_width)
 
 
 def say(text: object, *, err: bool = False) -> None:
     """Print one line on stdout, or on stderr: a text that has more must not make lines that are not cumatrix's."""
-    click.echo(clean(str(text)).replace("\n", " "), err=err)
+    click.echo(no_command(clean(str(text)).replace("\n", " ")), err=err)
 
 
 def say_json(value: Any) -> None:
     """Print one line of JSON on stdout, in ASCII and without control characters."""
-    # json leaves DEL as it is.
-    sys.stdout.write(json.dumps(value).replace("\x7f", "\\u007f") + "\n")
+    # json leaves DEL as it is, and what a CI would take for a command.
+    sys.stdout.write(json.dumps(value).replace("\x7f", "\\u007f").replace("##", "#\\u0023") + "\n")
     sys.stdout.flush()
 
 

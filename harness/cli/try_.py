@@ -10,11 +10,12 @@ from typing import Any
 
 import click
 
-from harness.cli.axes import axes, request_of
-from harness.cli.habits import TryCommand, habits, rules_of, targets_of
+from harness.cli.axes import axes
+from harness.cli.habits import TryCommand, habits
 from harness.cli.host import with_nvcc
+from harness.cli.install import install_for
 from harness.cli.perform import perform
-from harness.cli.programs import programs_of
+from harness.cli.program_options import program_options, program_request, programs_asked
 from harness.cli.terminal import console_for
 from harness.engine.context import RunContext
 from harness.engine.session import Request, cells_of, context_for
@@ -33,27 +34,7 @@ from harness.model import Case, Cell
 )
 @axes
 @habits
-@click.option(
-    "-I",
-    "include",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="A further include directory.",
-)
-@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="A macro, or a constant of a Python module.")
-@click.option("--std", "-std", metavar="STD", help="C++ dialect, such as c++17.")
-@click.option(
-    "--option",
-    "extra",
-    multiple=True,
-    metavar="[BACKEND:]OPTION",
-    help="An option for the compilers, as it is, or for one backend alone: --option=-default-device, --option nvcc:-lineinfo.",
-)
-@click.option("--device-only", is_flag=True, help="nvcc: leave the host pass out.")
-@click.option(
-    "--signature", multiple=True, metavar="NAME=SIG", help="Signature of a Numba kernel: 'axpy=void(float32[:])'."
-)
+@program_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -61,8 +42,9 @@ from harness.model import Case, Cell
     help="Also keep the records in a file, beside those of other cells.",
 )
 @click.option("--fresh", is_flag=True, help="Forget what earlier runs left in that file.")
-def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, ...], extra: tuple[str, ...], device_only: bool,
-         signature: tuple[str, ...], out: Path | None, fresh: bool, as_json: bool, jobs: int | None, **options: Any) -> int:  # fmt: skip
+def try_(
+    files: tuple[Path, ...], out: Path | None, fresh: bool, as_json: bool, jobs: int | None, **options: Any
+) -> int:
     """Where does this file compile?
 
     FILE is CUDA C++ (.cu, .cuh) or a module with Numba kernels (.py). It is compiled as it stands: the toolkit's own include
@@ -77,19 +59,17 @@ def try_(files: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, 
 
     \b
     cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120
+    cumatrix try kernel.cu --with cupy=12,13.0,13.1,14 -a sm_80,sm_90
     cumatrix try kernel.cu -t 11.8,12.9 --where 'toolkit >= "12.8" or cc < "10.0"'
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
-    rules = rules_of(options, extra)
-    if device_only:
-        rules[()]["depth"] = "device"
-    cases = programs_of(files, include=include, define=define, rules=rules, signatures=signature)
-    asking = {**options, "targets": targets_of(options)}
-    request = request_of(asking, include=tuple(folder.resolve() for folder in include))
+    cases = programs_asked(files, options)
+    request = program_request(options)
     context = context_for(request)
     whole, cells = _cells(request, cases, context)
-    asked = [*_files(cases), *asked_of(request, context.environment, context.devices)]
+    asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
     asked = without_left_out(asked, whole, cells)
+    context = install_for(cells, context, offline=request.offline)
     return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
 
 
@@ -100,10 +80,10 @@ def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tupl
     nothing: NothingToRun | None = None
     console = console_for(sys.stderr)
     for each in cases:
-        asking, case = with_nvcc(request, each, context.environment, context.store, console)
+        asking, case = with_nvcc(request, each, context.environment, context.store, console, context.others)
         try:
-            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices)
-            cells += cells_of(asking, context.environment, [case], context.devices)
+            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices, context.others)
+            cells += cells_of(asking, context.environment, [case], context.devices, context.others)
         except NothingToRun as error:
             nothing = error
     if nothing and not cells:

@@ -11,6 +11,10 @@ _CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
+# What a CI takes for a command to itself: GitHub's `::error::` where a line begins and `##[error]` anywhere in it
+# (https://docs.github.com/actions/reference/workflow-commands-for-github-actions), Azure's `##vso[`, TeamCity's `##teamcity[`.
+_COMMANDS = re.compile(r"^(?:[^\S\n]|\x1b\[[0-9;?]*[A-Za-z])*:(?=:)|#(?=#(?:vso|teamcity)?\[)", re.MULTILINE)
+
 
 def clean(text: str) -> str:
     """Without escape sequences and control characters; safe in a terminal and in JSON."""
@@ -22,3 +26,8 @@ def one_line(text: str, limit: int = 500) -> str:
     """Clean, on one line, cut at `limit` characters."""
     text = " ".join(clean(text).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def no_command(text: str) -> str:
+    """Lines as they are, but for a space in what a CI would take for a command to itself: ``: :error::x``."""
+    return _COMMANDS.sub(r"\g<0> ", text)

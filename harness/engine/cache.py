@@ -120,6 +120,33 @@ class ResultCache:
             hint(f"{error}. Until then everything is compiled, and nothing kept")
             return None
 
+    @property
+    def entries(self) -> int:
+        """How many there are."""
+        return len(self._store)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return int(self._store.volume())
+
+    @property
+    def limit(self) -> int:
+        """Bytes that it may take; above that, what has not been asked for longest goes."""
+        return int(self._store.size_limit)
+
+    def prune(self, most: int) -> int:
+        """Forget what has not been asked for longest until `most` bytes are left; returns how many entries that were."""
+        if not most:
+            return int(self._store.clear())
+        before, kept = self.entries, self._store.size_limit
+        self._store.size_limit = most
+        try:
+            self._store.cull()
+        finally:
+            self._store.size_limit = kept
+        return before - self.entries
+
     def close(self) -> None:
         """Close the files."""
         self._store.close()

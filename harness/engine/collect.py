@@ -15,7 +15,7 @@ from harness.backends import BACKENDS
 from harness.diagnostics import one_line, parse_log, read_line
 from harness.engine.left import Unreadable, read_file, read_text
 from harness.engine.logs import LOG_LIMIT, Places, whole_log
-from harness.engine.products import check_product, read_product, remarks_on
+from harness.engine.products import check_product, read_product
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status
 from harness.protocol.message import WireError
 from harness.protocol.printed import cut
@@ -179,10 +179,10 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
         try:
             if reply.artifact is None:
                 raise ValueError("nothing came out")
-            artifact = read_product(left.cell, reply.artifact, left.order.scratch, base.log)
+            artifact, remarks = read_product(left.cell, reply.artifact, left.order.scratch, base.log)
             if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
                 notes.append("not linked: what came out is relocatable device code")
-            notes += remarks_on(reply.artifact, left.order.scratch)
+            notes += remarks
             status, reason, note = check_product(left.cell, reply.artifact, artifact, left.order.job.entries)
             notes += [note] if note else []
         except (OSError, Unreadable, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -229,6 +229,8 @@ def _reply(scratch: Path) -> tuple[Reply | None, str]:
         return None, f": {one_line(str(error))}"
     if reply.status not in list(Status) or (reply.stage and reply.stage not in list(Stage)):
         return None, f": no status {one_line(reply.status)}"
+    if not (reply.signal is None or 0 < reply.signal < signal.NSIG) or reply.seconds < 0:
+        return None, f": no such signal ({reply.signal}) or time ({reply.seconds} s)"
     return reply, ""
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from harness.engine.cache import ResultCache
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
+from harness.engine.trace import Trace
+from harness.model import Toolchain
 from harness.protocol.wire import Limits
 from harness.toolkits import ToolkitStore
 from harness.toolkits.store import data_folder
@@ -21,7 +23,7 @@ class RunContext:
     Parameters
     ----------
     environment : Environment
-        The environment under test.
+        The environment under test that is there.
     store : ToolkitStore
         The installed toolkits.
     cache : ResultCache or None
@@ -36,6 +38,12 @@ class RunContext:
         The real devices that cells may run on.
     sanitizer : str
         Path of compute-sanitizer, which then goes over every launch; empty for none.
+    longest_first : bool
+        Whether cells that took long before are compiled first; else they keep their order.
+    trace : Trace
+        Where it is noted what every runner does when.
+    others : tuple of Environment
+        Further environments under test, one for each release of ``--with``; each has a name of its own.
     """
 
     environment: Environment
@@ -46,6 +54,20 @@ class RunContext:
     memory: int = 0
     devices: Devices = field(default_factory=Devices)
     sanitizer: str = ""
+    longest_first: bool = True
+    trace: Trace = field(default_factory=Trace)
+    others: tuple[Environment, ...] = ()
+
+    def environment_of(self, toolchain: Toolchain) -> Environment:
+        """The environment that the cells of a toolchain run in."""
+        return next((each for each in self.others if each.name == toolchain.environment), self.environment)
+
+    @property
+    def name(self) -> str:
+        """What the run is called after: its environment, or the libraries of which it has several."""
+        if not self.others or self.environment.named:
+            return self.environment.name
+        return "+".join(dict.fromkeys(each.library for each in self.others))
 
     @cached_property
     def tools(self) -> Path:

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from harness.engine.origin import Origin, origins_of
 from harness.engine.probes import ProbeFailed, ask
+from harness.environments.store import Resolved
 from harness.errors import PartUnavailable, UsageError
 from harness.libraries import LIBRARIES
+from harness.model import ToolkitRef
 from harness.protocol.probes import Distribution, Interpreter
+from harness.protocol.wire import Build
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,19 @@ class Environment:
         By normalized name.
     broken : Mapping[str, str]
         By normalized name: why a version that was asked for is not what is there.
+    origins : Mapping[str, Origin]
+        Of the distributions that did not come from an index, where they come from.
+    resolved : Resolved or None
+        What it is made of, for one that cumatrix makes (`harness.environments`): only the backends of that library run in it. None for one
+        that is there already, in which all run.
+    toolkits : tuple of ToolkitRef
+        The CUDA releases that its cells are for; empty for all that are asked for.
+    mark : str
+        What ends the local part of the library's version in the names of cells where that alone does not tell it from others: ``python3.13``.
+    named : bool
+        Whether the user, or tox, has given it its name.
+    only : str
+        The library whose backends run in it and no others, for one that was not resolved: of a development build. Empty for all.
     """
 
     name: str
@@ -39,6 +56,39 @@ class Environment:
     version: str
     distributions: Mapping[str, Distribution]
     broken: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    resolved: Resolved | None = None
+    toolkits: tuple[ToolkitRef, ...] = ()
+    mark: str = ""
+    named: bool = False
+    only: str = ""
+
+    @property
+    def library(self) -> str:
+        """The library whose backends run in it and no others; empty for all."""
+        return self.resolved.recipe.library if self.resolved else self.only
+
+    def build_of(self, *names: str) -> str:
+        """Version of the first of these distributions that is installed, by which a development build is told from a release."""
+        named = self.version_of(*names)
+        if named is None:
+            return ""
+        return self.origins[named[0]].build if named[0] in self.origins else named[1]
+
+    @property
+    def builds(self) -> dict[str, Build]:
+        """What is imported from elsewhere than where installers put it, for workers."""
+        modules = {
+            name: library.modules[0]
+            for library in LIBRARIES.values()
+            for name in library.distributions
+            if library.modules
+        }
+        return {
+            name: Build(modules[name], found.folder, found.version)
+            for name, found in self.distributions.items()
+            if found.apart and name in modules
+        }
 
     def version_of(self, *names: str) -> tuple[str, str] | None:
         """Name and version of the first of these distributions that is installed."""
@@ -47,7 +97,8 @@ class Environment:
     @property
     def packages(self) -> dict[str, str]:
         """Versions for conditions, under plain names: cupy whatever its wheel is called."""
-        versions = {name: found.version for name, found in self.distributions.items() if found.root}
+        # Of one that is made for a release, all that it was resolved to.
+        versions = {name: found.version for name, found in self.distributions.items() if found.root or self.resolved}
         found = {
             name: self.version_of(*library.distributions)
             for name, library in LIBRARIES.items()
@@ -87,7 +138,11 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         raise UsageError(
             f"{called!r} cannot be the name of an environment, which files are called by: write letters, digits, - and ."
         )
-    roots = [distribution for library in LIBRARIES.values() for distribution in library.distributions]
+    roots = [
+        f"{distribution}:{library.modules[0]}" if library.modules else distribution
+        for library in LIBRARIES.values()
+        for distribution in library.distributions
+    ]
     # Workers start in folders of their own; a bare name is looked up on the path.
     executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
     try:
@@ -108,6 +163,8 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         version=answer.python,
         distributions=answer.distributions,
         broken=broken,
+        origins=origins_of(answer.distributions),
+        named=called != "local",
     )
 
 

@@ -44,9 +44,9 @@ class ThreadExecutor:
     def __init__(self, resolver: Resolver, jobs: int = 1, keep: int = 1) -> None:
         context = resolver.context
         memory, devices = Memory(context.memory or available()), DevicePool(context.devices)
-        self.runners = [Runner(resolver, memory, devices, keep) for _ in range(jobs)]
         self._work = _Queue()
         self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
+        self.runners = [Runner(resolver, memory, devices, self._results.put, keep) for _ in range(jobs)]
         self._threads: list[threading.Thread] = []
 
     def run(self, cells: Sequence[PreparedCell]) -> Iterator[Result]:
@@ -75,8 +75,8 @@ class ThreadExecutor:
 
     def _start(self, count: int) -> None:
         # A fork server ends with the thread that has started it (prctl(2), PR_SET_PDEATHSIG), so threads stay until the end.
-        for runner in self.runners[len(self._threads) : count]:
-            thread = threading.Thread(target=_serve, args=(runner, self._work, self._results), daemon=True)
+        for number, runner in enumerate(self.runners[len(self._threads) : count], len(self._threads) + 1):
+            thread = threading.Thread(target=_serve, args=(runner, self._work), name=f"runner {number}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -98,21 +98,32 @@ class _Queue:
                 self._groups.setdefault(each.cell.toolchain, deque()).append(each)
             self._changed.notify_all()
 
-    def next(self, current: Toolchain | None) -> PreparedCell | None:
-        """The next cell for a runner that has just run one of `current`; waits for one, and gives None when nothing comes any more."""
+    def next(self, current: Toolchain | None, wait: bool = True) -> PreparedCell | None:
+        """The next cell for a runner that has just run one of `current`.
+
+        None when nothing comes any more; where the runner cannot `wait`, also when nothing is there now, and it then asks again.
+        """
         with self._changed:
-            if current is not None and not self._stopped and self._groups.get(current):
-                return self._groups[current].popleft()
-            if current is not None:
-                self._taken[current] -= 1
             while not self._stopped:
-                left = [toolchain for toolchain, group in self._groups.items() if group]
-                if left:
-                    chosen = min(left, key=lambda toolchain: (self._taken[toolchain], -len(self._groups[toolchain])))
-                    self._taken[chosen] += 1
+                if chosen := self._choose(current):
                     return self._groups[chosen].popleft()
+                if not wait:
+                    return None
                 self._changed.wait()
             return None
+
+    def _choose(self, current: Toolchain | None) -> Toolchain | None:
+        """The toolchain that a runner stays with, or changes to."""
+        if current is not None and self._groups.get(current):
+            return current
+        left = [toolchain for toolchain, group in self._groups.items() if group]
+        if not left:
+            return None
+        if current is not None:
+            self._taken[current] -= 1
+        chosen = min(left, key=lambda toolchain: (self._taken[toolchain], -len(self._groups[toolchain])))
+        self._taken[chosen] += 1
+        return chosen
 
     def stop(self) -> None:
         with self._changed:
@@ -120,12 +131,14 @@ class _Queue:
             self._changed.notify_all()
 
 
-def _serve(runner: Runner, work: _Queue, results: queue.SimpleQueue[Result | BaseException]) -> None:
+def _serve(runner: Runner, work: _Queue) -> None:
     current: Toolchain | None = None
-    while not runner.closed and (prepared := work.next(current)) is not None:
-        current = prepared.cell.toolchain
-        try:
-            results.put(runner.run(prepared))
-        except BaseException as error:  # noqa: BLE001 (raised where the results are read)
-            if not runner.closed:  # a runner that was closed under its cell has nothing to say
-                results.put(error)
+    while not runner.closed:
+        prepared = work.next(current, wait=runner.finished)
+        if prepared is not None:
+            current = prepared.cell.toolchain
+            runner.run(prepared)
+        elif runner.finished:
+            break
+        else:
+            runner.finish()

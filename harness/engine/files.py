@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import threading
 import time
 import zlib
 from collections.abc import Iterable
@@ -33,6 +34,7 @@ class Files:
     def __init__(self) -> None:
         self.hashes: dict[Signature, str] = {}
         self.fresh: set[str] = set()
+        self._reading = threading.Lock()
         self._states: dict[tuple[str, bool], tuple[float, str]] = {}
 
     def state(self, path: str, listed: bool = False) -> str:
@@ -72,17 +74,20 @@ class Files:
     def _content(self, path: str, signature: Signature) -> str:
         if signature[2] > _HASHED:
             return f"s:{signature}"
-        if signature not in self.hashes:
+        if signature in self.hashes:
+            return f"f:{self.hashes[signature]}"
+        with self._reading:  # runners that start together have read the same libraries
+            if signature in self.hashes:
+                return f"f:{self.hashes[signature]}"
             try:
                 with open(path, "rb") as file:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
             except OSError as error:
                 return f"e:{error.errno}"
-            if time.time_ns() - signature[4] < _FRESH:
-                return f"f:{digest}"
-            self.hashes[signature] = digest
-            self.fresh.add(path)
-        return f"f:{self.hashes[signature]}"
+            if time.time_ns() - signature[4] >= _FRESH:
+                self.hashes[signature] = digest
+                self.fresh.add(path)
+            return f"f:{digest}"
 
     def same_content(self, signature: Signature | None, state: str) -> bool:
         """Whether a file had the content of this state when it had this signature, as far as that was ever looked at.

@@ -10,8 +10,8 @@ from harness.engine.cache import lasting
 from harness.engine.context import RunContext
 from harness.engine.fork_server import Compiled
 from harness.engine.jobs import HeaderLibraries, source_of
-from harness.engine.memory import Needs
 from harness.engine.missing import without_part
+from harness.engine.needs import Needs
 from harness.engine.reads import DIRECTORY, Reads
 from harness.engine.result import PreparedCell, Result, Worker
 from harness.model import Outcome, Status
@@ -29,7 +29,7 @@ class Finisher:
     answers : Answers
         Where results are kept.
     needs : Needs
-        What learns how much memory cells need.
+        What learns how much memory and time cells need.
     libraries : HeaderLibraries
         The header libraries of cells.
 
@@ -55,7 +55,7 @@ class Finisher:
         if said := note(toolchain.headers.home, seen):
             outcome = replace(outcome, notes=(*outcome.notes, said))
         if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # which may have been on their way to more
-            self.needs.learn(cell, outcome.peak_bytes)
+            self.needs.learn(cell, outcome)
         outcome = without_part(outcome, cell.toolchain.toolkit, toolchain.include, source_of(cell))
         libraries = {
             name: observed_version(cell.case.libraries[name], found)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,7 @@ _LOOK = 1.0
 """Seconds without a word, after which it is looked at whether the fork server was stopped."""
 _SILENCE = 20.0
 """Seconds after which one that runs, and says nothing, is given up: a busy machine may hold it up for a while."""
+_LAST_WORDS = 2000  # bytes of its log that tell how it ended
 
 M = TypeVar("M", bound=Message)
 
@@ -111,8 +112,8 @@ class ForkServer:
         except ForkServerDied as error:
             return Ready(status="unavailable", reason=f"{self.backend} cannot be loaded: {error}")
 
-    def run(self, order: Order) -> Exit:
-        """Run one cell in a child of the fork server.
+    def run(self, order: Order, meanwhile: Callable[[], None] = lambda: None) -> Exit:
+        """Run one cell in a child of the fork server; `meanwhile` is called once it has been asked.
 
         Raises
         ------
@@ -120,11 +121,14 @@ class ForkServer:
             When the fork server itself ends; it cannot be used again.
         """
         self._send(order)
+        meanwhile()
         # The fork server keeps the deadline, and says meanwhile that it is there.
         return self._receive(Exit, _SILENCE, beats=True)
 
-    def compile(self, cell: Cell, order: Order, products: Sequence[str]) -> Compiled:
-        """Run one cell, and collect what became of it; where the fork server is lost meanwhile, so is the cell.
+    def compile(
+        self, cell: Cell, order: Order, products: Sequence[str], meanwhile: Callable[[], None] = lambda: None
+    ) -> Callable[[], Compiled]:
+        """Run one cell; what is returned collects what became of it, from its folder. A cell is lost with its fork server.
 
         Parameters
         ----------
@@ -134,15 +138,17 @@ class ForkServer:
             What is asked for it.
         products : sequence of str
             Folders of which nothing counts as read (`harness.engine.toolchain.PreparedToolchain.products`).
+        meanwhile : callable
+            Called while its compiler works.
         """
         started, home, tools = time.monotonic(), self._setup.home, self._setup.tools
         try:
-            ended = self.run(order)
+            ended = self.run(order, meanwhile)
         except ForkServerDied as error:
             self._lost = True
-            return Compiled(collect_lost(cell, order, str(error), time.monotonic() - started, home, tools), Reads())
-        reads = reads_of(ended.reads, products)
-        return Compiled(collect_outcome(cell, order, ended, home, tools), reads)
+            lost = collect_lost(cell, order, str(error), time.monotonic() - started, home, tools)
+            return lambda: Compiled(lost, Reads())
+        return lambda: Compiled(collect_outcome(cell, order, ended, home, tools), reads_of(ended.reads, products))
 
     def scratch(self) -> Path:
         """A new folder for a cell."""
@@ -230,8 +236,9 @@ class ForkServer:
             code = self.process.wait(5)
         except subprocess.TimeoutExpired:
             code = None
-        self._log.flush()
-        text = (self.folder / "fork_server.log").read_text("utf-8", "replace")[-2000:]
+        # Not by seeking: the fork server writes where this file stands.
+        log, size = self._log.fileno(), os.fstat(self._log.fileno()).st_size
+        text = os.pread(log, _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
         how = (
             f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
             if code is not None and code < 0

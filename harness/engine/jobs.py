@@ -12,7 +12,7 @@ from harness.cases.launch import launches_for, references_of
 from harness.cases.options import options_for
 from harness.engine.key import Key
 from harness.engine.toolchain import PreparedToolchain
-from harness.model import Cell, HeaderLibrary
+from harness.model import Cell, HeaderLibrary, Headers
 from harness.protocol.job import CellJob, Options
 from harness.protocol.limits import limits_of_cell
 from harness.protocol.wire import Limits
@@ -24,15 +24,17 @@ class HeaderLibraries:
 
     def __init__(self) -> None:
         self.store = LibraryStore()
-        self._found: dict[tuple[str, str], Installed | None] = {}
+        self._found: dict[tuple[str, str], Installed | Headers | None] = {}
 
-    def of(self, cell: Cell) -> dict[str, Installed | None]:
+    def of(self, cell: Cell) -> dict[str, Installed | Headers | None]:
         """By name; None for one that is not installed."""
         return {
             name: self._find(cell.case.libraries[name], version) for name, version in cell.variant.libraries.items()
         }
 
-    def _find(self, library: HeaderLibrary, version: str) -> Installed | None:
+    def _find(self, library: HeaderLibrary, version: str) -> Installed | Headers | None:
+        if version in library.built:
+            return library.built[version]
         key = (library.name, version)
         if key not in self._found:
             self._found[key] = self.store.find(library, version)
@@ -45,7 +47,7 @@ def source_of(cell: Cell) -> Path:
 
 
 def job_of(
-    cell: Cell, toolchain: PreparedToolchain, libraries: Iterable[Installed], include: Iterable[Path]
+    cell: Cell, toolchain: PreparedToolchain, libraries: Iterable[Installed | Headers], include: Iterable[Path]
 ) -> CellJob:
     """The job of a cell.
 
@@ -53,7 +55,7 @@ def job_of(
     ----------
     cell, toolchain
         The cell, and where it runs.
-    libraries : iterable of Installed
+    libraries : iterable of Installed or Headers
         Its header libraries. They stand before the toolkit's headers, which may hold another version of them.
     include : iterable of Path
         Include directories that the run was asked for.
@@ -75,7 +77,7 @@ def job_of(
     )
 
 
-def question_of(cell: Cell, job: CellJob, libraries: Mapping[str, Installed], limits: Limits) -> str:
+def question_of(cell: Cell, job: CellJob, libraries: Mapping[str, Installed | Headers], limits: Limits) -> str:
     """Hash over all that is asked of a worker for a cell, but for the cell's name and for what files say."""
     references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in references_of(cell.case)]
     key = Key("question").add("job", {**job.to_json(), "cell": ""})

@@ -52,7 +52,7 @@ def remove(folder: Path) -> None:
         if not folder.exists():
             return
         for argv in (["chmod", "-R", "u+rwx", str(folder)], ["rm", "-rf", str(folder)]):
-            subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True)
+            subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def read_text(path: Path, folder: Path) -> str:

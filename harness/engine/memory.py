@@ -7,20 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.backends import BACKENDS
-from harness.cases.options import options_for
-from harness.engine.cache import ResultCache
-from harness.engine.key import Key
-from harness.model import Cell
-
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CGROUP = Path("/sys/fs/cgroup")
 _KEPT_FREE = 0.1
-
-
-def size(text: str) -> int:
-    """Bytes of a size as case files write it: ``3G``."""
-    return int(text[:-1]) * _UNITS[text[-1]]
 
 
 def available(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = _CGROUP) -> int:
@@ -68,40 +56,3 @@ class Memory:
             with self._free:
                 self._used -= needed
                 self._free.notify_all()
-
-
-class Needs:
-    """What cells are known to need: seen in this run or an earlier one, with any architecture.
-
-    Parameters
-    ----------
-    cache : ResultCache or None
-        What earlier runs saw.
-    """
-
-    def __init__(self, cache: ResultCache | None) -> None:
-        self._cache = cache
-        self._known: dict[str, int] = {}
-
-    def of(self, cell: Cell) -> int:
-        """Bytes that compiling a cell may need: as other architectures of it did, as the case says, or by its backend."""
-        key = self._key(cell)
-        if key not in self._known:
-            kept = self._cache.fact(key) if self._cache else None
-            declared = options_for(cell).get("memory")
-            default = size(declared) if declared else BACKENDS[cell.toolchain.backend].memory
-            self._known[key] = kept["bytes"] if kept else default
-        return self._known[key]
-
-    def learn(self, cell: Cell, peak: int | None) -> None:
-        """Remember what a cell needed, in bytes, for the others of its variant and for later runs."""
-        if peak:
-            key = self._key(cell)
-            self._known[key] = peak
-            if self._cache:
-                self._cache.keep_fact(key, {"bytes": peak})
-
-    @staticmethod
-    def _key(cell: Cell) -> str:
-        key = Key("memory").add("toolchain", cell.toolchain.name)
-        return key.add("variant", [cell.case.name, cell.variant.name]).hex()

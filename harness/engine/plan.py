@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.backends import BACKENDS, BackendInfo
+from harness.checkouts import with_local
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.errors import UsageError, did_you_mean
@@ -15,14 +16,19 @@ from harness.model.condition import VALUES, Version
 from harness.model.selection import CELLS, none_left, read_where
 
 
-def choose_backends(names: str | None, environment: Environment) -> list[BackendInfo]:
-    """Backends by name; without names NVRTC, nvcc and every one whose library is installed.
+def choose_backends(
+    names: str | None, environment: Environment, others: Sequence[Environment] = ()
+) -> list[BackendInfo]:
+    """Backends by name; without names those of the libraries that have `others`, else NVRTC, nvcc and every one whose library is installed.
 
     Raises
     ------
     UsageError
         On an unknown name.
     """
+    if names is None and others:
+        libraries = {each.library for each in others}
+        return [info for info in BACKENDS.values() if info.library in libraries]
     if names is None:
         return [info for info in BACKENDS.values() if not info.distributions or _installed(info, environment)]
     if names.strip() == "all":
@@ -50,6 +56,7 @@ def plan(
     where: str | None = None,
     *,
     devices: Devices | None = None,
+    others: Sequence[Environment] = (),
     nvcc_of: Callable[[ToolkitRef], bool] = lambda _toolkit: True,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
@@ -61,6 +68,8 @@ def plan(
     ----------
     where : str, optional
         A condition that they must hold (`choose`).
+    others : sequence of Environment
+        Environments for the backends of one library each, which do not run in `environment` then.
     nvcc_of : callable
         Whether cells of nvcc alone are wanted for a toolkit: where nobody named the backend, only those that have one.
 
@@ -73,15 +82,17 @@ def plan(
     """
     cells: list[Cell] = []
     for info in backends:
-        for toolkit in toolkits:
+        own = [each for each in others if each.library == info.library] if info.library else []
+        pairs = [(each, toolkit) for each in own or [environment] for toolkit in each.toolkits or toolkits]
+        for each, toolkit in pairs:
             if info.name == "nvcc" and not nvcc_of(toolkit):
                 continue
             toolchain = Toolchain(
                 backend=info.name,
-                library=library_of(info, environment, toolkit),
+                library=library_of(info, each, toolkit),
                 toolkit=toolkit,
-                environment=environment.name,
-                packages=environment.packages,
+                environment=each.name,
+                packages=each.packages,
             )
             for name, group in _by_device(targets, devices).items():
                 cells += _cells(cases, info, replace(toolchain, device=name), group)
@@ -91,13 +102,15 @@ def plan(
 def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef) -> str:
     """Version of the library behind a backend, as toolchains spell it; empty where there is none.
 
-    ``14.2.0+wheels`` is a CuPy that takes CUDA's headers from wheels in its environment.
+    ``14.2.0+wheels`` is a CuPy that takes CUDA's headers from wheels in its environment, ``0.61.2+python3.13`` a Numba in one of several Pythons,
+    ``0.15.0+git.3f2a9c1`` a numba-cuda that was built from this commit (`harness.checkouts.build_of`).
     """
     found = environment.version_of(*info.distributions)
     if found is None:
         return ""
     versions = {name: found.version for name, found in environment.distributions.items()}
-    return found[1] + info.form(found[1], toolkit.headers, versions)
+    words = [environment.mark, info.form(found[1], toolkit.headers, versions)]
+    return with_local(environment.build_of(*info.distributions), filter(None, words))
 
 
 def _by_device(targets: Sequence[Target], devices: Devices | None) -> dict[str, list[Target]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from harness.engine.fork_server import ForkServer, ForkServerDied
 from harness.engine.toolchain import PreparedToolchain
@@ -16,6 +17,8 @@ class ForkServers:
     ----------
     keep : int
         How many may wait at the same time.
+    before_end : callable
+        Called before one is ended on the way: what its cells left behind goes with it.
 
     Attributes
     ----------
@@ -25,8 +28,9 @@ class ForkServers:
         Each by its toolchain, the one that was used last at the end.
     """
 
-    def __init__(self, keep: int = 1) -> None:
+    def __init__(self, keep: int = 1, before_end: Callable[[], None] = lambda: None) -> None:
         self.keep = keep
+        self.before_end = before_end
         self.closed = False
         self.running: OrderedDict[Toolchain, ForkServer] = OrderedDict()
 
@@ -44,6 +48,8 @@ class ForkServers:
             self.end(toolchain)  # whoever ended it, it was none of the cells to come
             fork_server = None
         if fork_server is None:
+            if len(self.running) >= self.keep:
+                self.before_end()
             while len(self.running) >= self.keep:
                 self.running.popitem(last=False)[1].close()
             # Known before it is ready: whoever interrupts need not wait until a library is loaded.
@@ -57,6 +63,7 @@ class ForkServers:
 
     def end(self, toolchain: PreparedToolchain) -> None:
         """End that of a toolchain: the next cell starts another one."""
+        self.before_end()
         fork_server = self.running.pop(toolchain.toolchain, None)
         if fork_server is not None:
             fork_server.close()

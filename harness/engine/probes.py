@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import harness
 from harness.diagnostics import one_line
+from harness.protocol import printed
 from harness.protocol.message import Message, WireError
 
 _SCRIPTS = Path(harness.__file__).parent / "worker"
@@ -45,9 +46,8 @@ def ask(python: str, script: str, arguments: Sequence[str], kind: type[M], *, wi
         When it cannot be run, does not end, or answers anything else.
     """
     try:
-        done = subprocess.run(
-            [python, "-s", str(_SCRIPTS / script), *arguments],
-            capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL,
+        done = printed.run(
+            [python, "-s", str(_SCRIPTS / script), *arguments], seconds=_SECONDS, errors=printed.Errors.APART,
             env={name: value for name, value in os.environ.items() if name != without},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -55,12 +55,14 @@ def ask(python: str, script: str, arguments: Sequence[str], kind: type[M], *, wi
     except (OSError, ValueError) as error:
         raise ProbeFailed(str(error)) from None
     try:
-        if done.returncode:
+        if done.code:
             raise WireError
-        answer: M = kind.from_line(done.stdout)
+        if not done.whole:
+            raise WireError(f"it printed {done.total} bytes")
+        answer: M = kind.from_line(done.said)
         return answer
     except WireError as error:
-        code = done.returncode
+        code = done.code
         how = f"its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)}" if code else str(error)
-        words = one_line(done.stderr.decode("utf-8", "replace").strip()[-_WORDS:])
+        words = one_line(done.errors.strip()[-_WORDS:])
         raise ProbeFailed(f"{how}: {words}" if words else how) from None

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from harness.artifacts import is_relocatable, only_traps, only_traps_in_ptx, read_cubin, read_ptx
+from harness.artifacts import Contents, is_relocatable, read_cubin, read_ptx
 from harness.engine.left import read_file
-from harness.model import Artifact, Cell, KernelResources, Status
+from harness.model import Artifact, Cell, Status
 from harness.protocol.wire import Product
 
 _MOST = 1 << 30
 
 
-def read_product(cell: Cell, product: Product, folder: Path, log: str) -> Artifact:
+def read_product(cell: Cell, product: Product, folder: Path, log: str) -> tuple[Artifact, list[str]]:
     """What came out; where that is one program a kernel, all of them, one after another.
+
+    Returns
+    -------
+    tuple
+        The artifact, and remarks on kernels that only trap, as what is not meant for an architecture is often written.
 
     Raises
     ------
@@ -23,25 +29,17 @@ def read_product(cell: Cell, product: Product, folder: Path, log: str) -> Artifa
         When a file is not there, or not what it is called.
     """
     parts = [_read_part(cell, part, folder, log) for part in product.parts or [product]]
-    targets = dict.fromkeys(target for _, target, _, _ in parts)
-    data = b"".join(data for data, _, _, _ in parts)
-    formats = {kind for _, _, _, kind in parts}
-    return Artifact(
+    data = b"".join(data for data, _, _ in parts)
+    formats = {kind for _, _, kind in parts}
+    artifact = Artifact(
         format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
-        target=", ".join(targets),
+        target=", ".join(dict.fromkeys(str(contents.target) for _, contents, _ in parts)),
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
-        kernels=tuple(kernel for _, _, kernels, _ in parts for kernel in kernels),
+        kernels=tuple(kernel for _, contents, _ in parts for kernel in contents.kernels),
     )
-
-
-def remarks_on(product: Product, folder: Path) -> list[str]:
-    """Remarks on kernels that only trap, as what is not meant for an architecture is often written."""
-    names = []
-    for part in product.parts or [product]:
-        data = read_file(Path(part.path), folder, _MOST)
-        names += only_traps_in_ptx(data.decode(errors="replace")) if part.format == "ptx" else only_traps(data)
-    return [f"remark: {name} does nothing but trap: it may be compiled out here" for name in names]
+    trapping = [name for _, contents, _ in parts for name in contents.only_trap]
+    return artifact, [f"remark: {name} does nothing but trap: it may be compiled out here" for name in trapping]
 
 
 def check_product(cell: Cell, product: Product, artifact: Artifact, entries: Iterable[str]) -> tuple[Status, str, str]:
@@ -67,21 +65,20 @@ def check_product(cell: Cell, product: Product, artifact: Artifact, entries: Ite
     return Status.BUILT, "", note
 
 
-def _read_part(
-    cell: Cell, product: Product, folder: Path, log: str
-) -> tuple[bytes, str, tuple[KernelResources, ...], str]:
+def _read_part(cell: Cell, product: Product, folder: Path, log: str) -> tuple[bytes, Contents, str]:
     data = read_file(Path(product.path), folder, _MOST)
     kind = product.format
     if kind == "ptx":
-        target, kernels = read_ptx(data.decode(errors="replace"))
+        contents = read_ptx(data.decode(errors="replace"))
     elif kind in ("cubin", "object"):
-        target, kernels = read_cubin(data, log)
+        contents = read_cubin(data, log)
         kind = "object" if is_relocatable(data) else "cubin"
+        target = contents.target
         if not target.suffix and target.cc == cell.target.cc and not _has_suffix_note(data):
-            target = cell.target.real  # this format does not say, and the number is right
+            contents = replace(contents, target=cell.target.real)  # this format does not say, and the number is right
     else:
         raise ValueError(f"unknown format {kind!r}")
-    return data, str(target), kernels, kind
+    return data, contents, kind
 
 
 def _has_suffix_note(data: bytes) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,23 +13,15 @@ from harness.engine.context import RunContext
 from harness.engine.finish import Finisher
 from harness.engine.fork_server import ForkServer
 from harness.engine.jobs import HeaderLibraries, job_of, question_of
-from harness.engine.memory import Needs
+from harness.engine.needs import Needs
 from harness.engine.pool import ForkServers
 from harness.engine.reads import reads_of
 from harness.engine.result import PreparedCell, Result, Worker
 from harness.engine.toolchain import PreparedToolchain
 from harness.held import TEMPORARY, HeldFolder
-from harness.model import Cell, Outcome, Status, Toolchain
+from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
 from harness.protocol.wire import Ready
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A fork server that is ready to compile a cell, and what it said."""
-
-    fork_server: ForkServer
-    worker: Worker
 
 
 class Resolver:
@@ -45,7 +37,7 @@ class Resolver:
     Attributes
     ----------
     needs : Needs
-        What cells are known to need of memory.
+        What cells are known to need.
     finisher : Finisher
         What finishes the results of cells that were compiled.
     """
@@ -82,6 +74,8 @@ class Resolver:
         for name, found in libraries.items():
             if found is None:
                 return Result(cell, _not_installed(f"{name}=={cell.variant.libraries[name]}"))
+            if isinstance(found, Headers) and found.problem:
+                return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=found.problem))
         installed = {name: found for name, found in libraries.items() if found}
         job = job_of(cell, toolchain, installed.values(), self.context.include)
         limits = self.context.limits
@@ -96,7 +90,7 @@ class Resolver:
         """A toolchain made ready, once in a run."""
         if toolchain not in self._toolchains:
             self._toolchains[toolchain] = PreparedToolchain.of(
-                toolchain, self.context.environment, self.context.store, self.context.tools, self._steps.path,
+                toolchain, self.context.environment_of(toolchain), self.context.store, self.context.tools, self._steps.path,
                 self.context.devices.variables if toolchain.device else {},
             )  # fmt: skip
         return self._toolchains[toolchain]
@@ -110,7 +104,7 @@ class Resolver:
                     self._workers[toolchain.key] = replace(before, keys=(*before.keys, key))
         return self._workers.get(toolchain.key)
 
-    def ask(self, prepared: PreparedCell, fork_servers: ForkServers) -> Result | Asked:
+    def ask(self, prepared: PreparedCell, fork_servers: ForkServers) -> Result | ForkServer:
         """A fork server that is to compile the cell, once it is ready; or the result, where what one has said settles it.
 
         Parameters
@@ -125,21 +119,28 @@ class Resolver:
         if before and (refused := self.refused(cell, toolchain, before)):
             return refused  # another runner has asked
         fork_server = fork_servers.of(toolchain)
-        try:
-            worker = self._said.get(fork_server.folder) or self._started(toolchain, fork_server)
-        except BaseException:
-            fork_servers.end(toolchain)  # what it said is not known: the next cell starts another one
-            raise
-        return self.refused(cell, toolchain, worker) or self.kept(prepared, worker) or Asked(fork_server, worker)
+        with self.context.trace.span("wait for the fork server"):
+            ready = fork_server.ready
+        settled = self.refused(cell, toolchain, Worker(ready))
+        if settled or before:  # else nothing was kept: what it has read is looked at while the first cell compiles
+            try:
+                worker = self.started(toolchain, fork_server)
+            except BaseException:
+                fork_servers.end(toolchain)  # what it said is not known: the next cell starts another one
+                raise
+            settled = settled or self.kept(prepared, worker)
+        return settled or fork_server
 
-    def _started(self, toolchain: PreparedToolchain, fork_server: ForkServer) -> Worker:
-        """Take note of what a fork server says that has just started; what could not be loaded is kept for this run only.
+    def started(self, toolchain: PreparedToolchain, fork_server: ForkServer) -> Worker:
+        """Take note of what a fork server says, once; what could not be loaded is kept for this run only.
 
         Returns
         -------
         Worker
             Of this very fork server; its only key is that of what it has read.
         """
+        if fork_server.folder in self._said:
+            return self._said[fork_server.folder]
         ready = fork_server.ready
         if ready.status:
             own = self._workers[toolchain.key] = Worker(ready)

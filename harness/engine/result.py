@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.engine.key import Key
+from harness.engine.needs import Need
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Outcome
 from harness.protocol.job import CellJob
@@ -49,8 +50,8 @@ class PreparedCell:
         What it may use.
     question : str
         Hash over all that is asked: with the key of what the worker has read, it makes the first key of the answer.
-    memory : int
-        What its compiler may need, in bytes.
+    need : Need
+        What its compiler may need.
     asked : frozenset of str
         Keys of workers under which no answer of an earlier run was found.
     """
@@ -60,7 +61,7 @@ class PreparedCell:
     job: CellJob
     limits: Limits
     question: str
-    memory: int
+    need: Need
     asked: frozenset[str] = frozenset()
 
     def first_key(self, worker: str) -> str:

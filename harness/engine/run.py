@@ -42,11 +42,16 @@ class Run:
         """Results as they finish: of cells that need no compiler first, before anything is started."""
         waiting = []
         for cell in cells:
-            resolved = self.resolver.resolve(cell)
+            with self.context.trace.span("resolve"):
+                resolved = self.resolver.resolve(cell)
             if isinstance(resolved, Result):
                 yield resolved
             else:
                 waiting.append(resolved)
+        if self.context.longest_first:
+            waiting.sort(
+                key=lambda prepared: -prepared.need.seconds
+            )  # a long cell begun last would be waited for alone
         if waiting:
             yield from self.executor.run(waiting)
 
@@ -59,6 +64,7 @@ class Run:
         """End what was started, and keep what was learned."""
         self.executor.close()
         self.resolver.close()
+        self.context.trace.write()
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,21 +11,25 @@ from harness.backends import BackendInfo
 from harness.cases import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
+from harness.engine.development import others_of
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.environment import Environment, look
+from harness.engine.header_axis import Finder, parse_chosen, with_libraries
+from harness.engine.line_up import default_toolkit
 from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
+from harness.engine.trace import Trace
+from harness.environments.pythons import is_version
 from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
-from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, runtime_wheel
 from harness.model import KNOWN_TARGETS, Case, Cell, Target, TargetError, ToolkitRef
 from harness.model.judge import expectation_of, judge
 from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
 from harness.protocol.wire import Limits
 from harness.records import Record, make_record
-from harness.toolkits import RELEASES, LibraryStore, ToolkitStore, parse_toolkits
+from harness.toolkits import LibraryStore, ToolkitStore, parse_toolkits
 
 ORDERS = ("plan", "reverse", "random")
 
@@ -44,7 +49,7 @@ class Request:
     where : str or None
         ``--where``: a condition that cells must hold.
     python : str or None
-        Interpreter of the environment under test.
+        Interpreter of the environment under test; with `libraries`, versions of Python for theirs (``3.9,3.13``).
     environment : str or None
         Its name.
     require : tuple of str
@@ -63,6 +68,16 @@ class Request:
         ``auto``, ``none``, or numbers of CUDA devices.
     sanitize : bool
         Whether compute-sanitizer goes over every launch.
+    libraries : tuple of str
+        Releases of libraries under test, each in an environment of its own: ``cupy=12,13.0`` (``--with``).
+    offline : bool
+        Whether nothing may be downloaded.
+    headers : tuple of str
+        ``--library``: versions of header libraries, in the place of those in the cases.
+    finder : Finder
+        What has been looked up of header libraries that are no release.
+    trace : Path or None
+        Where to write what every runner did when.
     """
 
     cases: Path = Path("cases")
@@ -81,11 +96,18 @@ class Request:
     order: str = "plan"
     device: str = "auto"
     sanitize: bool = False
+    libraries: tuple[str, ...] = ()
+    offline: bool = False
+    headers: tuple[str, ...] = ()
+    finder: Finder = field(default_factory=Finder, compare=False)
+    trace: Path | None = None
 
 
 def context_for(request: Request) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache."""
-    environment = look(request.python, name=request.environment, require=request.require)
+    trace = Trace(request.trace)
+    with trace.span("look at the environment"):
+        environment = look(own_python(request), name=request.environment, require=request.require)
     cache = ResultCache.if_there_is_room() if request.cache else None
     store, devices = ToolkitStore(), find_devices(request.device)
     store.sweep()
@@ -95,14 +117,45 @@ def context_for(request: Request) -> RunContext:
     homes = [toolkit.home for toolkit in store.installed()]
     sanitizer = find_sanitizer(homes) if request.sanitize else ""
     return RunContext(
-        environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer
+        environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer,
+        longest_first=request.order == "plan", trace=trace,
+        others=others_of(
+            request.libraries, request.toolkits, versions_of_python(request), offline=request.offline,
+            there=environment if own_python(request) else None,
+        ),
     )  # fmt: skip
 
 
+def versions_of_python(request: Request) -> str | None:
+    """``--python`` where it names versions for the environments of ``--with``, and no interpreter."""
+    words = (request.python or "").split(",")
+    return request.python if request.libraries and request.python and all(map(is_version, words)) else None
+
+
+def own_python(request: Request) -> str | None:
+    """The interpreter of the environment that is there; None for cumatrix's own."""
+    return None if versions_of_python(request) else request.python
+
+
 def cells_of(
-    request: Request, environment: Environment, cases: list[Case] | None = None, devices: Devices | None = None
+    request: Request,
+    environment: Environment,
+    cases: list[Case] | None = None,
+    devices: Devices | None = None,
+    others: Sequence[Environment] = (),
 ) -> list[Cell]:
     """Every cell that a request asks for.
+
+    Parameters
+    ----------
+    request : Request
+        What is asked for.
+    environment, others
+        The environments under test (`RunContext`).
+    cases : list of Case, optional
+        Cases beside which none is read; those that the request selects when left out.
+    devices : Devices, optional
+        The real devices that cells may run on.
 
     Raises
     ------
@@ -111,11 +164,12 @@ def cells_of(
     NothingToRun
         When nothing is left of the selection.
     """
-    chosen = load_cases(request.cases, request.selection) if cases is None else cases
-    backends, toolkits, targets = axes_of(request, environment, devices)
+    loaded = _named(request) if cases is None else cases
+    chosen = with_libraries(loaded, parse_chosen(request.headers, Path.cwd()), request.finder)
+    backends, toolkits, targets = axes_of(request, environment, devices, others)
     named = request.backends is not None
     cells = plan(
-        chosen, backends, toolkits, targets, environment, request.where, devices=devices,
+        chosen, backends, toolkits, targets, environment, request.where, devices=devices, others=others,
         nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
     )  # fmt: skip
     if not cells:
@@ -127,8 +181,18 @@ def cells_of(
     return cells
 
 
+def _named(request: Request) -> list[Case]:
+    """The cases that a request names; without names, all but those that take long."""
+    cases = load_cases(request.cases, request.selection)
+    heavy = [case.name for case in cases if case.heavy]
+    if request.selection or not heavy:
+        return cases
+    hint(f"left out, since they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs what is named")
+    return [case for case in cases if not case.heavy]
+
+
 def axes_of(
-    request: Request, environment: Environment, devices: Devices | None = None
+    request: Request, environment: Environment, devices: Devices | None = None, others: Sequence[Environment] = ()
 ) -> tuple[list[BackendInfo], list[ToolkitRef], list[Target]]:
     """Backends, toolkits and targets that a request names, or that fit the environment.
 
@@ -137,9 +201,12 @@ def axes_of(
     UsageError
         On a name that nothing knows.
     """
-    backends = choose_backends(request.backends, environment)
+    backends = choose_backends(request.backends, environment, others)
     named = backends if request.backends not in (None, "all") else []
-    toolkits = parse_toolkits(request.toolkits or toolkit_for(named, default_toolkit(environment)))
+    if others and not request.toolkits:
+        toolkits = sorted({ref for each in others for ref in each.toolkits}, key=lambda ref: ref.sort_key)
+    else:
+        toolkits = parse_toolkits(request.toolkits or toolkit_for(named, default_toolkit(environment)))
     try:
         targets = parse_targets(with_native(request.targets or DEFAULT_TARGETS, devices))
         # Which architectures a toolkit of the machine's own knows, only it can say.
@@ -164,25 +231,6 @@ def with_native(targets: str, devices: Devices | None) -> str:
         why = devices.problem if devices else "none was looked for"
         raise PartUnavailable(f"the target native needs a CUDA device, and there is none: {why}")
     return ",".join([*named, *native])
-
-
-def default_toolkit(environment: Environment) -> str:
-    """The release that an environment is tried with when none is named: one that its CuPy or its PyTorch can use."""
-    for library in LIBRARIES.values():
-        found = environment.version_of(*library.distributions)
-        if not found or not library.follows_runtime:
-            continue
-        fits = library.distributions[found[0]]
-        major = fits.split(".")[0]
-        # Where wheels bring CUDA's headers, the library is tried with those.
-        wheels = [runtime_wheel(int(major))] if fits else LIBRARIES["nvidia-cuda-runtime"].distributions
-        wheel = environment.version_of(*wheels)
-        release = ".".join(wheel[1].split(".")[:2]) if wheel else ""
-        if release in RELEASES and (not fits or release.split(".")[0] == major):
-            return release
-        if fits:
-            return fits
-    return DEFAULT_TOOLKIT
 
 
 def record_of(result: Result, run: str) -> Record:

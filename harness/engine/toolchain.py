@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import native
-from harness.backends import BACKENDS, WHEELS
+from harness.backends import BACKENDS, takes_wheels
 from harness.engine.environment import Environment
 from harness.engine.fork_server import ForkServer
 from harness.engine.key import Key
@@ -72,6 +72,8 @@ class PreparedToolchain:
         info, ref = BACKENDS[self.toolchain.backend], self.toolchain.toolkit
         found = self.environment.version_of(*info.distributions)
         if info.distributions:
+            if self.environment.resolved and self.environment.resolved.recipe.refused:
+                return _problem(Status.UNSUPPORTED, self.environment.resolved.recipe.refused)
             broken = [
                 self.environment.broken[name]
                 for name in (*info.distributions, *info.beside)
@@ -122,8 +124,9 @@ class PreparedToolchain:
             include=[str(folder) for folder in self.include],
             tools=self.tools,
             steps=self._steps,
-            wheels=self.toolchain.library.endswith(WHEELS),
+            wheels=takes_wheels(self.toolchain.library),
             device=self.toolchain.device,
+            builds=self.environment.builds,
         )
 
     def fork_server(self) -> ForkServer:
@@ -212,7 +215,13 @@ class PreparedToolchain:
             found["headers_wheels"] = dict(self.headers.packages)
         if taken := borrowed(self.headers.home):
             found["borrowed"] = taken
-        return found
+        info = BACKENDS[self.toolchain.backend]
+        builds = {
+            name: self.environment.origins[name].told()
+            for name in (*info.distributions, *info.beside)
+            if name in self.environment.origins
+        }
+        return {**found, **({"builds": builds} if builds else {})}
 
 
 def _problem(status: Status, reason: str) -> Outcome:

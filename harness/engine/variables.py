@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from harness.protocol.wire import CLAIMED_LANDLOCK
+
 
 def clean_environment(cuda_home: str) -> dict[str, str]:
     """Variables of a worker: nothing of the user's that could change an outcome but the path, and no CUDA but the toolkit's."""
@@ -29,8 +31,8 @@ def clean_environment(cuda_home: str) -> dict[str, str]:
         "NUMBA_NUM_THREADS": "1",
         # Huge pages for the heap (glibc 2.35 and later): a forked child faults in a quarter of the pages.
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-        # Set by coverage.py, when it measures cumatrix's own tests: workers are measured with it.
-        **{name: os.environ[name] for name in ("COVERAGE_PROCESS_CONFIG",) if name in os.environ},
+        # Set by coverage.py, when it measures cumatrix's own tests: workers are measured with it. The other is of tests, too.
+        **{name: os.environ[name] for name in ("COVERAGE_PROCESS_CONFIG", CLAIMED_LANDLOCK) if name in os.environ},
     }
 
 

@@ -120,6 +120,8 @@ class Case:
         Pages of upstream that tell of it.
     backends : tuple of str
         The only backends that it is for; empty for every one that speaks a language of its sources.
+    heavy : bool
+        Whether it takes long: a run without names leaves it out.
     sources : Mapping[str, Path]
         Program by language: ``cuda``, ``torch`` (CUDA C++ with PyTorch's headers) and ``python``.
     entries : Mapping[str, Mapping[str, str]]
@@ -145,6 +147,7 @@ class Case:
     features: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    heavy: bool = False
     sources: Mapping[str, Path] = field(default_factory=dict)
     entries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     libraries: Mapping[str, HeaderLibrary] = field(default_factory=dict)

@@ -110,6 +110,8 @@ def _value(node: ast.expr, definitions: Mapping[str, Any]) -> Any:
             found = definitions.get(name)
             if isinstance(found, str) or found is None:
                 raise ExpressionError(f"{name} is {found!r} here, not a number")
+            if not isinstance(found, int | float):
+                raise ExpressionError(f"{name} is a {type(found).__name__} here, not a number")
             return int(found) if isinstance(found, bool) else found
         case ast.UnaryOp(operand=operand):
             return -_value(operand, definitions)

@@ -71,7 +71,7 @@ def condition_facts(
         "target": str(target),
         "virtual": target.virtual,
         "device": device,
-        "wheels": library.endswith("+wheels"),
+        "wheels": library.endswith(("+wheels", ".wheels")),
         "suffix": target.suffix,
         "cc": version(target.capability),
         "toolkit": version(release),

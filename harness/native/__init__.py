@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.protocol import printed
 from harness.protocol.backend import Unavailable
 
 
@@ -46,9 +46,9 @@ def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Pat
         unit, out = Path(folder, "unit.c"), Path(folder, name)
         unit.write_text(source)
         argv = [compiler, "-x", "c", "-w", "-O1", "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{name}", *flags]
-        done = subprocess.run([*argv, "-o", str(out), str(unit), "-ldl"], capture_output=True, text=True, timeout=120)
-        if done.returncode:
-            raise Unavailable(f"{compiler} cannot build {name}: {done.stderr.strip()[-400:]}")
+        done = printed.run([*argv, "-o", str(out), str(unit), "-ldl"], seconds=120)
+        if done.code:
+            raise Unavailable(f"{compiler} cannot build {name}: {done.said.strip()[-400:]}")
         os.replace(out, library)
     return library
 

@@ -1,9 +1,8 @@
 /* libcuda for libraries that reach the driver from compiled code: one device that never runs anything.
 
-   Built at run time under the sonames libcuda.so.1 and libcuda.so, and loaded before the library is imported; see
-   harness/backends/numba/numba_cuda.py. Entry points are handed out by cuGetProcAddress, as bindings ask for them; one that
-   is not in the table is "not found", so that nothing pretends to work. Linking is done by the callback that
-   virtual_configure was given. Memory is the host's, so that programs get as far as their launches. */
+   Built at run time under the soname libcuda.so.1, and loaded before the library is imported. Entry points are handed out by
+   cuGetProcAddress, as bindings ask for them; one that is not in the table is "not found", so that nothing pretends to work. Linking
+   is done by the callback that virtual_configure was given. Memory is the host's, so that programs get as far as their launches. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, NOT_FOUND = 500 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, NOT_FOUND = 500, NOT_SUPPORTED = 801 };
 
 typedef struct {
     int kind;
@@ -50,6 +49,7 @@ static int fresh(void **handle) {
     return SUCCESS;
 }
 static int accept(void) { return SUCCESS; }
+static int refuse(void) { return NOT_SUPPORTED; }
 
 static int init(unsigned flags) { return SUCCESS; }
 static int driver_version(int *out) { return *out = version, SUCCESS; }
@@ -103,6 +103,7 @@ static int memory_free(void *memory) { return free(memory), SUCCESS; }
 static int memory_free_async(void *memory, void *stream) { return free(memory), SUCCESS; }
 static int memory_copy(void *to, const void *from, size_t size) { return memmove(to, from, size), SUCCESS; }
 static int memory_set(void *to, unsigned char value, size_t size) { return memset(to, value, size), SUCCESS; }
+static int same_pointer(void **out, void *host, unsigned flags) { return *out = host, SUCCESS; }
 static int pointer_attribute(void *out, int attribute, void *pointer) {
     switch (attribute) {
     case 1: *(void **)out = (void *)(uintptr_t)CONTEXT; break;
@@ -186,6 +187,8 @@ static const struct { const char *name; void *function; } table[] = {
     {"cuCtxPopCurrent", context_pop}, {"cuCtxGetDevice", context_device}, {"cuCtxSynchronize", accept},
     {"cuCtxGetId", context_id}, {"cuCtxGetStreamPriorityRange", context_priorities},
     {"cuMemGetInfo", memory_info}, {"cuMemAlloc", memory_alloc}, {"cuMemAllocHost", memory_alloc},
+    {"cuMemHostAlloc", memory_alloc}, {"cuMemAllocManaged", memory_alloc}, {"cuMemHostGetDevicePointer", same_pointer},
+    {"cuMemHostRegister", accept}, {"cuMemHostUnregister", accept},
     {"cuMemHostAlloc", memory_alloc}, {"cuMemAllocAsync", memory_alloc}, {"cuMemFree", memory_free},
     {"cuMemFreeHost", memory_free}, {"cuMemFreeAsync", memory_free_async},
     {"cuMemcpyHtoD", memory_copy}, {"cuMemcpyDtoH", memory_copy}, {"cuMemcpyDtoD", memory_copy},
@@ -200,6 +203,7 @@ static const struct { const char *name; void *function; } table[] = {
     {"cuKernelGetAttribute", kernel_attribute}, {"cuKernelSetAttribute", accept},
     {"cuKernelGetParamInfo", kernel_parameter}, {"cuFuncGetAttribute", function_attribute},
     {"cuFuncSetAttribute", accept}, {"cuFuncSetCacheConfig", accept}, {"cuFuncGetModule", part_of},
+    {"cuIpcOpenMemHandle", refuse}, /* Numba keeps its address when it starts */
     {"cuLinkCreate", link_create}, {"cuLinkAddData", link_data}, {"cuLinkAddFile", link_file},
     {"cuLinkComplete", link_complete}, {"cuLinkDestroy", link_destroy},
     {"cuLaunchKernel", launch}, {"cuLaunchKernelEx", launch}, {"cuLaunchCooperativeKernel", launch},

@@ -97,7 +97,7 @@ class Driver:
         try:
             self.call("cuModuleLoadDataEx", ctypes.byref(module), image + b"\0", 2, keys, values)
         except DriverError as error:
-            if log.value:
+            if log.value and hasattr(error, "add_note"):  # from Python 3.11 on
                 error.add_note(log.value.decode(errors="replace"))
             raise
         return module

@@ -142,7 +142,7 @@ def ask(*argv: str) -> str:
         When it cannot be run, or says no.
     """
     try:
-        done = printed.run(argv, seconds=60, errors=False)
+        done = printed.run(argv, seconds=60, errors=printed.Errors.DROPPED)
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"cannot run {shlex.join(argv)}: {error}") from None
     if done.code:

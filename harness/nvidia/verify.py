@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.protocol.backend import Ended, Job, Rejected, Unavailable
 from harness.protocol.job import ArgumentSpec, LaunchSpec
+from harness.protocol.python39 import zipped
 
 _C_TYPES: Mapping[str, Any] = {
     "float32": ctypes.c_float,
@@ -97,7 +98,7 @@ class Launch:
         self.job.enter("verify")
         wanted = [
             value if argument.shape is None else _decode(np, value, argument.type).copy()
-            for value, argument in zip(self.values, self.arguments, strict=True)
+            for value, argument in zipped(self.values, self.arguments)
         ]
         try:
             _reference(Path(self.check.reference), self.kernel, self.job.definitions)(*wanted)
@@ -106,7 +107,7 @@ class Launch:
             raise Ended(f"{name} of the case failed: {type(error).__name__}: {error}") from None
         rtol, atol = self.check.rtol, self.check.atol
         worst: list[tuple[float, str]] = []
-        for argument, result, want in zip(self.arguments, results, wanted, strict=True):
+        for argument, result, want in zipped(self.arguments, results, wanted):
             if argument.shape is None:
                 continue
             got = _decode(np, result, argument.type)

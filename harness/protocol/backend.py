@@ -44,7 +44,7 @@ class Job(CellJob):
         What came out before it, where one program a kernel does.
     """
 
-    scratch: Path = field(kw_only=True)
+    scratch: Path = field(default_factory=Path)
     device: dict[str, Any] = field(default_factory=dict)
     stages: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin
+
+from harness.protocol.python39 import UNIONS, hints_of, is_typeddict
 
 if TYPE_CHECKING:
     from typing import Self  # workers may be older than Python 3.11
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 JsonValue = Annotated[Any, "json"]
 """A value of JSON, of whatever shape."""
 
-Scalar = str | bool | int | float
+Scalar = Union[str, bool, int, float]  # noqa: UP007 (workers run in Python 3.9 as well, which has no |)
 """What definitions of a case are: texts, truth values and numbers."""
 
 _DEEPEST = 20
+_LARGEST = 2**63
 _SHOWN = 60
 
 
@@ -89,7 +91,7 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value
 
@@ -100,7 +102,7 @@ Reader = Callable[[Any, str], Any]
 @cache
 def _readers(cls: Hashable) -> dict[str, tuple[Reader, bool]]:
     """For each field of a message how it is read, and whether it must be there."""
-    hints = get_type_hints(cls, include_extras=True)
+    hints = hints_of(cls)
     if is_typeddict(cls):  # none of whose keys must be there
         return {name: (_reader(hint), False) for name, hint in hints.items()}
     return {
@@ -113,7 +115,7 @@ def _reader(hint: Any) -> Reader:
     if get_origin(hint) is Annotated:
         return _read_json
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
+    if origin in UNIONS:
         # A message about what is wrong names the type that is wanted, and not that nothing would do as well.
         return _choice([_reader(each) for each in sorted(arguments, key=lambda each: each is not type(None))])
     if origin in (list, tuple):
@@ -135,13 +137,17 @@ def _of(kind: type, value: Any, where: str) -> Any:
     # true is an int to Python, and no number to anyone else.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise WireError(f"{where}: not {kind.__name__} but {_shown(value)}")
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise WireError(f"{where}: does not fit into 64 bits")
     return value
 
 
 def _read_float(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(_of(int, value, where))
+    if not isinstance(value, float) or not math.isfinite(value):
         raise WireError(f"{where}: not a number but {_shown(value)}")
-    return float(value)
+    return value
 
 
 def _choice(readers: list[Reader]) -> Reader:
@@ -193,7 +199,9 @@ def _read_json(value: Any, where: str, depth: int = 0) -> Any:
         return [_read_json(item, where, depth + 1) for item in value]
     if isinstance(value, float):
         return _read_float(value, where)
-    if value is None or isinstance(value, str | int):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _of(int, value, where)
+    if value is None or isinstance(value, (str, bool)):
         return value
     raise WireError(f"{where}: {_shown(value)} is no value of JSON")
 

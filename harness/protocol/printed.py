@@ -8,6 +8,8 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 from select import POLLIN, poll
 
 KEPT = 2 << 20
@@ -79,15 +81,26 @@ class Finished:
     said : str
         What it printed, standard output with errors where these count, without the middle where it was much.
     total : int
-        How much it printed, in bytes.
+        How much that was, in bytes.
     whole : bool
-        Whether nothing was left out.
+        Whether nothing of it was left out.
+    errors : str
+        What it printed as errors, where that was to be kept apart.
     """
 
     code: int
     said: str
     total: int = 0
     whole: bool = True
+    errors: str = ""
+
+
+class Errors(Enum):
+    """What becomes of what a process prints as errors."""
+
+    TOGETHER = subprocess.STDOUT
+    APART = subprocess.PIPE
+    DROPPED = subprocess.DEVNULL
 
 
 def run(
@@ -96,7 +109,8 @@ def run(
     path: str | None = None,
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
-    errors: bool = True,
+    errors: Errors = Errors.TOGETHER,
+    keep: int = KEPT,
 ) -> Finished:
     """Run a process to its end, without input and without a shell.
 
@@ -110,8 +124,10 @@ def run(
         All of its variables; those of this process when left out.
     seconds : float, optional
         Deadline, as time on the wall, after which it is ended.
-    errors : bool
-        Whether what it prints as errors counts, too.
+    errors : Errors
+        Whether what it prints as errors counts as what it says.
+    keep : int
+        How much is kept of either, in bytes.
 
     Raises
     ------
@@ -120,7 +136,6 @@ def run(
     subprocess.TimeoutExpired
         When it was ended at the deadline.
     """
-    kept = Printed()
     end = None if seconds is None else time.monotonic() + seconds
     with subprocess.Popen(
         list(argv),
@@ -128,28 +143,50 @@ def run(
         env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
+        stderr=errors.value,
         bufsize=0,
     ) as process:
-        assert process.stdout is not None
-        descriptor = process.stdout.fileno()
-        waiting = poll()
-        waiting.register(descriptor, POLLIN)
+        kept = {stream.fileno(): Printed(keep) for stream in (process.stdout, process.stderr) if stream}
         try:
-            while True:
-                if end is not None and not waiting.poll(max(0.0, end - time.monotonic()) * 1000):
-                    raise subprocess.TimeoutExpired(list(argv), seconds or 0)
-                data = os.read(descriptor, _CHUNK)
-                if not data:
-                    break
-                kept.add(data)
+            _drain(kept, list(argv), end, seconds)
             process.wait(None if end is None else max(0.0, end - time.monotonic()))
         except BaseException:
             process.kill()
+            process.wait()  # `Popen` does not, after Ctrl-C: what the process holds would still be held
             raise
-    # Lines end as Python's own text files end them.
-    said = kept.text.replace("\r\n", "\n").replace("\r", "\n")
-    return Finished(process.returncode, said, kept.total, not kept.left_out)
+    said, *apart = kept.values()
+    return Finished(process.returncode, _lines(said), said.total, not said.left_out, "".join(map(_lines, apart)))
+
+
+def _drain(kept: Mapping[int, Printed], argv: list[str], end: float | None, seconds: float | None) -> None:
+    """Read descriptors until all are closed."""
+    waiting, count = poll(), len(kept)
+    for descriptor in kept:
+        waiting.register(descriptor, POLLIN)
+    while count:
+        ready = waiting.poll(None if end is None else max(0.0, end - time.monotonic()) * 1000)
+        if not ready:
+            raise subprocess.TimeoutExpired(argv, seconds or 0)
+        for descriptor, _ in ready:
+            if data := os.read(descriptor, _CHUNK):
+                kept[descriptor].add(data)
+            else:
+                waiting.unregister(descriptor)
+                count -= 1
+
+
+def _lines(printed: Printed) -> str:
+    """Text in which lines end as Python's own text files end them."""
+    return printed.text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_file(path: Path, keep: int = KEPT) -> str:
+    """What a process printed into a file, without the middle where it was much."""
+    kept = Printed(keep)
+    with open(path, "rb", buffering=0) as file:
+        while data := file.read(_CHUNK):
+            kept.add(data)
+    return _lines(kept)
 
 
 def cut(text: str, limit: int) -> str:

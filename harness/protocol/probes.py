@@ -23,11 +23,26 @@ class Distribution(Message):
         Normalized names of the distributions that it requires, installed or not.
     root : bool
         Whether it was asked after by name, and is not only required by another one.
+    folder : str
+        Folder of the package that is imported from it, where it was asked after with one.
+    apart : bool
+        Whether that is elsewhere than where installers put the distribution's files: an editable install, a ``.pth`` file.
+    url, commit, digest : str
+        Where it was installed from if not from an index (PEP 610): the address, the commit of a repository, and else a hash
+        of the files that were installed.
+    editable : bool
+        Whether it was installed in editable mode.
     """
 
     version: str
     requires: list[str] = field(default_factory=list)
     root: bool = True
+    folder: str = ""
+    apart: bool = False
+    url: str = ""
+    commit: str = ""
+    digest: str = ""
+    editable: bool = False
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,23 @@ class Limits(Message):
 
 
 @dataclass
+class Build(Message):
+    """A library that is imported from elsewhere than where installers put it.
+
+    Parameters
+    ----------
+    module, folder : str
+        The package, and the folder that it was seen in.
+    version : str
+        What it says itself.
+    """
+
+    module: str
+    folder: str
+    version: str
+
+
+@dataclass
 class Setup(Message):
     """What a worker is started for: one backend with one toolkit.
 
@@ -62,6 +79,8 @@ class Setup(Message):
         Whether the library takes CUDA's headers from wheels in its environment, and knows of no toolkit.
     device : str
         Name of the real device that cells run on; empty for a worker that never sees one.
+    builds : dict
+        Development builds by normalized name of their distributions; what is imported instead is not what was asked for.
     """
 
     home: Path
@@ -72,6 +91,7 @@ class Setup(Message):
     steps: str = ""
     wheels: bool = False
     device: str = ""
+    builds: dict[str, Build] = field(default_factory=dict)
 
     @property
     def version(self) -> tuple[int, int]:
@@ -263,3 +283,6 @@ class Rehearsal(Message):
 
 REPLY = "reply.json"
 """Name of the file with a `Reply`, in the cell's folder."""
+
+CLAIMED_LANDLOCK = "CUMATRIX_TEST_ONLY_LANDLOCK"
+"""For tests alone: a variable of workers that names the version of an earlier kernel's Landlock, to be taken for this one's."""

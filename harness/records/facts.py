@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.backends import WHEELS
 from harness.model import Target
 from harness.model.facts import condition_facts
 from harness.model.predicate import Spelled
@@ -29,7 +28,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     release, _, headers = cell["toolkit"].partition("+headers")
     requested = (cell.get("toolchain") or {}).get("requested") or {}
     own = _LIBRARY.get(cell["backend"])
-    packages = requested.get("packages") or ({own: library.removesuffix(WHEELS)} if own else {})
+    packages = requested.get("packages") or ({own: library.partition("+")[0]} if own else {})
     if isinstance(packages, Mapping):  # the table may hold anything
         packages = {name: version for name, version in packages.items() if isinstance(version, str)}
     else:

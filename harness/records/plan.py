@@ -14,10 +14,12 @@ from typing import Any
 
 from harness.matrix.axes import AXIS, PLACE
 from harness.model import Cell
+from harness.protocol import printed
 from harness.records.errors import RecordError
 from harness.records.schema import check_value
 
 PLAN_SCHEMA = 1
+_MOST_SHARDS = 9999
 
 Plan = dict[str, Any]
 
@@ -39,6 +41,7 @@ def make_plan(
     started: datetime | None = None,
     machine: Mapping[str, Any] | None = None,
     commit: str = "",
+    shard: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Say what a run will do.
 
@@ -58,6 +61,8 @@ def make_plan(
         `this_machine()` when left out.
     commit : str, optional
         Of what is tested, where it is known (`this_commit`).
+    shard : Mapping, optional
+        Where this is one part of several: its ``number``, ``of`` how many, and what tells the ``whole`` from others.
     """
     return {
         "schema": PLAN_SCHEMA,
@@ -67,6 +72,7 @@ def make_plan(
         "machine": dict(this_machine() if machine is None else machine),
         "argv": list(argv),
         **({"commit": commit} if commit else {}),
+        **({"shard": dict(shard)} if shard else {}),
         "cells": [_planned(cell) for cell in cells],
     }
 
@@ -88,10 +94,10 @@ def this_commit() -> str:
         if re.fullmatch(r"[0-9a-f]{7,64}", os.environ.get(name, "")):
             return os.environ[name]
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        done = printed.run(["git", "rev-parse", "HEAD"], seconds=5, errors=printed.Errors.DROPPED)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return done.said.strip() if done.code == 0 else ""
 
 
 def read_plans(path: Path) -> list[Plan]:
@@ -172,6 +178,8 @@ def _problem(plan: Any) -> str:
             return f"{key}: missing, or not of the right type"
     if not isinstance(plan.get("commit", ""), str):
         return "commit: must be text"
+    if "shard" in plan and not _is_shard(plan["shard"]):
+        return "shard: must be a table of number, of (whole numbers) and whole (text)"
     try:
         started_at(plan).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -181,6 +189,13 @@ def _problem(plan: Any) -> str:
             if not isinstance(cell, dict) or not isinstance(cell.get(key), str):
                 return f"cells[{place}].{key}: missing, or not text"
     return ""
+
+
+def _is_shard(value: Any) -> bool:
+    kinds = {"number": int, "of": int, "whole": str}
+    if not isinstance(value, dict) or any(type(value.get(key)) is not kind for key, kind in kinds.items()):
+        return False
+    return 1 <= int(value["number"]) <= int(value["of"]) <= _MOST_SHARDS
 
 
 def _processor() -> str:

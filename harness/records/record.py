@@ -26,7 +26,7 @@ class Toolchain(TypedDict):
     ]
     observed: Annotated[
         dict[str, Any],
-        "versions asked of what was really loaded. Which keys there are depends on the backend: `nvrtc`, `nvvm`, `ptx`, `ptxas`, `nvjitlink`, `headers`, `cupy`, `numba`, `numba_cuda`, `numpy`, `python`, `wheels`… `headers_from` says where CuPy found CUDA's headers, `borrowed` which folders of the toolkit are another release's",
+        "versions asked of what was really loaded. Which keys there are depends on the backend: `nvrtc`, `nvvm`, `ptx`, `ptxas`, `nvjitlink`, `headers`, `cupy`, `numba`, `numba_cuda`, `numpy`, `python`, `wheels`… `headers_from` says where CuPy found CUDA's headers, `borrowed` which folders of the toolkit are another release's, `builds` what is known of libraries that are no release of an index, by distribution (`version`, `commit`, `path`, `url`, `digest`, `editable`), `libraries` the same of header libraries",
     ]
 
 

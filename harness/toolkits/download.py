@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,23 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import uv
 from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from harness.errors import PartUnavailable
-from harness.toolkits.index import index_settings
-from harness.toolkits.leftovers import at_work
+from harness.toolkits.uv_process import run_uv
 from harness.toolkits.wheels import pinned
-
-TIMEOUT = 1800
-"""Seconds that uv may take."""
-
-# uv ends with this process, however it ends: prctl(PR_SET_PDEATHSIG, SIGKILL), which outlives execve(2).
-_TIED = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
-    "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execv(sys.argv[2], sys.argv[2:])"
-)
 
 
 @dataclass(frozen=True)
@@ -74,7 +62,11 @@ def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
         When a wheel cannot be had, has another hash than the pinned one, or none at all.
     """
     lines = "".join(f"{name}=={version}\n" for name, version in wanted.items())
-    output = _uv(what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", "-"], folder, lines)
+    requirements = folder / "requirements.in"
+    requirements.write_text(lines, "utf-8")
+    output = _uv(
+        what, ["compile", "--no-header", "--no-annotate", "--format", "pylock.toml", str(requirements)], folder
+    )
     packages = {item["name"]: item for item in tomllib.loads(output).get("packages", ())}
     return [_choose(what, name, version, packages.get(name, {})) for name, version in wanted.items()]
 
@@ -92,6 +84,34 @@ def unpack(what: str, wheels: Sequence[Wheel], site: Path, folder: Path) -> None
     # A copy, so that a file changed in a toolkit stays out of uv's cache and of other toolkits.
     words = ["install", "--require-hashes", "--link-mode", "copy", "--target", str(site), "-r", str(requirements)]
     _uv(what, words, folder)
+
+
+def lock(what: str, lines: Sequence[str], folder: Path, *, deps: bool, python: str = "") -> str:
+    """Exact versions with the hashes of all their wheels, as a file of requirements has them.
+
+    Parameters
+    ----------
+    what : str
+        What they are for, for messages.
+    lines : sequence of str
+        Requirements.
+    folder : Path
+        A folder to work in.
+    deps : bool
+        Whether what they need is resolved as well.
+    python : str
+        The Python that they are for, as ``3.11``; this one where it is empty.
+
+    Raises
+    ------
+    PartUnavailable
+        When there is no answer, or one cannot be had.
+    """
+    requirements = folder / "requirements.in"
+    requirements.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    words = ["compile", "--generate-hashes", "--no-header", "--no-annotate", str(requirements)]
+    words += ["--python-version", python] if python else []
+    return _uv(what, words, folder, deps=deps)
 
 
 def _choose(what: str, name: str, version: str, package: Mapping[str, Any]) -> Wheel:
@@ -130,44 +150,7 @@ def _host(address: str) -> str:
     return parts.hostname or os.path.dirname(unquote(parts.path)) or "the index"
 
 
-def _uv(what: str, words: Sequence[str], folder: Path, text: str = "") -> str:
-    """Run ``uv pip``, and give what it prints."""
-    project, temporary = folder / "project", folder / "tmp"
-    for path in (project, temporary):
-        path.mkdir(exist_ok=True)
-    # uv takes the settings of the project that it is in, which anybody may have written: this one has none.
-    (project / "uv.toml").touch()
-    variables, options = index_settings()
-    environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
-
-    def run(*words: str) -> tuple[int, str, str]:
-        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
-        argv += [*words, "--project", str(project)]
-        process = subprocess.Popen(
-            argv, text=True, errors="replace", env=environ,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            output, error = process.communicate(text, TIMEOUT)
-        except BaseException:
-            process.kill()
-            process.wait()  # `subprocess.run` does not, after Ctrl-C: uv would still hold the lock of its cache
-            raise
-        return process.returncode, output, " ".join(error.split())[-600:]
-
-    common = ("--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable)
-    try:
-        with at_work(folder, run("cache", "dir")[1].strip()):
-            code, output, error = run("pip", *words, *common, *options)
-            if code < 0:
-                raise PartUnavailable(f"{what}: uv was killed by signal {-code}; run it again")
-    except subprocess.TimeoutExpired:
-        raise PartUnavailable(f"{what}: no answer from PyPI within {TIMEOUT} s") from None
-    if "hash mismatch" in error.lower():
-        raise PartUnavailable(
-            f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
-            "Find out who changed it, or take another index"
-        )
-    if code:
-        raise PartUnavailable(f"{what} cannot be installed from PyPI: {error}")
-    return output
+def _uv(what: str, words: Sequence[str], folder: Path, *, deps: bool = False) -> str:
+    """Run ``uv pip`` on wheels, which are never built here, and bring nothing along without `deps`."""
+    common = ["--only-binary", ":all:", "--python", sys.executable, *([] if deps else ["--no-deps"])]
+    return run_uv(what, ["pip", *words, *common], folder)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+PYPI = "https://pypi.org/simple"
+"""The index where none is configured."""
 
 # What uv calls pip's settings of an index.
 _SETTINGS = {
@@ -59,6 +63,39 @@ def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, s
     return variables, options
 
 
+def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str], list[str]]:
+    """Indexes that uv asks, the first one first, and its folders or pages of wheels (``find-links``).
+
+    Parameters
+    ----------
+    environ : Mapping[str, str]
+        The variables of the process.
+    """
+    variables, options = index_settings(environ)
+    said = {**environ, **variables}
+    default = ""
+    more: list[str] = []
+    links: list[str] = []
+    for table in map(_table, _uv_files(environ)):
+        for part in (table, table.get("pip", {})):
+            if not isinstance(part, dict):
+                continue
+            named = [item for item in part.get("index", ()) if isinstance(item, dict) and "url" in item]
+            more += [str(item["url"]) for item in named if not item.get("default")]
+            default = default or next(
+                (str(item["url"]) for item in named if item.get("default")), part.get("index-url", "")
+            )
+            more += map(str, part.get("extra-index-url", ()))
+            links += map(str, part.get("find-links", ()))
+            options += ["--no-index"] if part.get("no-index") else []
+    more = [*said.get("UV_INDEX", "").split(), *said.get("UV_EXTRA_INDEX_URL", "").split(), *more]
+    links = [*filter(None, said.get("UV_FIND_LINKS", "").split(",")), *links]
+    default = said.get("UV_DEFAULT_INDEX") or said.get("UV_INDEX_URL") or default or PYPI
+    # An index may be written with a name: NAME=ADDRESS.
+    indexes = [re.sub(r"^[\w.-]+=", "", address) for address in [*more, default]]
+    return ([] if "--no-index" in options else list(dict.fromkeys(indexes))), links
+
+
 def _pip_settings(environ: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in _pip_files(environ):
@@ -98,6 +135,8 @@ def _uv_files(environ: Mapping[str, str]) -> Iterator[Path]:
     """The user's and the machine's ``uv.toml`` (https://docs.astral.sh/uv/concepts/configuration-files/)."""
     if environ.get("UV_NO_CONFIG"):
         return
+    if named := environ.get("UV_CONFIG_FILE"):
+        yield Path(named)
     home = Path(environ.get("HOME") or Path.home())
     yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "uv", "uv.toml")
     for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"):
@@ -105,10 +144,14 @@ def _uv_files(environ: Mapping[str, str]) -> Iterator[Path]:
     yield Path("/etc/uv/uv.toml")
 
 
-def _names_index(path: Path) -> bool:
+def _table(path: Path) -> dict[str, Any]:
     try:
-        table: Mapping[str, Any] = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
-        return False  # uv itself will say what is wrong with it
+        return {}  # uv itself will say what is wrong with it
+
+
+def _names_index(path: Path) -> bool:
+    table = _table(path)
     pip = table.get("pip")
     return bool(_UV_KEYS & (table.keys() | (pip.keys() if isinstance(pip, dict) else set())))

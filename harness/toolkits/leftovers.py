@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+from harness.errors import PartUnavailable
 
 # As `tempfile` names what follows the prefix.
 _FOLDER = re.compile(r"\.(?P<name>.+?)-(?P<old>old-)?[a-z0-9_]{8}")
@@ -53,6 +55,43 @@ def set_aside(root: Path, name: str) -> Path | None:
 def lock_of(root: Path, name: str) -> FileLock:
     """The lock that whoever installs or removes `name` holds, in any process."""
     return FileLock(root / f".{name}.lock")
+
+
+@contextmanager
+def alone(root: Path, name: str, what: str, tell: Callable[[str], None], wait: float) -> Iterator[None]:
+    """Nobody else installs or removes `name` meanwhile.
+
+    Parameters
+    ----------
+    root, name
+        See `lock_of`.
+    what : str
+        What messages call it: ``CUDA 12.4``.
+    tell : callable
+        Is given a sentence where another process has to be waited for.
+    wait : float
+        Seconds to wait for it.
+
+    Raises
+    ------
+    PartUnavailable
+        When it takes longer.
+    """
+    lock = lock_of(root, name)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        tell(f"{what} is being installed or removed by another process: waiting for that, for {wait:.0f} s at most")
+        try:
+            lock.acquire(timeout=wait)
+        except Timeout:
+            raise PartUnavailable(
+                f"{what}: another process has held {lock.lock_file} for {wait:.0f} s; end that process, or try again later"
+            ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def sweep(root: Path) -> None:

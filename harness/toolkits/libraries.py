@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from harness.errors import UsageError, did_you_mean
-from harness.model import Case, HeaderLibrary
+from harness.model import Case, HeaderLibrary, Headers
 from harness.toolkits.installed import Installed
 from harness.toolkits.layout import move
 from harness.toolkits.leftovers import sweep
 from harness.toolkits.store import WheelStore, data_folder, say
+from harness.toolkits.wheels import pinned_versions
 
 
 def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
     """A library as ``libraries.toml`` and case files declare it."""
-    package, include = table["package"], table["include"]
+    package, include = table.get("package", {}), table["include"]
     return HeaderLibrary(
         name=name,
         packages=dict(package) if isinstance(package, dict) else {"": package},
         include=(include,) if isinstance(include, str) else tuple(include),
         header=table.get("header", ""),
         macros=tuple(table.get("macros", ())),
+        digits=tuple(table.get("digits", ())),
+        releases=dict(table.get("releases", {})),
+        checkout=tuple(table.get("checkout", ())),
     )
 
 
@@ -54,9 +58,9 @@ class LibraryStore:
         self.root = root or data_folder() / "libraries"
         self.tell = tell
 
-    def find(self, library: HeaderLibrary, version: str) -> Installed | None:
+    def find(self, library: HeaderLibrary, version: str) -> Installed | Headers | None:
         """A version of a library, or None where it is not installed."""
-        return self._store(library).find(version)
+        return library.built.get(version) or self._store(library).find(version)
 
     def install(self, library: HeaderLibrary, version: str, *, force: bool = False) -> Installed:
         """Install a version from PyPI unless it is there; complete or not at all.
@@ -66,19 +70,19 @@ class LibraryStore:
         PartUnavailable
             When the wheel cannot be had, is not the one that cumatrix knows, or is of another version than was asked for.
         """
-        package = library.package(version)
+        package, number = library.wheel(version)
 
         def right(got: Mapping[str, str], _asked: Mapping[str, str]) -> bool:
-            return all(Version(found) == Version(version) for found in got.values())
+            return all(Version(found) == Version(number) for found in got.values())
 
         def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
             folder = next((name for name in library.include if (site / name).is_dir()), None)
             if folder is None:
-                raise UsageError(f"{package} {version} has none of the folders {', '.join(library.include)}")
+                raise UsageError(f"{package} {number} has none of the folders {', '.join(library.include)}")
             prefix = folder.rstrip("/") + "/"
             return move(site, home, lambda name: f"include/{name[len(prefix) :]}" if name.startswith(prefix) else None)
 
-        return self._store(library).put(version, lambda _found: {package: version}, lay_out, right, force=force)
+        return self._store(library).put(version, lambda _found: {package: number}, lay_out, right, force=force)
 
     def remove(self, library: HeaderLibrary, version: str) -> bool:
         """Remove a version; False where there was none."""
@@ -92,7 +96,7 @@ class LibraryStore:
         """Every version that is there, oldest first."""
         folder = self.root / library.name
         names = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.is_dir() else []
-        return [found for name in sorted(names, key=Version) if (found := self.find(library, name))]
+        return [found for name in sorted(names, key=Version) if (found := self._store(library).find(name))]
 
     def _store(self, library: HeaderLibrary) -> WheelStore:
         return WheelStore(self.root / library.name, library.name, self.tell)
@@ -109,25 +113,62 @@ class LibraryStore:
             return []
 
 
-def observed_version(library: HeaderLibrary, installed: Installed) -> dict[str, str]:
-    """What the installed headers say of themselves, and what their wheel says."""
-    observed = {"wheel": next(iter(installed.packages.values()), "")}
-    path = installed.home / "include" / library.header
-    if library.header and path.is_file():
-        text = path.read_text("utf-8", "replace")
+def observed_version(library: HeaderLibrary, installed: Installed | Headers) -> dict[str, str]:
+    """What the installed headers say of themselves, and what their wheel or their checkout says."""
+    if isinstance(installed, Headers):
+        return dict(installed.told)
+    told = {"wheel": next(iter(installed.packages.values()), "")}
+    headers = version_told(library, [installed.home / "include"])
+    return {**told, "headers": headers} if headers else told
+
+
+def version_told(library: HeaderLibrary, include: Iterable[Path]) -> str:
+    """The version that headers define in the first of these directories that has the library's; empty where none does."""
+    for folder in include if library.header else ():
+        try:
+            text = (folder / library.header).read_text("utf-8", "replace")
+        except OSError:
+            continue
         found = [re.search(rf"#\s*define\s+{macro}\s+(\d+)", text) for macro in library.macros]
-        observed["headers"] = ".".join(match[1] if match else "?" for match in found)
-    return observed
+        parts = [match[1] if match else "?" for match in found]
+        return _split(int(parts[0]), library.digits) if library.digits and parts[0] != "?" else ".".join(parts)
+    return ""
+
+
+def _split(number: int, digits: Sequence[int]) -> str:
+    parts: list[int] = []
+    for count in reversed(digits):
+        number, part = divmod(number, 10**count)
+        parts.insert(0, part)
+    return ".".join(map(str, [number, *parts]))
+
+
+def known_versions(library: HeaderLibrary) -> list[str]:
+    """Every version that cumatrix knows a wheel of, oldest first."""
+    if library.releases:
+        return sorted(library.releases, key=Version)
+    found = {version for package in library.packages.values() for version in pinned_versions(package)}
+    # Wheels of CUTLASS have a fourth number, which is none of CUTLASS's.
+    return sorted((re.sub(r"^(\d+\.\d+\.\d+)\.0$", r"\1", version) for version in found), key=Version)
 
 
 def needed(cases: Iterable[Case]) -> list[tuple[HeaderLibrary, str]]:
-    """Every version of every library that cases ask for."""
+    """Every release of every library that cases ask for."""
     found = {}
     for case in cases:
         for variant in case.variants:
             for name, version in variant.libraries.items():
-                found[name, version] = (case.libraries[name], version)
+                if is_release(version):
+                    found[name, version] = (case.libraries[name], version)
     return list(found.values())
+
+
+def is_release(text: str) -> bool:
+    """Whether this is a version, and no folder or revision (`harness.toolkits.sources`)."""
+    try:
+        return bool(Version(text)) and text == text.strip()
+    except InvalidVersion:
+        return False
 
 
 def parse_library(text: str) -> tuple[HeaderLibrary, str]:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from harness.errors import PartUnavailable, UsageError
+from harness.protocol import printed
 from harness.toolkits.installed import Installed
 
 _LIBRARIES = ("libnvrtc*", "libnvvm*", "libnvJitLink*", "libcudart*", "libcudadevrt*")
@@ -56,7 +57,7 @@ def local_toolkit(home: Path) -> LocalToolkit:
     if not tool.is_file() or not (home / "include" / "cuda_runtime.h").is_file():
         raise UsageError(f"{home} is no CUDA toolkit: it has no bin/ptxas or no include/cuda_runtime.h")
     try:
-        said = subprocess.run([tool, "--version"], capture_output=True, text=True, errors="replace", timeout=60).stdout
+        said = printed.run([str(tool), "--version"], seconds=60, errors=printed.Errors.DROPPED).said
     except (OSError, subprocess.SubprocessError) as error:
         raise PartUnavailable(f"cannot run {tool}: {error}") from None
     found = re.search(r"release (\d+\.\d+)", said)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,11 +28,14 @@ class Release:
         Exact version by the full name of the wheel on PyPI.
     borrowed : Mapping[str, str]
         Wheels that are another CUDA release's, since its own lack files, and that release.
+    day : date
+        The day on which PyPI got its first NVRTC.
     """
 
     name: str
     packages: Mapping[str, str]
     borrowed: Mapping[str, str] = field(default_factory=dict)
+    day: date = date.min
 
 
 def _read() -> dict[str, Release]:
@@ -41,10 +45,12 @@ def _read() -> dict[str, Release]:
         major = name.split(".")[0]
         suffix = f"-cu{major}" if int(major) < 13 else ""
         borrowed = table[name].pop("borrowed", {})
+        day = table[name].pop("date")
         releases[name] = Release(
             name=name,
             packages={f"nvidia-{wheel}{suffix}": version for wheel, version in table[name].items()},
             borrowed={f"nvidia-{wheel}{suffix}": release for wheel, release in borrowed.items()},
+            day=day,
         )
     return releases
 
@@ -74,6 +80,24 @@ def parse_toolkits(text: str) -> list[ToolkitRef]:
     if not found:
         raise UsageError(f"{text!r} names no CUDA release; known are {', '.join(RELEASES)}")
     return list(found)
+
+
+def release_of(day: date, majors: Iterable[int], newest: str) -> str:
+    """The newest CUDA release of some majors that was out on a day, up to `newest`; the first one where none was.
+
+    Parameters
+    ----------
+    day : date
+        The day.
+    majors : iterable of int
+        Major releases to choose from; of all where there are none.
+    newest : str
+        A release.
+    """
+    wanted = {str(major) for major in majors}
+    fitting = [name for name in RELEASES if not wanted or name.split(".")[0] in wanted]
+    out = [name for name in fitting if RELEASES[name].day <= day and Version(name) <= Version(newest)]
+    return (out or fitting)[-1 if out else 0]
 
 
 def _refs(part: str) -> list[ToolkitRef]:

@@ -7,24 +7,24 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import platformdirs
-from filelock import Timeout
 
-from harness.diagnostics import clean
+from harness.diagnostics import no_command, one_line
 from harness.errors import PartUnavailable, UsageError
 from harness.model import ToolkitRef
 from harness.toolkits import download
 from harness.toolkits.installed import MANIFEST, Installed
 from harness.toolkits.layout import lay_out
-from harness.toolkits.leftovers import lock_of, set_aside, sweep, work_folder
+from harness.toolkits.leftovers import alone, set_aside, sweep, work_folder
 from harness.toolkits.local import local_toolkit
 from harness.toolkits.parts import parts_among, wheels_of
 from harness.toolkits.releases import RELEASES, Release
+from harness.toolkits.uv_process import TIMEOUT
 
 LayOut = Callable[[Path, Path], tuple[dict[str, str], dict[str, str]]]
 Wanted = Callable[[Installed | None], Mapping[str, str]]
@@ -32,7 +32,7 @@ Wanted = Callable[[Installed | None], Mapping[str, str]]
 
 def say(text: str) -> None:
     """Tell users something on stderr."""
-    print(f"cumatrix: {clean(text)}", file=sys.stderr)
+    print(no_command(f"cumatrix: {one_line(text, 2000)}"), file=sys.stderr)
 
 
 class WheelStore:
@@ -50,9 +50,7 @@ class WheelStore:
         Seconds to wait for another process that installs the same.
     """
 
-    def __init__(
-        self, root: Path, library: str = "", tell: Callable[[str], None] = say, wait: float = download.TIMEOUT
-    ) -> None:
+    def __init__(self, root: Path, library: str = "", tell: Callable[[str], None] = say, wait: float = TIMEOUT) -> None:
         self.root = root
         self.library = library
         self.tell = tell
@@ -164,26 +162,8 @@ class WheelStore:
             os.replace(self.root / release, folder / "home")
         return True
 
-    @contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
-        """Nobody else installs or removes a version meanwhile."""
-        lock, what = lock_of(self.root, name), f"{self.library or 'CUDA'} {name}"
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            self.tell(
-                f"{what} is being installed or removed by another process: waiting for that, for {self.wait:.0f} s at most"
-            )
-            try:
-                lock.acquire(timeout=self.wait)
-            except Timeout:
-                raise PartUnavailable(
-                    f"{what}: another process has held {lock.lock_file} for {self.wait:.0f} s; end that process, or try again later"
-                ) from None
-        try:
-            yield
-        finally:
-            lock.release()
+    def _alone(self, name: str) -> AbstractContextManager[None]:
+        return alone(self.root, name, f"{self.library or 'CUDA'} {name}", self.tell, self.wait)
 
 
 class ToolkitStore(WheelStore):

@@ -34,3 +34,8 @@ def pinned(name: str, version: str) -> frozenset[str] | None:
     if wheels is None:
         return None
     return frozenset([*wheels.get(platform.machine(), ()), *wheels.get("any", ())])
+
+
+def pinned_versions(name: str) -> list[str]:
+    """Every version of a wheel that is pinned, oldest first, pre-releases among them."""
+    return list(map(str, sorted(_pins().get(canonicalize_name(name), {}))))

@@ -16,6 +16,7 @@ from harness.protocol.backend import Backend, Crashed, Ended, Job
 from harness.protocol.limits import EVERY_LIMIT, limits_of_cell, lower
 from harness.protocol.wire import REPLY, Order, Reply, Setup
 from harness.worker import bytecode
+from harness.worker.broker import Broker
 from harness.worker.confine import confine
 from harness.worker.libraries import cuda_libraries
 from harness.worker.processes import close_others
@@ -23,7 +24,9 @@ from harness.worker.processes import close_others
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
 
-def run_child(name: str, backend: Backend, setup: Setup, order: Order, output: int, calls: bytes) -> None:
+def run_child(
+    name: str, backend: Backend, setup: Setup, order: Order, output: int, calls: bytes, broker: Broker | None
+) -> None:
     """Compile one cell, write its `Reply` into its scratch folder and exit; never returns.
 
     Parameters
@@ -34,9 +37,13 @@ def run_child(name: str, backend: Backend, setup: Setup, order: Order, output: i
         Where it prints.
     calls : bytes
         Which system calls it is refused (`seccomp.filter_for`).
+    broker : Broker or None
+        Who decides on some more; None where nobody does.
     """
     code, modules = 70, len(sys.modules)
     try:
+        if broker:
+            broker.begin_child()
         _isolate(order, output)
         confine(setup, order, calls, os.environ.get(reads.VARIABLE, ""))
         reply = _compile(name, backend, setup, order)

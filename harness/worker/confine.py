@@ -8,7 +8,7 @@ import os
 import sys
 
 from harness.protocol.wire import Order, Setup
-from harness.worker import landlock, seccomp
+from harness.worker import broker, landlock, seccomp
 
 _NO_NEW_PRIVILEGES = 38
 # What a program may write to without leaving anything.
@@ -37,14 +37,18 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
         Where records of reads go to (`harness.protocol.reads`); empty where nothing is followed.
     """
     _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    folders = [str(order.scratch), *([setup.steps] if setup.steps else []), *_measured()]
+    folders = [*own_folders(setup, order), *([setup.steps] if setup.steps else [])]
     files = [*_DEVICES, *([records] if records else [])]
     if setup.device:
-        folders += _GPU_FOLDERS
         files += [path for pattern in _GPU for path in glob.glob(pattern)]
     landlock.restrict(folders, files)
     if calls:
         seccomp.install(calls)
+
+
+def own_folders(setup: Setup, order: Order) -> list[str]:
+    """Folders in which a cell may do as it likes: what lies there is its own, or cannot be told from it."""
+    return [str(order.scratch), *_measured(), *(_GPU_FOLDERS if setup.device else ())]
 
 
 def kept_from() -> tuple[list[str], list[str]]:
@@ -55,8 +59,9 @@ def kept_from() -> tuple[list[str], list[str]]:
         "looking into other processes": found >= 2,
         "cutting files short": found >= 3,
         "asking things of devices": found >= 5,
-        "signals to other processes": found >= 6,
-        "limits of other processes and objects that outlive them": seccomp.available(),
+        "signals to other processes": found >= landlock.SIGNALS or broker.available(),
+        "limits of other processes, objects that outlive them, and owners of files": seccomp.available(),
+        "modes of files outside of their folder": broker.available(),
     }
     return [word for word, there in words.items() if there], [word for word, there in words.items() if not there]
 

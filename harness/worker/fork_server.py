@@ -22,11 +22,12 @@ from pathlib import Path
 from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
-from harness.protocol.backend import Backend, Ended
+from harness.protocol.backend import Backend, Ended, Unavailable
 from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
-from harness.worker import bytecode, landlock, seccomp
+from harness.worker import broker, bytecode, landlock, seccomp
 from harness.worker.child import run_child
+from harness.worker.confine import own_folders
 from harness.worker.libraries import cuda_libraries
 from harness.worker.memory import Peak
 from harness.worker.processes import become_reaper, end_descendants
@@ -107,6 +108,7 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         module = importlib.import_module(f"harness.backends.{BACKENDS[name].module}")
         backend: Backend = module.backend
         ready = backend.prepare(setup)
+        _hold_builds(setup, ready)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
         ready.observed["ptxas"] = ptxas.version(setup)
         ready.targets = ptxas.architectures(setup)
@@ -122,6 +124,20 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
     return backend, ready
 
 
+def _hold_builds(setup: Setup, ready: Ready) -> None:
+    """Hold what was imported against what was seen before anything was; the metadata of an editable install may be of another time than its code."""
+    for name, build in setup.builds.items():
+        module = sys.modules.get(build.module)
+        if module is None:
+            continue
+        folder = os.path.dirname(os.path.realpath(module.__file__ or ""))
+        if folder != os.path.realpath(build.folder):
+            raise Unavailable(f"{name} was to be imported from {build.folder}, and came from {folder}")
+        key = name.replace("-", "_")
+        if key in ready.observed:
+            ready.observed[key] = str(getattr(module, "__version__", build.version))
+
+
 def _run(
     name: str,
     backend: Backend,
@@ -132,18 +148,21 @@ def _run(
     calls: bytes,
 ) -> Exit:
     limits, pulse = order.limits, _Pulse(channel)
+    decides = broker.Broker(own_folders(setup, order)) if calls and broker.available() else None
     reader, writer = os.pipe()
     started = time.monotonic()
     child = os.fork()
     if child == 0:
         follower.begin_child()
-        run_child(name, backend, setup, order, writer, calls)
+        run_child(name, backend, setup, order, writer, calls, decides)
     os.close(writer)
     deadline = started + limits.seconds
     printed, peak = Printed(limits.output), Peak(child)
-    timed_out = _watch(child, reader, channel, deadline, printed, peak, follower, pulse)
+    timed_out = _watch(child, reader, channel, deadline, printed, peak, follower, pulse, decides)
     if timed_out:
         _kill_group(child)
+    if decides:
+        decides.close()
     _, status, used = os.wait4(child, 0)
     seconds = time.monotonic() - started
     leftovers = end_descendants(pulse)
@@ -170,6 +189,7 @@ def _watch(
     peak: Peak,
     follower: reads.Follower,
     pulse: _Pulse,
+    decides: broker.Broker | None,
 ) -> bool:
     """Drain the child's output until it ends, nobody wants the result any more, or the deadline passes (True)."""
     ended = os.pidfd_open(child)
@@ -178,6 +198,9 @@ def _watch(
     poll.register(reader, select.POLLIN)
     poll.register(ended, select.POLLIN)
     poll.register(channel, select.POLLHUP | select.POLLRDHUP)
+    asked = decides.begin() if decides else -1
+    if asked >= 0:
+        poll.register(asked, select.POLLIN)
     timed_out = done = False
     try:
         while not done:
@@ -194,6 +217,11 @@ def _watch(
                     # The scheduler is gone: nobody will ask for this cell again.
                     _leave(signal.SIGTERM, None)
                 done = done or fd == ended
+                if fd == asked and decides:
+                    if event & select.POLLIN:
+                        decides.answer()
+                    else:
+                        poll.unregister(asked)  # nobody is left who could ask
                 if fd == reader:
                     if event & select.POLLHUP and not event & select.POLLIN:
                         poll.unregister(reader)

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterable
 from functools import cache
 
+from harness.protocol.wire import CLAIMED_LANDLOCK
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
 _PATH_BENEATH = 1
@@ -25,6 +27,8 @@ _IN_FILE = _WRITE_FILE | _TRUNCATE | _IOCTL_DEV
 _IN_FOLDER = (
     _IN_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM | _REFER
 )
+SIGNALS = 6
+"""The first version that keeps signals within."""
 _LEAST = 2
 """The first version lets nothing be moved from one folder to another, not even within what may be written."""
 
@@ -34,7 +38,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 @cache  # asked once, in the process that cells are forked from
 def version() -> int:
     """Version of the kernel's interface; 0 where there is none, or where it was not allowed to ask."""
-    return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))
+    found = max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))
+    return min(found, int(os.environ.get(CLAIMED_LANDLOCK, found)))
 
 
 def restrict(folders: Iterable[str], files: Iterable[str]) -> bool:
@@ -76,7 +81,7 @@ def _handled(found: int) -> tuple[int, int]:
     handled = _IN_FOLDER | _MAKE_CHAR | _MAKE_BLOCK
     handled &= ~(_TRUNCATE if found < 3 else 0)
     handled &= ~(_IOCTL_DEV if found < 5 else 0)
-    return handled, _SCOPED if found >= 6 else 0
+    return handled, _SCOPED if found >= SIGNALS else 0
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

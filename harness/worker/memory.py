@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from harness.worker.processes import children_of
+
 _EVERY = 0.1  # seconds between two looks
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -62,12 +64,6 @@ def _together(pids: set[int]) -> int:
 def _tree(root: int) -> list[int]:
     found, waiting = [], [root]
     while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        try:
-            for task in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{task}/children") as file:
-                    waiting += map(int, file.read().split())
-        except OSError:
-            continue  # it has ended, or this kernel does not tell of children
+        found.append(waiting.pop())
+        waiting += children_of(found[-1])
     return found

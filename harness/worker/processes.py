@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CLOSE_RANGE = 436
+_LISTED = os.path.exists("/proc/thread-self/children")  # else it is a kernel without CONFIG_PROC_CHILDREN
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -40,7 +41,7 @@ def end_descendants(meanwhile: Callable[[], None] = lambda: None) -> int:
     """
     count = 0
     while True:
-        found = _children()
+        found = children_of(os.getpid())
         if not found:
             return count
         for pid in found:
@@ -53,13 +54,18 @@ def end_descendants(meanwhile: Callable[[], None] = lambda: None) -> int:
             meanwhile()
 
 
-def _children() -> list[int]:
-    me = os.getpid()
+def children_of(pid: int) -> list[int]:
+    """Processes that a process, whichever of its threads, has started or been left; none where it has ended."""
+    if not _LISTED:
+        return [each for each in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent(each) == pid]
+    found: list[int] = []
     try:
-        with open(f"/proc/self/task/{me}/children") as file:
-            return [int(pid) for pid in file.read().split()]
-    except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent(pid) == me]
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        pass  # it has ended meanwhile
+    return found
 
 
 def _parent(pid: int) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
+from harness.protocol import printed
 from harness.protocol.backend import Backend, Ended, Job
 from harness.protocol.wire import Order, Rehearsal, Setup
 
@@ -37,9 +38,9 @@ def check(name: str, setup: Setup, order: Order) -> dict[str, Any]:
     job.write_bytes(Rehearsal(setup, replace(order, scratch=scratch)).to_line())
     package = Path(__file__).resolve().parents[1]
     boot = [sys.executable, "-s", str(package / "worker" / "boot.py"), str(package), name, str(job)]
-    # Under the deadline of the cell and in its process group, as everything that it starts.
+    # Under the deadline of the cell and in its process group, as everything that it starts; what it prints is the cell's output.
     subprocess.run([tool, "--tool", "memcheck", "--log-file", str(log), *boot], stdin=subprocess.DEVNULL, cwd=scratch)
-    text = log.read_text("utf-8", "replace") if log.is_file() else ""
+    text = printed.read_file(log) if log.is_file() else ""
     counted = _ERRORS.findall(text)
     return {
         "tool": "memcheck",
@@ -55,7 +56,7 @@ def _found(text: str) -> list[str]:
 
 
 def _version(tool: str) -> str:
-    said = subprocess.run([tool, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    said = printed.run([tool, "--version"], errors=printed.Errors.DROPPED).said
     match = re.search(r"Version ([\d.]+)", said)
     return match[1] if match else ""
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import platform
 import struct
 from collections.abc import Iterable
 
 _SECCOMP, _SET_FILTER = 317, 1
 # Without it, kernels before 5.16 make a process with a filter slower throughout, against a fault of processors.
-_SPEC_ALLOW = 1 << 2
+_SPEC_ALLOW, _NEW_LISTENER = 1 << 2, 1 << 3
 _ACTION_AVAILABLE = 2
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # BPF_LD|W|ABS, JMP|JEQ|K, JMP|JGE|K, RET|K
-_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_ALLOW, _ERROR, _TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
 # Places in struct seccomp_data.
-_NUMBER, _ARCHITECTURE, _FIRST, _THIRD = 0, 4, 16, 32
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
 _X86_64, _X32 = 0xC000003E, 0x40000000
 
 _PRLIMIT = 302
@@ -24,6 +25,14 @@ _PRLIMIT = 302
 _TO_PROCESSES = (62, 129, 200, 234, 297, 434)
 # Objects that outlive who made them, or belong to others: System V's shared memory, semaphores and queues, POSIX queues, keys.
 _OUTLIVING = (29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241, 248, 249, 250)
+# io_uring_setup: by it, other calls are made that no filter sees.
+_UNSEEN = (425,)
+# setxattr, lsetxattr, fsetxattr, removexattr, lremovexattr, fremovexattr, setxattrat, removexattrat: rights of others are among
+# the attributes that they change. Programs know file systems that have none.
+_ATTRIBUTES = (188, 189, 190, 197, 198, 199, 463, 466)
+# chown, fchown, lchown and fchownat, with the place of the owner among what they are given.
+_OWNERS = {92: _SECOND, 93: _SECOND, 94: _SECOND, 260: _THIRD}
+_IOCTL, _SET_FLAGS = 16, (0x40086602, 0x40046602, 0x401C5820)  # FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -34,11 +43,18 @@ def available() -> bool:
     return platform.machine() == "x86_64" and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
+def tells() -> bool:
+    """Whether the kernel can have another process decide on a call."""
+    action = ctypes.c_uint32(_TELL)
+    return available() and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
+
+
 def filter_for(protected: Iterable[int]) -> bytes:
     """The filter's program.
 
     Refused are: signals to the `protected`, and to everything at once (-1); limits of other processes (prlimit(2)); objects that
-    outlive a process; and calls of other architectures, by whose numbers all that could be had.
+    outlive a process; other owners, attributes and flags of files; and calls of other architectures or by io_uring, by which all that
+    could be had.
 
     Parameters
     ----------
@@ -46,7 +62,7 @@ def filter_for(protected: Iterable[int]) -> bytes:
         Processes by their numbers, and process groups by negative ones.
     """
     refuse, allow = _step(_RETURN, _ERROR | errno.EPERM), _step(_RETURN, _ALLOW)
-    absent = _step(_RETURN, _ERROR | errno.ENOSYS)
+    absent, unknown = _step(_RETURN, _ERROR | errno.ENOSYS), _step(_RETURN, _ERROR | errno.ENOTSUP)
     named = [step for pid in (-1, *protected) for step in (_step(_EQUAL, pid & 0xFFFFFFFF, 0, 1), refuse)]
     signals = [_step(_LOAD, _FIRST), *named, allow]
     limits = [
@@ -56,17 +72,55 @@ def filter_for(protected: Iterable[int]) -> bytes:
     ]  # fmt: skip
     program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _X86_64, 1, 0), absent, _step(_LOAD, _NUMBER)]
     program += [_step(_AT_LEAST, _X32, 0, 1), absent]
-    bodies = {**dict.fromkeys(_OUTLIVING, (absent,)), **dict.fromkeys(_TO_PROCESSES, signals), _PRLIMIT: limits}
+    flags = [
+        _step(_LOAD, _SECOND),
+        *(step for flag in _SET_FLAGS for step in (_step(_EQUAL, flag, 0, 1), refuse)),
+        allow,
+    ]
+    bodies = {
+        **dict.fromkeys((*_OUTLIVING, *_UNSEEN), (absent,)),
+        **dict.fromkeys(_ATTRIBUTES, (unknown,)),
+        _IOCTL: flags,
+        **{call: _owners(place) for call, place in _OWNERS.items()},
+        **dict.fromkeys(_TO_PROCESSES, signals),
+        _PRLIMIT: limits,
+    }
     for number, body in bodies.items():
         program += [_step(_EQUAL, number, 0, len(body)), *body]
     return b"".join([*program, allow])
 
 
+def _owners(place: int) -> list[bytes]:
+    """Refuses any but this process's own user and group, each or both of which may be left as they are (-1)."""
+    steps = []
+    for where, own in ((place, os.geteuid()), (place + 8, os.getegid())):
+        steps += [
+            _step(_LOAD, where),
+            _step(_EQUAL, 0xFFFFFFFF, 2, 0),
+            _step(_EQUAL, own, 1, 0),
+            _step(_RETURN, _ERROR | errno.EPERM),
+        ]
+    return [*steps, _step(_RETURN, _ALLOW)]
+
+
 def install(program: bytes) -> bool:
     """Filter the calls of this process and of all that it starts; it must have given up gaining privileges."""
+    return _install(program, _SPEC_ALLOW) == 0
+
+
+def install_telling(calls: Iterable[int]) -> int:
+    """Have another process decide on these calls: the descriptor by which it hears of them; negative where that cannot be."""
+    allow, tell = _step(_RETURN, _ALLOW), _step(_RETURN, _TELL)
+    program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _X86_64, 1, 0), allow, _step(_LOAD, _NUMBER)]
+    for call in calls:
+        program += [_step(_EQUAL, call, 0, 1), tell]
+    return _install(b"".join([*program, allow]), _SPEC_ALLOW | _NEW_LISTENER)
+
+
+def _install(program: bytes, flags: int) -> int:
     text = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(text))
-    return bool(_libc.syscall(_SECCOMP, _SET_FILTER, _SPEC_ALLOW, header) == 0)
+    return int(_libc.syscall(_SECCOMP, _SET_FILTER, flags, header))
 
 
 def _step(code: int, value: int, true: int = 0, false: int = 0) -> bytes:

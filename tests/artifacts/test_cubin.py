@@ -121,7 +121,8 @@ def test_a_cubin_says_what_its_assembler_said(
     release: str, target: str, isa: str, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     data, log = assemble(toolkit(release), target, PROGRAM.format(isa=isa, target=target), tmp_path)
-    read, kernels = read_cubin(data, log)
+    contents = read_cubin(data, log)
+    read, kernels = contents.target, contents.kernels
     said = printed(log)
     assert read == Target.parse(target)
     assert sorted(kernel.name for kernel in kernels) == sorted(said) == ["plain", "shared", "stack"]
@@ -140,11 +141,11 @@ def test_spills_are_those_of_the_log(
     release: str, target: str, isa: str, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     data, log = assemble(toolkit(release), target, spilling(isa, target), tmp_path, "-maxrregcount=24")
-    (kernel,) = read_cubin(data, log)[1]
+    (kernel,) = read_cubin(data, log).kernels
     held_against(kernel, printed(log)["spills"])
     assert kernel.spill_bytes
     assert known(kernel.num_regs) <= 24
-    (roomy,) = read_cubin(*assemble(toolkit(release), target, spilling(isa, target), tmp_path))[1]
+    (roomy,) = read_cubin(*assemble(toolkit(release), target, spilling(isa, target), tmp_path)).kernels
     assert (roomy.spill_bytes, roomy.local_bytes) == (0, 0)
     assert known(roomy.num_regs) > 60
 
@@ -152,7 +153,7 @@ def test_spills_are_those_of_the_log(
 @pytest.mark.compilers
 def test_without_a_log_nothing_is_said_of_spills(toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     data, _ = assemble(toolkit("12.4"), "sm_80", spilling("7.0", "sm_80"), tmp_path, "-maxrregcount=24")
-    assert read_cubin(data)[1][0].spill_bytes is None
+    assert read_cubin(data).kernels[0].spill_bytes is None
 
 
 @pytest.mark.compilers
@@ -162,18 +163,19 @@ def test_a_relocatable_cubin_is_read_too(
     release: str, target: str, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     data, log = assemble(toolkit(release), target, PROGRAM.format(isa="7.8", target=target), tmp_path, "-c")
-    read, kernels = read_cubin(data, log)
+    contents = read_cubin(data, log)
+    read, kernels = contents.target, contents.kernels
     assert read == Target.parse(target)
     assert {kernel.name: kernel.shared_bytes for kernel in kernels} == {"plain": 0, "shared": 260, "stack": 0}
 
 
 def read_or_refused(data: bytes) -> None:
     try:
-        target, kernels = read_cubin(data)
+        contents = read_cubin(data)
     except ValueError:
         return
-    assert str(target).startswith("sm_")
-    assert all(isinstance(kernel, KernelResources) for kernel in kernels)
+    assert str(contents.target).startswith("sm_")
+    assert all(isinstance(kernel, KernelResources) for kernel in contents.kernels)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,8 @@ NVRTC = """\
 
 
 def test_target_and_kernels() -> None:
-    target, kernels = read_ptx(NVRTC)
+    contents = read_ptx(NVRTC)
+    target, kernels = contents.target, contents.kernels
     assert str(target) == "compute_90a"
     assert [kernel.name for kernel in kernels] == ["scale", "_Z5otherPf"]
 
@@ -47,7 +48,7 @@ def test_target_and_kernels() -> None:
      (".target sm_60, texmode_independent", "compute_60")],
 )  # fmt: skip
 def test_targets_with_modifiers(line: str, target: str) -> None:
-    assert str(read_ptx(f".version 8.8\n{line}\n")[0]) == target
+    assert str(read_ptx(f".version 8.8\n{line}\n").target) == target
 
 
 @pytest.mark.parametrize(

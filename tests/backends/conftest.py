@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cells import make_case, make_cell, make_order
-from environments import python_with
+from venvs import python_with
 
 from harness.engine.collect import collect_outcome
 from harness.engine.fork_server import ForkServer

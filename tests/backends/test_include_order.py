@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command import Command
-from environments import python_with
+from venvs import python_with
 
 from harness.toolkits import Installed
 

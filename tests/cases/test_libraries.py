@@ -28,7 +28,7 @@ def test_versions_are_an_axis(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert case.variants[0].libraries == {"cutlass": "3.5.1"}
     assert case.variants[0].definitions == {"N": 1}
-    assert case.libraries["cutlass"].package("3.5.1") == "nvidia-cutlass"
+    assert case.libraries["cutlass"].wheel("3.5.1") == ("nvidia-cutlass", "3.5.1")
 
 
 def test_conditions_compare_them_as_versions(tmp_path: Path) -> None:
@@ -41,16 +41,16 @@ def test_conditions_compare_them_as_versions(tmp_path: Path) -> None:
 
 
 def test_the_wheel_may_depend_on_the_version(tmp_path: Path) -> None:
-    case = load(tmp_path, '[libraries]\ncccl = ["12.9.27", "13.0.85"]\n')
-    assert [case.libraries["cccl"].package(v.libraries["cccl"]) for v in case.variants] == [
-        "nvidia-cuda-cccl-cu12", "nvidia-cuda-cccl",
+    case = load(tmp_path, '[libraries]\ncccl = ["2.8.2", "3.1.4"]\n')
+    assert [case.libraries["cccl"].wheel(v.libraries["cccl"]) for v in case.variants] == [
+        ("nvidia-cuda-cccl-cu12", "12.9.27"), ("nvidia-cuda-cccl", "13.1.115"),
     ]  # fmt: skip
 
 
 def test_a_library_that_the_case_describes(tmp_path: Path) -> None:
     table = '[libraries.mine]\nversions = ["1.0"]\npackage = "mine-headers"\ninclude = "mine/include"\n'
     library = load(tmp_path, table).libraries["mine"]
-    assert (library.package("1.0"), library.include) == ("mine-headers", ("mine/include",))
+    assert (library.wheel("1.0"), library.include) == (("mine-headers", "1.0"), ("mine/include",))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,14 @@ def test_a_library_that_the_case_describes(tmp_path: Path) -> None:
         ("[libraries]\ncutlass = [3.5]", "libraries.cutlass: 3.5 is not a version such as"),
         ('[libraries]\ncutlass = ["3.5.1", "3.5.1"]', "libraries.cutlass: has .3.5.1. twice"),
         ('[libraries]\ncutlass = "3.5.1"', "libraries.cutlass: must be a list of versions"),
-        ('[libraries]\ncccl = ["12.9.27", "3.1.0"]', "libraries.cccl: cccl has no version 3.1.0"),
+        (
+            '[libraries]\ncccl = ["2.8.2", "3.1.0"]',
+            "libraries.cccl: cccl has no version 3.1.0 that is in a wheel .did you",
+        ),
+        (
+            '[libraries]\ncccl = ["12.9.27"]',
+            "libraries.cccl: 12.9.27 is the number of a wheel: the cccl in it is 2.8.2",
+        ),
         ('[libraries]\ntoolkit = ["1"]', "libraries.toolkit: cannot be the name of a library"),
         ('[libraries.mine]\nversions = ["1"]', "libraries.mine.package: is missing"),
         ('[libraries]\ncutlass = ["3.5.1\\n"]', "libraries.cutlass: .* is not a version such as"),

@@ -108,6 +108,8 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(wrong: Wrong) ->
         ("features = 3", "features", "must be a list of names"),
         ('features = ["Wmma Rules"]', "features", "lower-case name"),
         ("description = 1979-05-27", "description", "must be a text"),
+        (f"description = 0x{'f' * 3900}", "description", "does not fit into 64 bits"),
+        ("[parameters]\na = [1, -9223372036854775809]", "parameters.a", "does not fit into 64 bits"),
         ('links = ["ftp://example.org"]', "links", "must be an address"),
         ('links = ["javascript:alert(1)"]', "links", "must be an address"),
         ('links = ["https://"]', "links", "must be an address"),

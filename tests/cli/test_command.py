@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 import pytest
+from command import commands_of
 
 from harness.cli.main import cumatrix
 
-
-def commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from commands(command, *path, name)
-        else:
-            yield " ".join((*path, name)), command
-
-
-COMMANDS = dict(commands(cumatrix))
+COMMANDS = dict(commands_of(cumatrix))
 SINGLE = [
     (name, option)
     for name, command in COMMANDS.items()

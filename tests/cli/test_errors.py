@@ -15,7 +15,7 @@ from command import Command
 
 from harness.toolkits import Installed
 
-COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "cases copy", "toolkits list", "toolkits install",
+COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "repro", "bisect", "bless", "cache", "libraries", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "cases copy", "toolkits list", "toolkits install",
             "toolkits path", "toolkits remove"]  # fmt: skip
 
 
@@ -31,7 +31,19 @@ def test_help(cumatrix: Command, command: str, option: str) -> None:
 
 def test_help_lists_what_works_and_the_exit_codes(cumatrix: Command) -> None:
     words = cumatrix("--help").stdout
-    for command in ("run", "try", "report", "merge", "diff", "history", "explain", "cases", "toolkits", "doctor"):
+    for command in (
+        "run",
+        "try",
+        "report",
+        "merge",
+        "diff",
+        "history",
+        "explain",
+        "repro",
+        "cases",
+        "toolkits",
+        "doctor",
+    ):
         assert f"\n  {command} " in words
         assert f"cumatrix {command} is not" not in words
     for code in ("0 all as expected", "1 some cell", "2 bad usage", "3 nothing to run", "4 a part", "130 interrupted"):
@@ -123,10 +135,12 @@ def test_a_part_that_is_not_installed_is_named_with_its_remedy(cumatrix: Command
         cumatrix("toolkits", "path", "12.4", env=env), 4, "CUDA 12.4 is not installed", "cumatrix toolkits install 12.4"
     )
     (tmp_path / "kernel.cu").write_text("__global__ void k() {}")
-    (record,) = cumatrix.records("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", env=env)
+    (record,) = cumatrix.records("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "--offline", env=env)
     assert record["status"] == "unavailable"
     assert "cumatrix toolkits install 12.4" in record["reason"]
-    assert cumatrix("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", env=env).returncode == 4
+    done = cumatrix("try", "kernel.cu", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "--offline", env=env)
+    assert done.returncode == 4
+    assert done.stderr.count("--offline downloads nothing: CUDA 12.4") == 1
 
 
 @pytest.mark.parametrize(

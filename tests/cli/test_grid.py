@@ -23,7 +23,7 @@ def made(
 ) -> dict[str, Any]:
     return {
         "cell": f"{case} nvrtc cuda{toolkit} {target}", "case": case, "variant": "", "backend": "nvrtc", "library": "", "toolkit": toolkit,
-        "target": target, "status": status, "verdict": verdict, "stage": "compile", "stages": [], "artifact": None, "diagnostics": [], "reason": "", "cached": False,
+        "target": target, "status": status, "verdict": verdict, "stage": "compile", "stages": [], "artifact": None, "diagnostics": [], "reason": "", "cached": False, "signal": None, "notes": [],
         "expected": {"status": "built", "stage": None, "diagnostic": None}, **more,
     }  # fmt: skip
 
@@ -95,7 +95,12 @@ def test_letters_tell_as_much_as_colours() -> None:
 def test_hostile_names_and_messages() -> None:
     name = "\x1b]0;owned\x07\x1b[2Jcase\u202e[bold red]"
     record = made(
-        "sm_80", "rejected", "fail", case=name, diagnostics=[{"message": "\x1b[31mno\x1b[0m [link=x]y[/link]"}]
+        "sm_80",
+        "rejected",
+        "fail",
+        case=name,
+        diagnostics=[{"severity": "error", "message": "\x1b[31mno\x1b[0m [link=x]y[/link]"}],
+        log="",
     )
     for text in (shown([record], 80), shown([record], 80, show=show_summary, planned=1, table=True)):
         assert "\x1b" not in text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.diagnostics import clean, one_line
+from harness.diagnostics import clean, no_command, one_line
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,27 @@ def test_any_bytes_make_one_line(data: bytes) -> None:
 def test_a_long_line_is_cut() -> None:
     assert one_line("x" * 1000, 10) == "x" * 9 + "…"
     assert one_line("x" * 10, 10) == "x" * 10
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("::error::x", ": :error::x"),
+        ("a\n \t::error::x\n::", "a\n \t: :error::x\n: :"),
+        ("\u2003\xa0::error::x", "\u2003\xa0: :error::x"),
+        ("\x1b[1m::error::x\x1b[0m", "\x1b[1m: :error::x\x1b[0m"),
+        ("\x1b[31m \x1b[0m ::error::x", "\x1b[31m \x1b[0m : :error::x"),
+        ("k.cu: ##[error]x ###[group]", "k.cu: # #[error]x ## #[group]"),
+        ("##vso[task.complete] ##teamcity[message]", "# #vso[task.complete] # #teamcity[message]"),
+        ("a::b ::c :d", "a::b ::c :d"),
+        ("# heading ## and #[x]", "# heading ## and #[x]"),
+    ],
+)
+def test_no_line_is_a_command_to_a_ci(text: str, expected: str) -> None:
+    assert no_command(text) == expected
+
+
+def test_looking_for_commands_takes_linear_time() -> None:
+    """Each of these would take hours otherwise, and pytest's limit for a test ends them."""
+    for part in ("\n", " ", "\x1b[1m", "#", ":\n", " \n"):
+        no_command(part * 2_000_000)

@@ -10,8 +10,8 @@ from cells import make_case, make_cell
 
 from harness.backends import BACKENDS, BackendInfo
 from harness.engine.environment import Environment, look
+from harness.engine.line_up import default_toolkit
 from harness.engine.plan import choose_backends, library_of
-from harness.engine.session import default_toolkit
 from harness.engine.toolchain import PreparedToolchain
 from harness.libraries import LIBRARIES, Library
 from harness.model import Status, Toolchain, ToolkitRef

@@ -9,7 +9,8 @@ from queue import Queue
 
 import pytest
 
-from harness.engine.memory import Memory, available, size
+from harness.engine.memory import Memory, available
+from harness.engine.needs import size
 
 
 def test_sizes_of_case_files() -> None:

@@ -11,12 +11,14 @@ from cells import make_case, make_cell
 
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
+from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
-from harness.engine.executor import ThreadExecutor
 from harness.engine.fork_server import ForkServerDied
+from harness.engine.memory import Memory, available
 from harness.engine.pool import ForkServers
 from harness.engine.resolve import Resolver
-from harness.engine.result import PreparedCell
+from harness.engine.result import PreparedCell, Result
+from harness.engine.runner import Runner
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Toolchain, ToolkitRef
 from harness.protocol.wire import Limits
@@ -47,14 +49,18 @@ def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
 
     monkeypatch.setattr(cache, "keep_fact", full)
     resolver = Resolver(RunContext(PLAIN, store, cache, Limits(seconds=120)))
-    runner = ThreadExecutor(resolver).runners[0]
+    done: list[Result | BaseException] = []
+    runner = Runner(resolver, Memory(available()), DevicePool(Devices()), done.append)
     prepared = resolver.resolve(cell)
     assert isinstance(prepared, PreparedCell)
     try:
-        with pytest.raises(OSError, match="No space left"):
-            runner.run(prepared)
+        runner.run(prepared)
+        runner.finish()
+        assert [str(error) for error in done] == ["[Errno 28] No space left on device"]
         assert not runner.fork_servers.running
-        assert runner.run(prepared).outcome.status == "built"
+        runner.run(prepared)
+        runner.finish()
+        assert isinstance(done[1], Result) and done[1].outcome.status == "built"
     finally:
         runner.close()
         resolver.close()
@@ -69,7 +75,8 @@ def test_fork_servers_are_kept_by_toolchain_and_replaced_where_they_are_gone(
         return PreparedToolchain.of(named, PLAIN, store, tmp_path / "tools")
 
     old, new = prepared("12.4"), prepared("13.0")
-    servers = ForkServers(keep=1)
+    ended: list[int] = []
+    servers = ForkServers(1, lambda: ended.append(1))
     try:
         first = servers.of(old)
         assert servers.of(old) is first
@@ -82,6 +89,7 @@ def test_fork_servers_are_kept_by_toolchain_and_replaced_where_they_are_gone(
         assert list(servers.running.values()) == [third]
         servers.end(new)
         assert third.process.poll() is not None
+        assert len(ended) == 3  # it was asked before each of them went
     finally:
         servers.close()
     with pytest.raises(ForkServerDied, match="the run is over"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.engine.environment import Environment
+from harness.engine.line_up import default_toolkit
 from harness.engine.result import Result
-from harness.engine.session import Request, axes_of, cells_of, default_toolkit, record_of
+from harness.engine.session import Request, axes_of, cells_of, record_of
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.model import Outcome, Stage, Status
 from harness.protocol.probes import Distribution
@@ -142,3 +144,15 @@ def test_a_record_is_judged_by_its_case(request_for: Request) -> None:
     assert {(record["run"], record["cached"], record["fingerprint"]) for record in records} == {
         ("night", True, "f" * 16)
     }
+
+
+def test_a_heavy_case_runs_when_it_is_named(request_for: Request, capfd: pytest.CaptureFixture[str]) -> None:
+    heavy = request_for.cases / "made" / "add" / "case.toml"
+    heavy.write_text("heavy = true\n" + heavy.read_text())
+    both = replace(request_for, backends="nvrtc,numba", toolkits="12.4", targets="sm_80")
+    found = environment(numba="0.59.1")
+    assert {cell.case.name for cell in cells_of(both, found)} == {"made/scale"}
+    assert "left out, since they take long: made/add" in capfd.readouterr().err
+    for named in ("made", "made/add"):
+        assert "made/add" in {cell.case.name for cell in cells_of(replace(both, selection=(named,)), found)}
+    assert capfd.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""Damaged records, plans and Parquet never break a command: success, or one sentence. ``python tests/fuzz/fuzz.py`` goes on for longer."""
+"""What is damaged never breaks a command: success, or one sentence. ``python tests/fuzz/fuzz.py`` goes on for longer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 from fuzzing import KINDS, Fuzzer, problems
 
-FEW = {"records": 10, "plan": 6, "exported": 10, "history": 10}
+FEW = {
+    "records": 10,
+    "plan": 6,
+    "exported": 10,
+    "history": 10,
+    "cases": 60,
+    "conditions": 1500,
+    "logs": 15,
+    "replies": 300,
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
+from command import commands_of
 from fuzzing import good, write
-from in_process import ACTING, Called, call
+from in_process import ACTING, Called, call, commands
 from mutations import HOSTILE
 
 from harness.cli.main import cumatrix
@@ -26,7 +26,7 @@ from harness.toolkits import Installed
 
 BAD = "".join(character for character in HOSTILE if character not in "\0\r\n") + "\x85\x9bm\u061c\u202d"
 HIDDEN = "\u061c\u202d\u2066\ufeff"  # control characters are refused in cases
-CASE = """title = "title {bad}"
+CASE = """title = "::error::title {bad}"
 features = ["wmma"]
 links = ["https://example.org/"]
 [source]
@@ -36,12 +36,12 @@ word = ["one"]
 [[expect]]
 status = "rejected"
 diagnostic = "never said {bad}"
-reason = "because {bad}"
+reason = "::error::because {bad} ##[error]x"
 """
 
 
 def hostile(value: Any, check: Callable[[Any], object]) -> Any:
-    """A value with hostile text at the end of each text in it that may be any text."""
+    """A value with hostile text around each text in it that may be any text."""
     value = copy.deepcopy(value)
 
     def spoil(holder: Any) -> None:
@@ -50,11 +50,13 @@ def hostile(value: Any, check: Callable[[Any], object]) -> Any:
             if isinstance(old, dict | list):
                 spoil(old)
             elif isinstance(old, str):
-                holder[key] = old + HOSTILE
-                try:
-                    check(value)
-                except RecordError:
-                    holder[key] = old
+                for text in (f"::error::x {old}{HOSTILE}", old + HOSTILE, old):
+                    holder[key] = text
+                    try:
+                        check(value)
+                        break
+                    except RecordError:
+                        continue
 
     spoil(value)
     return value
@@ -64,6 +66,11 @@ def fine(called: Called, *codes: int) -> Called:
     assert called.problem() == "", called
     assert called.code in (codes or (0, 1)), called
     return called
+
+
+@pytest.fixture(autouse=True)
+def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
 
 
 @pytest.fixture
@@ -83,7 +90,7 @@ def cases(tmp_path: Path) -> Path:
     folder = tmp_path / "cases/odd/case"
     folder.mkdir(parents=True)
     (folder / "case.toml").write_text(CASE.replace("{bad}", HIDDEN), "utf-8")
-    (folder / "kernel.cu").write_text(f'#error "{BAD}"\n', "utf-8")
+    (folder / "kernel.cu").write_text(f'#error "{BAD}"\n#line 1 "::error::"\n#error "{BAD}"\n', "utf-8")
     return tmp_path / "cases"
 
 
@@ -120,10 +127,35 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
         ["cell", BAD],
     ):
         fine(call("history", *argv, "--history", history), 0, 2)
+    fine(call("bless", results, "--cases", none, "--diff"), 2, 3)
     (results / "half.jsonl").write_text('{"cell": ' + json.dumps(HOSTILE), "utf-8")
     fine(call("merge", results, "--out", tmp_path / "m.jsonl"))
     (results / "bad.jsonl").write_text(json.dumps({**good()[0][0], "status": HOSTILE}) + "\n", "utf-8")
     fine(call("merge", results, "--out", tmp_path / "m.jsonl"), 2)
+
+
+def test_what_writes_cases(cases: Path, tmp_path: Path) -> None:
+    """Blessing shows the text of a case and quotes what compilers said, both hostile."""
+    of = {
+        **good()[0][0],
+        "case": "odd/case",
+        "variant": "word=one",
+        "cell": "odd/case[word=one] x",
+        "status": "rejected",
+    }
+    said = {
+        "severity": "error",
+        "code": None,
+        "message": f"no {HOSTILE}",
+        "file": "k.cu",
+        "line": 1,
+        "fingerprint": "f",
+    }
+    line = json.dumps({**of, "stage": "compile", "diagnostics": [said], "artifact": None, "signal": None})
+    told = fine(
+        call("bless", write(tmp_path / "odd", records=line.encode() + b"\n"), "--cases", cases, "--diff"), 0, 1, 2, 3
+    )
+    assert told.out or told.err
 
 
 def test_what_reads_cases_and_logs(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,17 +185,17 @@ def test_what_users_write(cases: Path, tmp_path: Path, monkeypatch: pytest.Monke
     fine(call(*argv), 2, 3, 4)
 
 
+SILENT = {"toolkits list", "cache info", "cache prune"}
+
+
 def test_every_command_is_here() -> None:
-    """Whoever adds a command adds its hostile texts; toolkits list says nothing that is not cumatrix's own."""
+    """Whoever adds a command adds its hostile texts; some say nothing that is not cumatrix's own."""
     text = Path(__file__).read_text("utf-8")
-    for name, command in cumatrix.commands.items():
-        for word in command.commands if isinstance(command, click.Group) else [""]:
-            called = rf'"{name}", "{word}"' if word else rf'\["{name}"|call\("{name}"'
-            inner = rf'"{name}", \*argv.*' if name == "history" else called
-            assert re.search(called, text) or re.search(inner, text) or (name, word) == ("toolkits", "list"), (
-                name,
-                word,
-            )
+    for words, _ in commands_of(cumatrix):
+        name, _, word = words.partition(" ")
+        called = rf'"{name}", "{word}"' if word else rf'\["{name}"|call\("{name}"'
+        inner = rf'"{name}", \*argv.*' if name == "history" else called
+        assert re.search(called, text) or re.search(inner, text) or words in SILENT, words
 
 
 def test_nobody_prints_by_another_way() -> None:
@@ -202,3 +234,4 @@ def test_what_compiles(
         assert "never said" in said or "error" in said
         found = ACTING.search(said)
         assert found is None, (argv, said[max(0, found.start() - 80) : found.end() + 80])
+        assert commands(said) == [], argv

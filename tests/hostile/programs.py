@@ -144,8 +144,71 @@ os.makedirs("a/b/c")
 Path("a/b/c/file").touch()
 for path in ("a/b/c", "a/b", "a"):
     os.chmod(path, 0)
-os.chmod(server, 0)
+attempt(os.chmod, server, 0)
 os.chmod(scratch, 0)
+""",
+    "changes-modes": """
+def mode(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+import harness
+Path("mine").touch()
+os.mkdir("folder")
+here = os.open(".", os.O_RDONLY)
+mine = os.open("mine", os.O_RDONLY)
+for number, change in enumerate((lambda m: os.chmod("mine", m), lambda m: os.chmod(scratch / "mine", m), lambda m: os.fchmod(mine, m), lambda m: os.chmod("mine", m, dir_fd=here),
+    lambda m: os.chmod(f"/proc/self/fd/{mine}", m), lambda m: os.chmod("folder/../mine", m), lambda m: subprocess.run(["chmod", f"{m:o}", "mine"], check=True),
+    lambda m: os.chmod(f"/dev/fd/{mine}", m), lambda m: call(452, here, b"mine", m, 0))):
+    change(0o600 + number)
+    if mode("mine") != 0o600 + number:
+        print("reached not even its own", number)
+for path in (server, server.parent, Path(harness.__file__), Path(harness.__file__).parent, {cache!r}, {data!r}, {here!r}, os.environ["CUDA_HOME"], "/tmp", "/dev/null", f"/proc/{os.getppid()}/cwd"):
+    same = mode(path)  # should it be changed, nothing is
+    attempt(os.chmod, path, same)
+    attempt(os.chmod, f"/proc/self/root{path}", same)
+    attempt(os.chmod, os.path.relpath(path), same)
+    attempt(os.chmod, path, same, dir_fd=here)
+    attempt(call, 452, -100, os.fsencode(path), same, 0)
+    Path("link").unlink(missing_ok=True)
+    os.symlink(path, "link")
+    attempt(os.chmod, "link", same)
+    handle = os.open(path, os.O_RDONLY)
+    attempt(os.fchmod, handle, same)
+    attempt(os.chmod, f"/proc/self/fd/{handle}", same)
+    if subprocess.run(["chmod", f"{same:o}", path], capture_output=True).returncode == 0:
+        print("reached", path)
+attempt(call, 90, 1, 0)  # no path
+attempt(call, 90, None, 0)
+attempt(call, 91, -1, 0)
+attempt(call, 91, 1 << 31, 0)
+attempt(os.chmod, "/proc/self/fd/999", 0)
+attempt(os.chmod, "x" * 5000, 0)
+attempt(os.chmod, "", 0)
+""",
+    "changes-owners": """
+import fcntl
+Path("mine").touch()
+os.chown("mine", -1, -1)
+os.chown("mine", os.geteuid(), os.getegid())
+for path in ("mine", server, {data!r}):
+    for change in (os.chown, os.lchown, lambda path, *ids: os.fchown(os.open(path, os.O_RDONLY), *ids)):
+        attempt(change, path, 12345, -1)
+        attempt(change, path, -1, 12345)
+        attempt(change, path, 0xFFFFFFFE, 12345)
+    attempt(os.setxattr, path, "user.x", b"1")
+    attempt(os.setxattr, path, "system.posix_acl_access", b"")
+    attempt(os.removexattr, path, "user.x")
+    for number in (0x40086602, 0x40046602, 0x401C5820):
+        attempt(fcntl.ioctl, os.open(path, os.O_RDONLY), number, bytes(64))
+attempt(call, 425, 8, ctypes.create_string_buffer(200))
+""",
+    "asks-for-ever": """
+Path("mine").touch()
+for number in range(20):
+    if os.fork() == 0:
+        while True:
+            os.chmod("mine", 0o600 + number)
+time.sleep(0.5)
 """,
     "leaves-huge-files": """
 for name in ("reply.json", "log", "stages", "imported", "other"):

@@ -11,7 +11,7 @@ import pytest
 
 from harness.nvidia.tools import Step, run
 from harness.protocol.backend import Job, Rejected
-from harness.protocol.printed import KEPT, Printed, cut
+from harness.protocol.printed import KEPT, Errors, Printed, cut, read_file
 from harness.protocol.printed import run as run_process
 
 # More than this process may have.
@@ -45,6 +45,25 @@ def test_a_process_may_print_more_than_there_is_memory(tmp_path: Path) -> None:
         "assert len(done.said) < 3 << 20 and done.said.endswith('the end')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_errors_are_kept_apart_where_that_is_asked_for() -> None:
+    """Whichever of the two is full first: nobody waits for the other."""
+    code = "import os\nfor n in (1, 2) * 500: os.write(n, b'ab'[n - 1 : n] * 9999 + b'\\r\\n')\nraise SystemExit(4)"
+    done = run_process([sys.executable, "-c", code], errors=Errors.APART, keep=1000)
+    assert (done.code, done.total, done.whole) == (4, 500 * 10001, False)
+    assert set(done.said.replace(f"{500 * 10001 - 1000} bytes left out", "")) == set("a[.] \n")
+    assert done.errors.endswith("b" * 498 + "\n")
+    assert run_process([sys.executable, "-c", code], errors=Errors.DROPPED, keep=1000).errors == ""
+
+
+def test_a_file_of_any_size_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        file.write(b"first\r\n")
+        file.truncate(50 << 20)
+    assert len(read_file(path, 1000)) < 1100
+    assert read_file(path, 1000).startswith("first\n\0")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import Command
-from environments import python_with
+from venvs import python_with
 
 from harness.toolkits import RELEASES, Installed, Release, ToolkitStore
 from harness.toolkits.borrowed import borrowed, note

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from peaks import peak_of
 
 from harness.errors import PartUnavailable
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, Release, ToolkitStore
@@ -169,3 +170,24 @@ def test_doctor_says_what_differs_and_what_to_do(cumatrix: Command, own_index: L
     done = cumatrix("doctor", "--verify", "-t", "12.4", env=env)
     assert done.returncode == 4
     assert "CUDA 12.4 is not installed: run `cumatrix toolkits install 12.4`" in done.stderr
+
+
+def test_a_flood_of_words_from_uv_is_not_kept(
+    own_index: LocalIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fake uv, which fails and prints as no real one does."""
+    much = 100 << 20
+    fake = tmp_path / "uv"
+    fake.write_text(
+        f"#!/bin/sh\nhead -c {much} /dev/zero | tr '\\0' x\nhead -c {much} /dev/zero >&2\necho the end >&2\nexit 2\n"
+    )
+    fake.chmod(0o755)
+    monkeypatch.setattr("uv.find_uv_bin", lambda: str(fake))
+    own_index.add("nvidia-cutlass", "3.5.1", {HEADER: ""})
+
+    def install() -> None:
+        with pytest.raises(PartUnavailable, match=r"the end$") as caught:
+            LibraryStore(tmp_path).install(CUTLASS, "3.5.1")
+        assert len(str(caught.value)) < 1000
+
+    assert peak_of(install) < much // 5

@@ -6,13 +6,8 @@ import fcntl
 import os
 import signal
 import subprocess
-import threading
-import time
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import Command
@@ -23,53 +18,10 @@ from harness.toolkits import Release, ToolkitStore
 from harness.toolkits.leftovers import lock_of, sweep
 from harness.toolkits.store import WheelStore
 
+from .gate import Gate, free, left, unpacked, until
 from .local_index import HEADER, LocalIndex
 
 VERSION = "99.0"
-
-
-class Gate:
-    """An index over HTTP that keeps back the second half of each wheel until it is opened."""
-
-    def __init__(self, root: Path) -> None:
-        self.opened = threading.Event()
-        self.asked = threading.Event()
-        self.downloads = 0
-        gate = self
-
-        class Handler(SimpleHTTPRequestHandler):
-            def copyfile(self, source: Any, outputfile: Any) -> None:
-                text = source.read()
-                if not self.path.endswith(".whl"):
-                    outputfile.write(text)
-                    return
-                gate.downloads += 1
-                outputfile.write(text[: len(text) // 2])
-                outputfile.flush()
-                gate.asked.set()
-                gate.opened.wait(600)
-                outputfile.write(text[len(text) // 2 :])
-
-            def handle_one_request(self) -> None:
-                try:
-                    super().handle_one_request()
-                except OSError:
-                    self.close_connection = True  # whoever asked was killed
-
-            def log_message(self, *arguments: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(root)))
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-    def close(self) -> None:
-        """Let everybody go."""
-        self.opened.set()
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
 
 
 @pytest.fixture
@@ -107,31 +59,6 @@ def start(cumatrix: Command, tmp_path: Path) -> Iterator[Start]:
     for process in begun:
         process.kill()
         process.communicate()
-
-
-def until(happens: Callable[[], object]) -> None:
-    """Wait for something that will happen; pytest-timeout ends what never does."""
-    while not happens():
-        time.sleep(0.05)
-
-
-def left(root: Path) -> list[str]:
-    return sorted(path.name for path in root.iterdir() if not path.name.endswith(".lock"))
-
-
-def unpacked(tmp_path: Path) -> list[str]:
-    """What uv was unpacking."""
-    return [path.name for path in (tmp_path / "uv-cache").glob(".tmp*")]
-
-
-def free(lock: Path) -> bool:
-    """Whether no uv holds the lock of its cache any more: a process that was killed holds it for a moment longer."""
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-    return True
 
 
 def test_a_kill_ends_uv_and_the_next_start_cleans_up(

@@ -108,8 +108,8 @@ def test_programs_find_the_headers_of_a_part(cumatrix: Command, tmp_path: Path) 
         (("11.8,13.0", "--with", "cufile"), 4, "cufile is not on PyPI for CUDA 11.8"),
         (("--with", "cufft"), 2, "nothing to install"),
         (("cutlass==3.5.1", "--with", "cufft"), 2, "--with needs a CUDA release"),
-        (("cccl==3.1.0",), 2, "cccl has no version 3.1.0: those of its wheels begin with 11 or 12 or 13"),
-        (("cccl==2.8.0", "13.0"), 2, "`pip index versions nvidia-cuda-cccl` lists them"),
+        (("cccl==3.1.0",), 2, "cccl has no version 3.1.0 that is in a wheel"),
+        (("cccl==12.9.27", "13.0"), 2, "12.9.27 is the number of a wheel: the cccl in it is 2.8.2"),
     ],
 )
 def test_what_cannot_be_installed_installs_nothing(

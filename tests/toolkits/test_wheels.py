@@ -27,7 +27,7 @@ def test_every_wheel_of_every_release_is_pinned() -> None:
 
 def test_every_library_of_the_cases_is_pinned() -> None:
     wanted = {
-        (case.libraries[name].package(version), version)
+        case.libraries[name].wheel(version)
         for case in load_cases(ROOT / "cases")
         for variant in case.variants
         for name, version in variant.libraries.items()
@@ -36,9 +36,14 @@ def test_every_library_of_the_cases_is_pinned() -> None:
     assert [f"{name} {version}" for name, version in sorted(wanted) if pinned(name, version) is None] == []
 
 
+def test_every_release_of_cccl_is_pinned() -> None:
+    wanted = {tuple(wheel.split("==")) for wheel in LIBRARIES["cccl"].releases.values()}
+    assert [wheel for wheel in wanted if pinned(*wheel) is None] == []
+
+
 @pytest.mark.parametrize("name", ["nvidia-cutlass", "nvidia_cutlass", "NVIDIA.Cutlass"])
 def test_names_and_versions_as_pypi_compares_them(name: str) -> None:
-    assert LIBRARIES["cutlass"].package("3.5.1") == "nvidia-cutlass"
+    assert LIBRARIES["cutlass"].wheel("3.5.1") == ("nvidia-cutlass", "3.5.1")
     found = pinned(name, "3.5.1")
     assert found and len(found) == 1
     assert found == pinned(name, "3.5.1.0")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from environments import python_with
+from venvs import python_with
 
 from harness.cli.main import cumatrix
 from harness.toolkits import RELEASES, ToolkitStore

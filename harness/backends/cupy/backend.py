@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from harness.backends import series_of
 from harness.backends.cupy import headers as cupy_headers
 from harness.backends.cupy import jitify_headers, nvrtc_tap
 from harness.backends.cupy import stand_ins as cupy_stand_ins
@@ -55,8 +56,8 @@ class CupyBackend:
         self.jitify = jitify
 
     def prepare(self, setup: Setup) -> Ready:
-        name, wanted = _distribution()
-        self.version = tuple(int(part) for part in wanted.split(".")[:2])
+        name, wanted = _distribution(setup)
+        self.version = series_of(wanted)
         if self.jitify:
             nvrtc_tap.install(setup)
         load_nvrtc(setup)
@@ -93,7 +94,7 @@ class CupyBackend:
             raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
         self._own_cache(job)
         built = self._pretend(setup, job)
-        options = self._options(setup, job, built)
+        options = options_of(setup, job, built)
         cooperative = bool(job.options.get("enable_cooperative_groups"))
         job.command.append(
             f"cupy.RawModule(code=…, options={options!r}, backend='nvrtc', jitify={self.jitify}, "
@@ -146,7 +147,7 @@ class CupyBackend:
         cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
             launch.cooperative for launch in job.launches
         )
-        keywords: dict[str, Any] = {"options": self._options(setup, job, job.target), "backend": "nvrtc"}
+        keywords: dict[str, Any] = {"options": options_of(setup, job, job.target), "backend": "nvrtc"}
         keywords |= {"jitify": True} if self.jitify else {}
         keywords |= {"enable_cooperative_groups": True} if cooperative else {}
         shown = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
@@ -194,18 +195,6 @@ class CupyBackend:
             except Rejected:
                 pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
 
-    def _options(self, setup: Setup, job: Job, built: str) -> tuple[str, ...]:
-        given = job.options.get("arch", "implicit") == "given"
-        return (
-            *([f"--std={job.options['std']}"] if "std" in job.options else []),
-            *([f"-arch={built}"] if given else []),
-            *switches(job),
-            *job.options.get("flags", []),
-            *macros(job.definitions),
-            # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
-            *(f"-I{folder}" for folder in job.include_beside(setup)),
-        )
-
     def _pretend(self, setup: Setup, job: Job) -> str:
         """Let CuPy see a device of the target's compute capability; returns the architecture it will ask for."""
         compiler, arch = self.compiler, job.arch
@@ -235,9 +224,25 @@ class CupyBackend:
         return job.target
 
 
-def _distribution() -> tuple[str, str]:
+def options_of(setup: Setup, job: Job, built: str) -> tuple[str, ...]:
+    """What RawModule is given as its options; `built` is the architecture, where the case names it itself."""
+    given = job.options.get("arch", "implicit") == "given"
+    return (
+        *([f"--std={job.options['std']}"] if "std" in job.options else []),
+        *([f"-arch={built}"] if given else []),
+        *switches(job),
+        *job.options.get("flags", []),
+        *macros(job.definitions),
+        # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
+        *(f"-I{folder}" for folder in job.include_beside(setup)),
+    )
+
+
+def _distribution(setup: Setup) -> tuple[str, str]:
     names = LIBRARIES["cupy"].distributions
     for name in names:
+        if name in setup.builds:
+            return name, setup.builds[name].version
         try:
             return name, version(name)
         except PackageNotFoundError:

@@ -30,6 +30,7 @@ from typing import Any
 
 from harness.protocol import reads
 from harness.protocol.backend import Setup
+from harness.protocol.python39 import zipped
 
 # What programs for the device include; one at a time, since what fails leaves nothing behind. Nothing comes first: what CuPy
 # itself includes everywhere is then found even where each of the headers is refused.
@@ -159,7 +160,7 @@ def _find(
 
     def keep(*arguments: Any) -> Any:
         handed = original(*arguments)
-        table.update(zip(handed[3], handed[2], strict=True))
+        table.update(zipped(handed[3], handed[2]))
         return handed
 
     try:

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.nvidia.verify import Launch
 from harness.protocol.backend import Job
+from harness.protocol.python39 import zipped
 
 
 def launch_all(job: Job, functions: dict[str, Any]) -> None:
@@ -26,7 +27,7 @@ def launch_all(job: Job, functions: dict[str, Any]) -> None:
         job.command.append(str(launch))
         arguments = [
             cupy.asarray(value) if argument.shape is not None else value
-            for value, argument in zip(launch.values, launch.arguments, strict=True)
+            for value, argument in zipped(launch.values, launch.arguments)
         ]
         if launch.opt_in:
             function.max_dynamic_shared_size_bytes = launch.shared

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from importlib.metadata import distribution
 
 from harness import native
+from harness.protocol import printed
 from harness.protocol.backend import Setup, Unavailable
 
 # What CuPy's compiler asks cudart: the version, the device and its compute capability (attributes 75 and 76).
@@ -34,6 +35,7 @@ const char *cudaGetErrorString(int error) { return "no device: a stand-in for cu
 const char *cudaGetErrorName(int error) { return "cudaErrorNoDevice"; }
 """
 _OURS = set(re.findall(r"\b(cuda\w+)\(", _CUDART))
+_MOST_SYMBOLS = 64 << 20  # bytes
 _PREFIXES = {
     "libcudart": ("cuda", "__cuda"),
     "libcublas": ("cublas",),
@@ -102,6 +104,9 @@ def _look(name: str) -> tuple[set[str], dict[str, set[str]]]:
 
 def _run(*argv: str) -> str:
     try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=120).stdout
-    except OSError as error:
+        done = printed.run(argv, seconds=120, errors=printed.Errors.DROPPED, keep=_MOST_SYMBOLS)
+    except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"CuPy up to 12 without a device needs {argv[0]} (binutils): {error}") from None
+    if not done.whole:
+        raise Unavailable(f"{argv[0]} printed {done.total} bytes about {argv[-1]}")
+    return done.said

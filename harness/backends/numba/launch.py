@@ -12,6 +12,7 @@ from harness.nvidia.verify import Launch
 from harness.nvidia.virtual_device import read_back
 from harness.protocol.backend import Ended, Job, Setup
 from harness.protocol.job import LaunchSpec
+from harness.protocol.python39 import zipped
 
 
 class RealDevice:
@@ -76,7 +77,7 @@ def launch_kernel(job: Job, spec: LaunchSpec, kernel: Any) -> None:
     job.command.append(str(launch))
     arguments = [
         cuda.to_device(value) if argument.shape is not None else value
-        for value, argument in zip(launch.values, launch.arguments, strict=True)
+        for value, argument in zipped(launch.values, launch.arguments)
     ]
     configured = kernel[launch.grid, launch.block, 0, launch.shared]
     with _allowed(job, launch) if launch.opt_in else _as_it_is():

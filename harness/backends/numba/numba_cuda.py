@@ -16,7 +16,6 @@ import importlib.util
 import inspect
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -29,6 +28,7 @@ from harness.backends.numba.parts import package_version, preload
 from harness.nvidia import nvjitlink, ptxas
 from harness.nvidia.virtual_device import VirtualDevice
 from harness.nvidia.virtual_driver import INVALID_PTX
+from harness.protocol import printed
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
 
 _SOURCE = Path(native.__file__).with_name("libcuda.c")
@@ -218,9 +218,9 @@ def stand_in_library(tools: Path) -> Path:
         built = Path(temporary) / "built"
         built.mkdir()
         argv = [compiler, "-shared", "-fPIC", "-O1", f"-Wl,-soname,{name}", "-o", str(built / name), str(_SOURCE)]
-        done = subprocess.run(argv, capture_output=True, text=True)
-        if done.returncode:
-            raise Unavailable(f"{compiler} cannot build the stand-in for the driver: {done.stderr.strip()}")
+        done = printed.run(argv, seconds=120)
+        if done.code:
+            raise Unavailable(f"{compiler} cannot build the stand-in for the driver: {done.said.strip()[-400:]}")
         try:
             built.rename(folder)
         except OSError:

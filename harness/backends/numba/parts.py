@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import importlib.metadata
 import os
 import sys
@@ -54,10 +55,14 @@ def dotted(capability: tuple[int, int]) -> str:
 
 
 def package_version(name: str) -> str | None:
-    """Version of an installed distribution."""
+    """Version of an installed distribution, or of a package that lies on the path without one."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
+        pass
+    try:
+        return str(importlib.import_module(name.replace("-", "_")).__version__)
+    except (ImportError, AttributeError):
         return None
 
 

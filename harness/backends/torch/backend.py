@@ -87,7 +87,7 @@ class TorchBackend:
 
         cpp_extension._run_ninja_build = written
         options: dict[str, Any] = {
-            "extra_cuda_cflags": [_quoted(option) for option in options_of(job)],
+            "extra_cuda_cflags": [quoted(option) for option in options_of(job)],
             "with_cuda": True,
             "build_directory": str(folder),
         }
@@ -143,7 +143,7 @@ def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> 
             run(job, step)
 
 
-def _quoted(option: str) -> str:
+def quoted(option: str) -> str:
     """One word in a line of a build file, which ninja hands to a shell."""
     return shlex.quote(option).replace("$", "$$")
 

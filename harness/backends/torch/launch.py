@@ -10,6 +10,7 @@ from typing import Any
 from harness.nvidia.verify import Launch
 from harness.protocol.backend import Ended, Job, Rejected
 from harness.protocol.job import LaunchSpec
+from harness.protocol.python39 import zipped
 
 
 def call_extension(job: Job, library: Path) -> None:
@@ -55,7 +56,7 @@ def _call(job: Job, module: ModuleType, spec: LaunchSpec) -> None:
     try:
         arguments = [
             _tensor(torch, value, argument.type) if argument.shape is not None else value.item()
-            for value, argument in zip(launch.values, launch.arguments, strict=True)
+            for value, argument in zipped(launch.values, launch.arguments)
         ]
         getattr(module, name)(*arguments)
         torch.cuda.synchronize()

@@ -1,0 +1,4 @@
+extern "C" __global__ void count(int *counter)
+{
+    ADD(counter, 1);
+}

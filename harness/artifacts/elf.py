@@ -1,0 +1,133 @@
+"""ELF files of 64 bits, little-endian, as far as cubins need them: the header, sections and symbols.
+
+The layout is that of the System V ABI (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html). It is read with `struct` alone:
+every cell that was built is read back by the scheduler, and a general library takes ten times as long for it, which is what
+sixteen compilers then wait for (``benchmarks/peers.py``).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+ET_REL, ET_EXEC = 1, 2
+STT_FUNC = 2
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_NO_BITS = 8
+_LONGEST_NAME = 1 << 16
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    size : int
+        In bytes, also where the file holds none of them (``SHT_NOBITS``).
+    data : bytes
+        What the file holds of it.
+    link : int
+        Number of a section that belongs to it: of symbols, that of their names.
+    """
+
+    name: str
+    size: int
+    data: bytes
+    link: int
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A symbol: its name, and the fields ``st_info`` (type in the lowest four bits) and ``st_other``."""
+
+    name: str
+    info: int
+    other: int
+
+    @property
+    def type(self) -> int:
+        """One of ``STT_*``."""
+        return self.info & 0xF
+
+
+class Elf:
+    """An ELF file.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+
+    Attributes
+    ----------
+    type, machine, flags, abi : int
+        ``e_type``, ``e_machine``, ``e_flags`` and ``EI_ABIVERSION``.
+    sections : dict of str to Section
+        By name; where several have one name, the last.
+
+    Raises
+    ------
+    ValueError
+        When it is none of 64 bits, little-endian, or what it says of its parts is not so.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        if data[:6] != b"\x7fELF\x02\x01" or len(data) < _HEADER.size:
+            raise ValueError("no ELF file of 64 bits, little-endian")
+        ident, self.type, self.machine, _, _, _, place, self.flags, _, _, _, size, count, names = _HEADER.unpack_from(
+            data
+        )
+        self.abi = ident[8]
+        headers = self._headers(data, place, size, count) if place else []
+        if headers and count == 0:  # more than fit there: the first section says how many, and which has the names
+            headers = self._headers(data, place, size, headers[0][5])
+            names = headers[0][6]
+        texts = _data_of(data, headers[names]) if names < len(headers) else b""
+        self._sections = [
+            Section(_name(texts, head[0]), head[5], b"" if head[1] == _NO_BITS else _data_of(data, head), head[6])
+            for head in headers
+        ]
+        self.sections = {section.name: section for section in self._sections}
+
+    def symbols(self) -> Iterator[Symbol]:
+        """Symbols of ``.symtab``, in their order.
+
+        Raises
+        ------
+        ValueError
+            When their names cannot be read.
+        """
+        table = self.sections.get(".symtab")
+        if table is None:
+            return
+        texts = self._sections[table.link].data if table.link < len(self._sections) else b""
+        whole = len(table.data) // _SYMBOL.size * _SYMBOL.size
+        for name, info, other, *_ in _SYMBOL.iter_unpack(table.data[:whole]):
+            yield Symbol(_name(texts, name), info, other)
+
+    @staticmethod
+    def _headers(data: bytes, place: int, size: int, count: int) -> list[tuple[int, ...]]:
+        if size != _SECTION.size or place + max(count, 1) * size > len(data):
+            raise ValueError("its table of sections is cut off")
+        return [_SECTION.unpack_from(data, place + number * size) for number in range(max(count, 1))]
+
+
+def _data_of(data: bytes, head: tuple[int, ...]) -> bytes:
+    _, _, _, _, place, size, *_ = head
+    if place + size > len(data):
+        raise ValueError("a section is cut off")
+    return data[place : place + size]
+
+
+def _name(texts: bytes, place: int) -> str:
+    end = texts.find(b"\0", place, place + _LONGEST_NAME)
+    if end < 0 and texts:
+        raise ValueError("a name has no end")
+    return texts[place:end].decode() if texts else ""

@@ -1,0 +1,168 @@
+"""A git checkout as what is searched: ``git bisect run`` goes over its commits, and brings it back to where it was."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.diagnostics import one_line
+from harness.errors import PartUnavailable, UsageError
+
+SAME, OTHER, UNTESTABLE = 0, 1, 125
+"""What ``git bisect run`` is told of a commit: as at the older end, otherwise, or that nothing can be said."""
+
+_SECONDS = 120
+_GRACE = 10
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A work tree of git.
+
+    Parameters
+    ----------
+    path : Path
+        Its top folder.
+    """
+
+    path: Path
+
+    @classmethod
+    def at(cls, text: str, *, clean: bool = True) -> Checkout:
+        """The checkout that a path lies in; where it is to be bisected, a `clean` one.
+
+        Raises
+        ------
+        UsageError
+            When it is none, has changes that are not committed, or is being bisected already.
+        PartUnavailable
+            When there is no git.
+        """
+        folder = Path(text).expanduser()
+        if not folder.is_dir():
+            raise UsageError(f"--over git:{text}: there is no such folder")
+        try:
+            here = cls(folder)
+            top = here.git("rev-parse", "--show-toplevel")
+        except UsageError:
+            raise UsageError(f"--over git:{text}: that is no checkout of git") from None
+        here = cls(Path(top))
+        if not clean:
+            return here
+        if here.git("status", "--porcelain", "--untracked-files=no"):
+            raise UsageError(
+                f"{top} has changes that are not committed, which checking out other commits would mix up: commit or stash them"
+            )
+        if (here.path / here.git("rev-parse", "--git-path", "BISECT_START")).is_file():
+            raise UsageError(f"a bisect of {top} is under way: `git -C {top} bisect reset` ends it")
+        return here
+
+    def git(self, *words: str) -> str:
+        """Run git; what it prints.
+
+        Raises
+        ------
+        UsageError
+            When it fails, with what it says.
+        """
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(self.path), *words], capture_output=True, text=True, errors="replace",
+                timeout=_SECONDS, env=plain_environment(), stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise PartUnavailable("there is no git on the PATH") from None
+        except subprocess.TimeoutExpired:
+            raise PartUnavailable(f"git {words[0]} has not ended within {_SECONDS} s in {self.path}") from None
+        if done.returncode:
+            raise UsageError(f"git {words[0]}: {one_line(done.stderr or done.stdout, 300)}")
+        return done.stdout.strip()
+
+    def commit(self, rev: str) -> str:
+        """The full name of a commit.
+
+        Raises
+        ------
+        UsageError
+            When there is none of that name.
+        """
+        try:
+            return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}")
+        except UsageError:
+            raise UsageError(f"{self.path} has no commit {rev!r}") from None
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether one commit is in the history of another."""
+        return self.git("merge-base", old, new) == old
+
+    def between(self, old: str, new: str) -> list[str]:
+        """Commits from one to the other, oldest first, both with them."""
+        return [old, *self.git("rev-list", "--reverse", "--topo-order", f"{old}..{new}").splitlines()]
+
+    def subjects(self, commits: Sequence[str]) -> dict[str, str]:
+        """What each commit is called: its short name and its subject."""
+        told = self.git("log", "--no-walk=unsorted", "--format=%H%x09%h%x09%s", *commits)
+        rows = [line.split("\t", 2) for line in told.splitlines()]
+        return {sha: f"{short} ({one_line(subject, 72)})" for sha, short, subject in rows}
+
+    @contextmanager
+    def bisecting(self) -> Iterator[None]:
+        """While another commit is checked out; afterwards what was there before is there again."""
+        self.git("bisect", "start")
+        try:
+            yield
+        finally:
+            self.git("bisect", "reset")
+
+    def first_other(self, old: str, new: str, step: Sequence[str]) -> list[str]:
+        """Run ``git bisect run``: the first commit of which `step` says that it is other than `old`; several where those between cannot be tested.
+
+        Parameters
+        ----------
+        old, new : str
+            The ends; `step` has told them apart.
+        step : sequence of str
+            Ends with 0, 1 or 125.
+        """
+        self.git("bisect", "start", new, old)
+        run_alone(["git", "-C", str(self.path), "bisect", "run", *step])
+        log = self.git("bisect", "log")
+        found = re.findall(r"^# (?:first|possible first) bad commit: \[([0-9a-f]+)\]", log, re.MULTILINE)
+        if not found:
+            raise UsageError(
+                f"git bisect came to no end: {one_line(log.splitlines()[-1] if log else 'it has no log', 300)}"
+            )
+        return found
+
+
+def run_alone(argv: Sequence[str]) -> None:
+    """Run a command to its end; where this process is interrupted, it is ended with all that it has started, and may tidy up first."""
+    process = subprocess.Popen(
+        argv, env=plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        process.wait()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def plain_environment() -> dict[str, str]:
+    """Without what git tells its own children, and without questions on the terminal."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("GIT_") or key in ("GIT_SSH", "GIT_SSH_COMMAND")
+    }
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}

@@ -1,0 +1,234 @@
+"""What was found, in plain words: lanes with one history together, and a sentence for each border."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.bisection.names import lane_order, name_of
+from harness.bisection.search import Border
+from harness.bisection.seen import Lane, Seen
+from harness.model import Status
+
+_LISTED = 3
+_VERBS = {
+    Status.BUILT: "builds it",
+    Status.REJECTED: "rejects it",
+    Status.CRASHED: "crashes on it",
+    Status.TIMED_OUT: "does not come to an end",
+    Status.UNSUPPORTED: "does not take it",
+}
+
+Good = Callable[[Lane, Seen], "bool | None"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Lanes with one history.
+
+    Parameters
+    ----------
+    name : str
+        What tells them from the others; empty where there are no others.
+    lanes : tuple of Lane
+        The lanes.
+    history : Mapping[int, Seen or None]
+        What was seen, by place of the release.
+    """
+
+    name: str
+    lanes: tuple[Lane, ...]
+    history: Mapping[int, Seen | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A border, with all lanes that have it, and what is to be said of it.
+
+    Parameters
+    ----------
+    border : Border
+        Where it is.
+    name : str
+        What tells its lanes from the others.
+    lanes : tuple of Lane
+        The lanes.
+    kind : str
+        ``broke``, ``mended`` or ``changed``.
+    sentence : str
+        In plain words, without the lanes.
+    """
+
+    border: Border
+    name: str
+    lanes: tuple[Lane, ...]
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """All that a search has found so far.
+
+    Parameters
+    ----------
+    over : str
+        What was searched, as users name it.
+    versions : sequence of str
+        All releases, oldest first; of a checkout the full names of commits.
+    names : sequence of str
+        What tables and sentences call them.
+    called : callable
+        What one is called where a sentence begins: ``numba 0.59.0`` for ``0.59.0``.
+    tried : sequence of int
+        Places of those that were tried.
+    reasons : Mapping[int, str]
+        Why some of these could not be.
+    lacking : Mapping
+        Why single cells could not be, by place and lane.
+    groups : sequence of Group
+        What was seen.
+    borders : sequence of Told
+        Where it changes.
+    contradiction : str
+        A sentence where that is not what the user says of the ends.
+    interrupted : bool
+        Whether the search was ended early.
+    """
+
+    over: str
+    versions: Sequence[str]
+    names: Sequence[str]
+    called: Callable[[str], str]
+    tried: Sequence[int]
+    reasons: Mapping[int, str]
+    groups: Sequence[Group]
+    borders: Sequence[Told]
+    lacking: Mapping[tuple[int, Lane], str] = field(default_factory=dict)
+    contradiction: str = ""
+    interrupted: bool = False
+
+    @property
+    def sides(self) -> list[str]:
+        """Releases on either side of a border, oldest first."""
+        places = {place for each in self.borders for place in (each.border.before, each.border.after)}
+        return [self.versions[place] for place in sorted(places)]
+
+    @property
+    def answered(self) -> bool:
+        """Whether a compiler had its say with any release."""
+        return any(
+            seen and seen.status != Status.UNSUPPORTED for group in self.groups for seen in group.history.values()
+        )
+
+
+def groups_of(seen: Mapping[tuple[int, Lane], Seen], good: Good) -> list[Group]:
+    """Lanes together that have one history.
+
+    Parameters
+    ----------
+    seen : Mapping
+        What was seen, by place and lane.
+    good : callable
+        Whether an outcome is as it should be; None where that is not said.
+    """
+    lanes = sorted({lane for _, lane in seen}, key=lane_order)
+    places = sorted({place for place, _ in seen})
+    alike: dict[object, list[Lane]] = {}
+    for lane in lanes:
+        found = [seen.get((place, lane)) for place in places]
+        alike.setdefault(tuple(each and (each.key, good(lane, each)) for each in found), []).append(lane)
+    return [
+        Group(
+            name=name_of(several, lanes),
+            lanes=tuple(several),
+            history={place: seen.get((place, several[0])) for place in places},
+        )
+        for several in alike.values()
+    ]
+
+
+def tell(
+    versions: Sequence[str],
+    groups: Sequence[Group],
+    borders: Callable[[Lane], Iterable[Border]],
+    called: Callable[[str], str],
+    good: Good,
+) -> list[Told]:
+    """Every border once, oldest first, whichever lanes have it; what a compiler says stands once.
+
+    Parameters
+    ----------
+    versions : sequence of str
+        Releases, oldest first.
+    groups : sequence of Group
+        What was seen.
+    borders : callable
+        Borders of a lane.
+    called : callable
+        What a release is called in a sentence: ``numba 0.59.0``.
+    good : callable
+        As for `groups_of`.
+    """
+    alike: dict[tuple[object, ...], list[tuple[Border, _Change, Group]]] = {}
+    for group in groups:
+        lane = group.lanes[0]
+        for border in borders(lane):
+            before, after = group.history[border.before], group.history[border.after]
+            assert before is not None and after is not None
+            earlier = [each.key for place, each in group.history.items() if each and place < border.before]
+            change = _Change(before, after, good(lane, before), good(lane, after), after.key in earlier)
+            alike.setdefault((border.after, border.before, before.key, after.key, change.kind), []).append(
+                (border, change, group)
+            )
+    every = [lane for group in groups for lane in group.lanes]
+    said: set[object] = set()
+    found = []
+    for key in sorted(alike, key=lambda key: (key[0], key[1])):
+        border, change, _ = alike[key][0]
+        lanes = tuple(lane for _, _, group in alike[key] for lane in group.lanes)
+        short = change.before.key in said and change.before.status != Status.UNSUPPORTED
+        old = change.before.brief if short else change.before.told
+        sentence = f"{called(versions[border.after])}{_unknown(border, versions)} {change.told}; {versions[border.before]}: {old}"
+        said |= {change.before.key, change.after.key}
+        found.append(Told(border=border, name=name_of(lanes, every), lanes=lanes, kind=change.kind, sentence=sentence))
+    return found
+
+
+@dataclass(frozen=True)
+class _Change:
+    """From one outcome to another; `back` where the same was seen still earlier."""
+
+    before: Seen
+    after: Seen
+    was_good: bool | None
+    is_good: bool | None
+    back: bool
+
+    @property
+    def kind(self) -> str:
+        if None in (self.was_good, self.is_good) or self.was_good == self.is_good:
+            return "changed"
+        return "broke" if self.was_good else "mended"
+
+    @property
+    def told(self) -> str:
+        before, after = self.before, self.after
+        if self.kind != "changed":
+            return f"{self.kind} it: {after.told}"
+        if before.status == after.status:
+            return f"says something else: {after.told}"
+        if after.status == Status.UNSUPPORTED:
+            return f"does not take it any more ({after.words})"
+        verb = _VERBS[Status(after.status)] + (" again" if self.back else "")
+        at = f" at {after.stage}" if after.stage and after.status != Status.BUILT else ""
+        return f"{verb}{at}: {after.words}" if after.words else f"{verb}{at}"
+
+
+def _unknown(border: Border, versions: Sequence[str]) -> str:
+    """The releases between that a change may have come with as well."""
+    if not border.between:
+        return ""
+    names = [versions[place] for place in border.between]
+    listed = ", ".join(names) if len(names) <= _LISTED else f"{names[0]} to {names[-1]}"
+    return f" (or {listed}, of which nothing is known)"

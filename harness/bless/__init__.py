@@ -1,0 +1,1 @@
+"""``cumatrix bless``: what was observed, as expectations of a case."""

@@ -1,0 +1,235 @@
+"""From evidence to the expectations that a case should have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.bless.evidence import Evidence, Seen, WrongEvidence, place_of
+from harness.bless.outcomes import Kind, kinds, pattern_for
+from harness.bless.said import observed
+from harness.diagnostics import one_line
+from harness.model import Case, Expectation, Status
+from harness.model.condition import Condition, Version
+from harness.model.judge import expectation_of
+from harness.patterns import pattern
+from harness.rules import Example, Inseparable, Rule, TooManyRules, learn
+
+_BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """One expectation as it should be.
+
+    Parameters
+    ----------
+    kept : int or None
+        Number of the expectation whose table it takes over, with its reason, link and comments.
+    changes : Mapping[str, object] or None
+        Keys that get another value, None for a key that goes; None where nothing changes.
+    """
+
+    kept: int | None
+    changes: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a case should expect.
+
+    Parameters
+    ----------
+    drafts : tuple of Draft
+        In the order of the file.
+    wrong : int
+        Cells that are not as expected now.
+    untried : tuple of int
+        Numbers of expectations that hold first for no cell of the evidence: they stay as they are.
+    new, changed, dropped : int
+        Of the expectations.
+    """
+
+    drafts: tuple[Draft, ...]
+    wrong: int
+    untried: tuple[int, ...]
+    new: int = 0
+    changed: int = 0
+    dropped: int = 0
+
+
+def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False) -> Proposal:
+    """The expectations by which every cell of the evidence is as expected.
+
+    Expectations that are right for all of their cells stay as they are, and so do those that hold for none. What is wrong, and with
+    `anew` all that holds for some cell, is learned from the evidence.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of one case.
+    dates : Mapping[str, str]
+        Day of each run.
+    anew : bool
+        Learn right ones as well.
+
+    Raises
+    ------
+    WrongEvidence
+        When the outcomes follow nothing that a condition can ask.
+    """
+    case, seen = evidence.case, evidence.seen
+    places = [place_of(case, each.cell) for each in seen]
+    fails = [each for each in seen if not each.as_expected(expectation_of(each.cell))]
+    tried = {place for place in places if place is not None}
+    untried = tuple(place for place in range(len(case.expectations)) if place not in tried)
+    out = {place for place, each in zip(places, seen, strict=True) if place is not None and (anew or each in fails)}
+    if not fails and not (anew and out):
+        return Proposal(tuple(Draft(kept=place) for place in range(len(case.expectations))), 0, untried)
+    front, rest = _slots(case, seen, out)
+    before = [place for place in front if place not in out]
+    after = [place for place in rest if place not in out]
+    learned = _learn(case, seen, before, after)
+    donors = sorted(out)
+    drafts = _drafts(case, seen, places, learned, donors, dates)
+    taken = {draft.kept for draft in drafts}
+    return Proposal(
+        drafts=(
+            *(Draft(kept=place) for place in before),
+            *drafts,
+            *(Draft(kept=place) for place in after),
+        ),
+        wrong=len(fails),
+        untried=untried,
+        new=sum(draft.kept is None for draft in drafts),
+        changed=sum(draft.kept is not None and draft.changes is not None for draft in drafts),
+        dropped=sum(place not in taken for place in donors),
+    )
+
+
+def _slots(case: Case, seen: Sequence[Seen], out: set[int]) -> tuple[list[int], list[int]]:
+    """Expectations before the new ones, and after: new ones come last, where no older one stands in their way."""
+    numbers = list(range(len(case.expectations)))
+    kept = [case.expectations[place] for place in numbers if place not in out]
+    for each in seen:
+        first = _first(kept, each)
+        if first is not _BUILT and not each.as_expected(first):
+            at = min(out, default=len(numbers))
+            return numbers[:at], numbers[at:]
+    return numbers, []
+
+
+def _first(expectations: Sequence[Expectation], each: Seen) -> Expectation:
+    facts = each.cell.facts()
+    return next((item for item in expectations if item.when(facts)), _BUILT)
+
+
+@dataclass(frozen=True)
+class _Learned:
+    rule: Rule
+    cells: list[Seen]
+
+
+def _learn(case: Case, seen: Sequence[Seen], before: Sequence[int], after: Sequence[int]) -> list[_Learned]:
+    """Rules for the cells that those before leave; those after settle some of them."""
+    first = [case.expectations[place] for place in before]
+    last = [case.expectations[place] for place in after]
+    open_ = [each for each in seen if _first(first, each) is _BUILT]
+    examples = [
+        Example(each.cell.facts(), kind, each.as_expected(_first(last, each)))
+        for each, kind in zip(open_, kinds(open_), strict=True)
+    ]
+    try:
+        rules = learn(examples)
+    except Inseparable as error:
+        one, other = open_[error.one].cell, open_[error.other].cell
+        raise WrongEvidence(
+            f"{case.name}: {one_line(one.id)} and {one_line(other.id)} had different outcomes, and differ in nothing that a condition can ask"
+        ) from None
+    except TooManyRules:
+        raise WrongEvidence(
+            f"{case.name}: the outcomes of its {len(open_):,} cells follow no rule that is shorter than a list of them; "
+            "look at them with `cumatrix report` first"
+        ) from None
+    conditions = [Condition.parse(rule.condition, parameters_of(case)) for rule in rules]
+    cells: list[list[Seen]] = [[] for _ in rules]
+    for each in open_:
+        facts = each.cell.facts()
+        place = next((place for place, condition in enumerate(conditions) if condition(facts)), None)
+        if place is not None:
+            cells[place].append(each)
+    return [_Learned(rule, mine) for rule, mine in zip(rules, cells, strict=True)]
+
+
+def parameters_of(case: Case) -> dict[str, list[object]]:
+    """What conditions of a case may ask beside the names that all know, with the values that each may have."""
+    found: dict[str, dict[object, None]] = {}
+    for variant in case.variants:
+        for name, value in variant.labels.items():
+            known = Version(variant.libraries[name]) if name in variant.libraries else value
+            found.setdefault(name, {})[known] = None
+    return {name: list(values) for name, values in found.items()}
+
+
+def _drafts(
+    case: Case,
+    seen: Sequence[Seen],
+    places: Sequence[int | None],
+    learned: Sequence[_Learned],
+    donors: Sequence[int],
+    dates: Mapping[str, str],
+) -> list[Draft]:
+    of = {id(each): place for each, place in zip(seen, places, strict=True)}
+    givers = {number: _givers(case, item, of, donors) for number, item in enumerate(learned)}
+    # Where two could take one table over, the one that has more of its cells does.
+    pairs = sorted(
+        ((-count, number, place) for number, found in givers.items() for place, count in found.items()),
+    )
+    takes: dict[int, int] = {}
+    for _, number, place in pairs:
+        if number not in takes and place not in takes.values():
+            takes[number] = place
+    drafts = []
+    for number, item in enumerate(learned):
+        kept = takes.get(number)
+        like = kept if kept is not None else next(iter(givers[number]), None)
+        drafts.append(_draft(case, item, kept, like, dates))
+    return drafts
+
+
+def _givers(case: Case, item: _Learned, of: Mapping[int, int | None], donors: Sequence[int]) -> dict[int, int]:
+    """Expectations that say the same of some of the cells, with how many."""
+    counts = Counter(place for each in item.cells if (place := of[id(each)]) is not None and place in donors)
+    return {
+        place: count
+        for place, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        if any(each.as_expected(case.expectations[place]) for each in item.cells)
+    }
+
+
+def _draft(case: Case, item: _Learned, kept: int | None, like: int | None, dates: Mapping[str, str]) -> Draft:
+    kind: Kind = item.rule.outcome  # type: ignore[assignment]
+    values: dict[str, object] = {"when": item.rule.condition or None, "status": str(kind.status)}
+    values["stage"] = str(kind.stage) if kind.stage else None
+    old = case.expectations[like] if like is not None else None
+    values["diagnostic"] = old.diagnostic if old and _finds(old, item.cells) else pattern_for(item.cells, kind)
+    if old is None:
+        return Draft(kept=None, changes={**values, "reason": observed(item.cells, dates)})
+    if kept is None:
+        values |= {"xfail": old.xfail or None, "reason": old.reason or None, "link": old.link or None}
+        return Draft(kept=None, changes=values)
+    if old.stage is None:
+        values["stage"] = None
+    now = {"when": old.when.text or None, "status": str(old.status), "stage": str(old.stage) if old.stage else None,
+           "diagnostic": old.diagnostic}  # fmt: skip
+    changes = {name: value for name, value in values.items() if value != now[name]}
+    return Draft(kept=kept, changes=changes or None)
+
+
+def _finds(old: Expectation, cells: Sequence[Seen]) -> bool:
+    """Whether what an expectation says of messages is true of all the cells."""
+    if old.diagnostic is None:
+        return True
+    wanted = pattern(old.diagnostic)
+    return all(any(wanted.found_in(item.message) for item in each.outcome.diagnostics) for each in cells)

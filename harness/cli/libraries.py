@@ -1,0 +1,192 @@
+"""``cumatrix libraries``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+from rich.filesize import decimal
+
+from harness.cli.command import Group
+from harness.cli.install import shown_on
+from harness.cli.terminal import console_for, say
+from harness.engine.environment import Environment
+from harness.engine.install import Missing, steps
+from harness.engine.line_up import line_up
+from harness.environments.index import Index
+from harness.environments.pythons import is_version
+from harness.environments.releases import NAMES, Published, choose, parse_with, published
+from harness.environments.store import EnvironmentStore, Made
+from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean
+from harness.libraries import LIBRARIES
+from harness.toolkits.store import data_folder
+
+_TOOLKIT = click.option(
+    "-t", "--toolkit", "toolkits", metavar="V,…",
+    help="CUDA releases that they are for: CuPy has a wheel for each major one. Default: one of the release's time.",
+)  # fmt: skip
+_PYTHON = click.option(
+    "--python", metavar="V,…", help="Versions of Python. Default: cumatrix's own, or one of this machine that the release has a wheel for."
+)  # fmt: skip
+
+
+@click.group(cls=Group)
+def libraries() -> None:
+    """Releases of CuPy, Numba, numba-cuda and PyTorch, each in an environment of its own.
+
+    `cumatrix run --with NAME=V` makes those that it needs. They are kept in CUMATRIX_HOME, by default the user's data folder.
+
+    \b
+    cumatrix libraries list cupy
+    cumatrix libraries install cupy=12,13.0,13.1..14 -t 12.4,13.0
+    cumatrix libraries remove cupy=12
+    """
+
+
+@libraries.command("list")
+@click.argument("names", nargs=-1, metavar="[NAME]…")
+@click.option("--installed", is_flag=True, help="Only those that have an environment here; the index is not asked.")
+@click.option("--offline", is_flag=True, help="Take what the index said the last time, however long ago.")
+def list_(names: tuple[str, ...], installed: bool, offline: bool) -> int:
+    """List the releases that the index has, oldest first, and which are installed.
+
+    Each with its day, the versions of Python that it has wheels for on this machine, the major CUDA releases that it has wheels for, and what its environments take.
+    """
+    store, index = EnvironmentStore(), Index(data_folder() / "index", offline=offline)
+    store.sweep()
+    there: dict[tuple[str, str], list[Made]] = {}
+    for made in store.installed():
+        there.setdefault((made.library, made.version), []).append(made)
+    for name in _known(names):
+        releases = [] if installed else _worth_listing(name, published(name, index))
+        told = [_line(each, there.pop((name, str(each.version)), [])) for each in releases]
+        # What is installed is listed even where the index does not have it, or is not asked.
+        told += [
+            f"{name:10}  {version:9}  {made[0].released or '-':10}  {_made(made)}"
+            for (library, version), made in sorted(there.items()) if library == name
+        ]  # fmt: skip
+        for line in told:
+            say(line)
+    return 0
+
+
+def _known(names: Sequence[str]) -> Sequence[str]:
+    for name in names:
+        if name not in NAMES:
+            raise UsageError(f"unknown library {name!r}{did_you_mean(name, NAMES)}")
+    return names or NAMES
+
+
+def _worth_listing(name: str, releases: list[Published]) -> list[Published]:
+    return choose(parse_with(f"{name}=all"), releases) if releases else []
+
+
+def _line(release: Published, made: Sequence[Made]) -> str:
+    pythons = release.pythons()
+    python = f"Python {_span(pythons)}" if pythons else "no wheel here"
+    cuda = f"CUDA {','.join(map(str, release.majors))}" if release.majors else "any CUDA"
+    if not release.majors and LIBRARIES[release.library].follows_runtime:
+        cuda = "its own CUDA"
+    return f"{release.library:10}  {release.version!s:9}  {release.day or '-':10}  {python:17}  {cuda:13}  {_made(made)}".rstrip()
+
+
+def _span(pythons: Sequence[str]) -> str:
+    return pythons[0] if len(pythons) == 1 else f"{pythons[0]}–{pythons[-1]}"
+
+
+def _made(made: Sequence[Made]) -> str:
+    return "installed: " + ", ".join(_spelled(each) for each in made) if made else "-"
+
+
+def _spelled(made: Made) -> str:
+    wheel = next(name for name in LIBRARIES[made.library].distributions if name in made.packages)
+    what = f"{wheel}, " if wheel != made.library else ""
+    return f"{what}Python {made.interpreter.minor}, {decimal(made.size())}"
+
+
+@libraries.command("install")
+@click.argument("wanted", nargs=-1, required=True, metavar="NAME=V,…")
+@_TOOLKIT
+@_PYTHON
+@click.option("--force", is_flag=True, help="Make again what is there.")
+def install_(wanted: tuple[str, ...], toolkits: str | None, python: str | None, force: bool) -> int:
+    """Make environments: cupy=12,13.0,13.1..14, numba=all, cupy=13.6.0+cuda13.
+
+    As `cumatrix run --with` does, for which they are. What is there already is left as it is.
+    """
+    console = console_for(sys.stderr)
+    planned = [each for text in wanted for each in _line_up(text, toolkits, python)]
+    store = EnvironmentStore()
+    here = [each for each in planned if each.broken]
+    to_do = [each for each in planned if not each.broken and (force or not each.python)]
+    under = None
+    problems = [next(iter(each.broken.values())) for each in here]
+    if to_do:
+        found = steps(Missing(environments=to_do), Index(data_folder() / "index"), console.print, force=force)
+        under = shown_on(console)(found)
+        for step in found:
+            try:
+                with under(step):
+                    step.run()
+            except CumatrixError as error:
+                problems.append(str(error))
+    for each in planned:
+        made = store.find(each.resolved) if each.resolved and not each.broken else None
+        if made:
+            console.print(f"{each.name}: {made.home}", soft_wrap=True)
+    if problems:
+        raise PartUnavailable("; ".join(dict.fromkeys(problems)))
+    return 0
+
+
+def _line_up(text: str, toolkits: str | None, python: str | None) -> tuple[Environment, ...]:
+    """Environments of one argument, which may name a major CUDA release and a Python: ``cupy=13.6.0+cuda13+python3.13``."""
+    spec, *marks = text.split("+")
+    for mark in marks:
+        if mark.startswith("cuda") and mark.removeprefix("cuda").isdigit():
+            toolkits = mark.removeprefix("cuda")
+        elif mark.startswith("python") and is_version(mark.removeprefix("python")):
+            python = mark.removeprefix("python")
+        else:
+            spec += f"+{mark}"
+    return line_up([spec], toolkits, python)
+
+
+@libraries.command()
+@click.argument("wanted", metavar="NAME=V")
+@_TOOLKIT
+@_PYTHON
+def path(wanted: str, toolkits: str | None, python: str | None) -> int:
+    """Print the interpreter of an environment that is made."""
+    store = EnvironmentStore()
+    for each in _line_up(wanted, toolkits, python):
+        made = store.find(each.resolved) if each.resolved and not each.broken else None
+        if made is None:
+            raise PartUnavailable(f"{each.name} is not installed: run `cumatrix libraries install {wanted}`")
+        say(made.python)
+    return 0
+
+
+@libraries.command()
+@click.argument("wanted", nargs=-1, required=True, metavar="NAME[=V]…")
+def remove(wanted: tuple[str, ...]) -> int:
+    """Remove environments: all of a library (cupy), or those of a release (cupy=13.6.0) or series (cupy=13). Wheels stay in uv's cache."""
+    store = EnvironmentStore()
+    store.sweep()
+    for text in wanted:
+        name, _, version = text.partition("=")
+        _known([name])
+        parts = version.lstrip("=").split(".") if version else []
+        chosen = [
+            each
+            for each in store.installed()
+            if each.library == name and each.version.split(".")[: len(parts)] == parts
+        ]
+        for made in chosen:
+            size = made.size()
+            store.remove(made)
+            say(f"{made.key}: removed, {decimal(size)}", err=True)
+        if not chosen:
+            say(f"{text}: was not installed", err=True)
+    return 0

@@ -1,0 +1,134 @@
+"""``cumatrix repro``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from harness.cases import load_cases
+from harness.cases.packaged import packaged_cases
+from harness.cli.command import Command
+from harness.cli.habits import rules_of
+from harness.cli.one import RESULTS, cells_in, one_cell
+from harness.cli.programs import digest_of, place_of, programs_of
+from harness.cli.terminal import say
+from harness.cli.try_ import try_
+from harness.errors import UsageError
+from harness.model import Case
+from harness.records import Record
+from harness.records.programs import DIGITS
+from harness.repro import check_folder, make_folder, reduce_folder
+from harness.repro.reduce import check_reducible, reducer
+from harness.repro.subject import check_shown, subject_of
+
+
+@click.command(cls=Command)
+@click.argument("cell", metavar="CELL")
+@click.option(
+    "--results", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="FILE",
+    help="Records to look for CELL in: .jsonl files or folders; those of its neighbours tell when it happens. Default: reports.",
+)  # fmt: skip
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The folder to make.")
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of cases. Default: cases, or those that come with cumatrix.",
+)
+@click.option(
+    "--program", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+    help="The program of a cell of cumatrix try, where it does not lie where CELL says.",
+)  # fmt: skip
+@click.option(
+    "--check", is_flag=True, help="Run the folder in a clean environment, and hold what it shows against the record."
+)
+@click.option(
+    "--reduce",
+    "reduced",
+    is_flag=True,
+    help="Make the program smaller while the outcome stays (cvise or creduce; implies --check).",
+)
+def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, program: Path | None, check: bool, reduced: bool) -> int:  # fmt: skip
+    """Makes a folder that shows a cell's outcome without cumatrix, for a bug report.
+
+    CELL is a cell's id as records have it, the part of one that no other has, or a pattern with *. The folder holds the program with its
+    headers, requirements by exact version with hashes, a short script (repro.py) and a README with versions, commands, what was expected
+    and observed, under which conditions it happens by the records, and which neighbours differ.
+
+    Where a library asks for a GPU and there is none, the folder has a small stand-in for it, and the README says what that replaces.
+
+    Nothing is compiled unless --check or --reduce ask for it. With them, exits with 1 where the folder does not show what was recorded.
+
+    \b
+    cumatrix repro 'exceptions/throw nvrtc cuda12.9 sm_80' --out throw
+    cumatrix repro 'numba-9432[cache=true]*sm_80' --results reports --out numba-9432 --check
+    cumatrix repro kernel.cu --results try.jsonl --out smaller --reduce
+    """
+    if not results and not RESULTS.is_dir():
+        raise UsageError(f"there is no folder {RESULTS} to look for a cell in: name the records with --results")
+    records = cells_in(results)
+    record = records[one_cell(cell, list(records))]
+    check_shown(record)
+    if reduced:
+        check_reducible(record)
+        reducer()
+    if record.get("program"):
+        case, include = _program(record, program)
+    else:
+        case, include = _case(record, cases), ()
+    subject = subject_of(record, case, include)
+    make_folder(subject, records.values(), out)
+    say(f"{out}: what it shows, and how, is in {out / 'README.md'}")
+
+    def tell(text: str) -> None:
+        say(text, err=True)
+
+    if reduced:
+        say(reduce_folder(out, subject.program.source, tell))
+    if check or reduced:
+        same, told = check_folder(out, tell)
+        say(told)
+        return 0 if same else 1
+    return 0
+
+
+def _case(record: Record, root: Path | None) -> Case:
+    folder = root or (Path("cases") if Path("cases").is_dir() else packaged_cases())
+    # A name out of a record is no pattern.
+    found = [case for case in load_cases(folder, [record["case"]]) if case.name == record["case"]]
+    if not found:
+        raise UsageError(f"there is no case {record['case']} in {folder}: name the folder of cases with --cases")
+    return found[0]
+
+
+def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]]:
+    """A program without a case, with the options that its variant is called by."""
+    path = named or Path(record["case"].removesuffix(f"@{record['program'][:DIGITS]}"))
+    if not named and (not path.is_file() or digest_of(place_of(path)) != record["program"]):
+        raise UsageError(
+            f"{record['case']} does not lie where it was compiled, as seen from here: name it with --program FILE"
+        )
+    try:
+        words = shlex.split(record["variant"])
+        context = try_.make_context("cumatrix try", [str(path), *words])
+        given = dict(context.params)
+        rules = rules_of(given, given["extra"])
+        if given["device_only"]:
+            rules[()]["depth"] = "device"
+        (case,) = programs_of(
+            [path], include=given["include"], define=given["define"], rules=rules, signatures=given["signature"]
+        )
+    except (ValueError, click.ClickException) as error:
+        told = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise UsageError(
+            f"the options of {record['cell']} cannot be told from its record ({told}): run this from the folder "
+            "that cumatrix try was run in"
+        ) from None
+    if case.variants[0].name != record["variant"]:
+        raise UsageError(
+            f"the options of {record['cell']} are too long to be told from its record, or its include directories lie elsewhere: "
+            "run this from the folder that cumatrix try was run in"
+        )
+    return case, tuple(folder.resolve() for folder in given["include"])

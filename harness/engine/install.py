@@ -1,0 +1,250 @@
+"""Installing what the chosen cells need and is not there: environments, CUDA releases, header libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from harness.backends import BACKENDS
+from harness.engine.context import RunContext
+from harness.engine.environment import Environment, look
+from harness.environments.index import Index
+from harness.environments.recipe import Recipe
+from harness.environments.store import EnvironmentStore
+from harness.errors import CumatrixError, PartUnavailable
+from harness.model import Cell, HeaderLibrary
+from harness.toolkits import RELEASES, LibraryStore, Release, ToolkitStore
+from harness.toolkits.store import data_folder
+from harness.toolkits.wheels import pinned
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What cells need and is not installed.
+
+    Parameters
+    ----------
+    environments : list of Environment
+        Environments that are not made.
+    releases : list of str
+        CUDA releases.
+    libraries : list of (HeaderLibrary, str)
+        Header libraries, with their versions.
+    """
+
+    environments: list[Environment] = field(default_factory=list)
+    releases: list[str] = field(default_factory=list)
+    libraries: list[tuple[HeaderLibrary, str]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.environments or self.releases or self.libraries)
+
+    def __str__(self) -> str:
+        """``cupy 13.0.0, CUDA 12.4, cutlass 3.5.1``."""
+        named = [f"{each.library} {_recipe_of(each).version}" for each in self.environments]
+        named += [f"CUDA {name}" for name in self.releases]
+        named += [f"{library.name} {version}" for library, version in self.libraries]
+        return ", ".join(dict.fromkeys(named))
+
+    @property
+    def command(self) -> str:
+        """What installs all of it, for a shell."""
+        commands = []
+        if self.releases or self.libraries:
+            words = [*self.releases, *(f"{library.name}=={version}" for library, version in self.libraries)]
+            commands.append(f"cumatrix toolkits install {' '.join(words)}")
+        if self.environments:
+            commands.append(f"cumatrix libraries install {' '.join(dict.fromkeys(map(_spelled, self.environments)))}")
+        return " && ".join(commands)
+
+
+def _spelled(environment: Environment) -> str:
+    recipe = _recipe_of(environment)
+    cuda = f"+cuda{recipe.cuda}" if recipe.cuda else ""
+    mark = f"+{environment.mark}" if environment.mark else ""
+    return f"{recipe.library}={recipe.version}{cuda}{mark}"
+
+
+def _recipe_of(environment: Environment) -> Recipe:
+    assert environment.resolved is not None
+    return environment.resolved.recipe
+
+
+def missing(cells: Iterable[Cell], context: RunContext) -> Missing:
+    """What the cells need and is not there; nothing for cells that are not applicable anyway."""
+    found = Missing()
+    seen: set[object] = set()
+    store, headers = context.store, LibraryStore()
+    for cell in cells:
+        toolchain = cell.toolchain
+        first = (toolchain, tuple(cell.variant.libraries.items()))
+        if first in seen and not cell.case.unsupported:
+            continue
+        facts = cell.facts()
+        if any(rule.when(facts) for rule in cell.case.unsupported):
+            continue
+        seen.add(first)
+        environment = context.environment_of(toolchain)
+        if not _can_run(environment, cell):
+            continue
+        if environment.resolved and not environment.python and environment not in found.environments:
+            found.environments.append(environment)
+        ref = toolchain.toolkit
+        for name in () if ref.local else (ref.release, ref.headers):
+            if name not in found.releases and store.find(name) is None:
+                found.releases.append(name)
+        for name, version in cell.variant.libraries.items():
+            pair = (cell.case.libraries[name], version)
+            if pair not in found.libraries and headers.find(*pair) is None:
+                found.libraries.append(pair)
+    return found
+
+
+def _can_run(environment: Environment, cell: Cell) -> bool:
+    """Whether the library is there, or will be, and can use the toolkit; where it is not or cannot, nothing else helps."""
+    info = BACKENDS[cell.toolchain.backend]
+    if not info.distributions:
+        return True
+    found = environment.version_of(*info.distributions)
+    return (
+        found is not None
+        and not any(name in environment.broken for name in info.distributions)
+        and not environment.version_of(*info.excludes)
+        and not info.incompatibility(found[0], cell.toolchain.toolkit.release)
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to install.
+
+    Parameters
+    ----------
+    title : str
+        What messages call it: ``CUDA 12.4``.
+    size : int
+        Bytes of its wheels, as far as the index tells; 0 where it does not.
+    run : callable
+        Does it.
+    """
+
+    title: str
+    size: int
+    run: Callable[[], object]
+
+
+Report = Callable[[Sequence[Step]], Callable[[Step], AbstractContextManager[None]]]
+"""Is given all steps before the first; gives what each of them runs in, which may show that it is under way."""
+
+
+def steps(wanted: Missing, index: Index, tell: Callable[[str], None], *, force: bool = False) -> list[Step]:
+    """What there is to do, environments last: they are the largest. With `force`, environments are made again where they are there."""
+    releases, headers, store = ToolkitStore(tell=tell), LibraryStore(tell=tell), EnvironmentStore(tell=tell)
+    found = []
+    for name in wanted.releases:
+        release = RELEASES[name]
+        found.append(Step(f"CUDA {name}", index.size(release.packages), partial(_install_release, releases, release)))
+    for library, version in wanted.libraries:
+        size = index.size(dict([library.wheel(version)]))
+        found.append(Step(f"{library.name} {version}", size, partial(headers.install, library, version)))
+    for environment in wanted.environments:
+        assert environment.resolved is not None
+        recipe, resolved = environment.resolved.recipe, environment.resolved
+        title = f"{recipe.library} {recipe.version} ({recipe.distribution}, Python {recipe.python.minor})"
+        found.append(
+            Step(title, index.size(resolved.packages, resolved.wheels()), partial(store.make, resolved, force=force))
+        )
+    return found
+
+
+def _install_release(store: ToolkitStore, release: Release) -> None:
+    unknown = [f"{name} {version}" for name, version in release.packages.items() if pinned(name, version) is None]
+    if unknown:
+        raise PartUnavailable(
+            f"cumatrix does not know the wheels of CUDA {release.name} ({', '.join(unknown)}), and installs them only where that is asked for: "
+            f"run `cumatrix toolkits install {release.name}`"
+        )
+    store.install(release)
+
+
+def install(
+    cells: Sequence[Cell], context: RunContext, report: Report, tell: Callable[[str], None], *, offline: bool = False
+) -> RunContext:
+    """Install what the cells need; what cannot be had is told once, and makes their cells ``unavailable``.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The chosen cells.
+    context : RunContext
+        What there is.
+    report : callable
+        Shows what is under way (`Report`).
+    tell : callable
+        Is given a sentence for users.
+    offline : bool
+        Install nothing, and tell what is missing with the command that installs it.
+
+    Returns
+    -------
+    RunContext
+        With the environments that are made now.
+    """
+    wanted = missing(cells, context)
+    used = {cell.toolchain.environment for cell in cells}
+    context = replace(context, others=tuple(each for each in context.others if each.name in used))
+    if not wanted:
+        return with_made(context)
+    if offline:
+        tell(f"not installed, and --offline downloads nothing: {wanted}. To install it, run `{wanted.command}`")
+        return with_made(context, f"not installed, and --offline downloads nothing: run `{wanted.command}`")
+    to_do = steps(wanted, Index(data_folder() / "index"), tell)
+    under = report(to_do)
+    problems = []
+    for step in to_do:
+        try:
+            with under(step):
+                step.run()
+        except CumatrixError as error:
+            problems.append(str(error))
+    for problem in problems:
+        tell(problem)
+    return with_made(context, problems[-1] if problems else "")
+
+
+def with_made(context: RunContext, why: str = "") -> RunContext:
+    """The context with the interpreters of the environments that are there; those that are not are broken.
+
+    Parameters
+    ----------
+    context : RunContext
+        With environments that may have been made meanwhile.
+    why : str
+        Why one may not be there.
+    """
+    store = EnvironmentStore()
+    return replace(context, others=tuple(_made(each, store, why) for each in context.others))
+
+
+def _made(environment: Environment, store: EnvironmentStore, why: str) -> Environment:
+    resolved = environment.resolved
+    if resolved is None or environment.broken:
+        return environment
+    recipe = resolved.recipe
+    made = store.find(resolved)
+    if made is None:
+        return replace(
+            environment,
+            broken={recipe.distribution: f"{recipe.library} {recipe.version}: {why or 'it is not installed'}"},
+        )
+    # What was resolved is what must be there.
+    there = look(
+        made.python,
+        name=environment.name,
+        require=[f"{recipe.distribution}==={resolved.packages[recipe.distribution]}"],
+    )
+    return replace(
+        environment, python=made.python, version=there.version, distributions=there.distributions, broken=there.broken
+    )

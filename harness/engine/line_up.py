@@ -1,0 +1,166 @@
+"""Environments under test of one run, side by side: one for each release, Python and major CUDA release that ``--with`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import date
+
+from packaging.version import Version
+
+from harness.engine.environment import Environment
+from harness.environments.index import Index
+from harness.environments.pythons import parse_pythons
+from harness.environments.recipe import Recipe, recipes
+from harness.environments.releases import Published, Wanted, choose, parse_with, published
+from harness.environments.store import EnvironmentStore, Resolved
+from harness.errors import PartUnavailable
+from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, runtime_wheel
+from harness.model import ToolkitRef
+from harness.protocol.probes import Distribution
+from harness.toolkits import RELEASES, parse_toolkits
+from harness.toolkits.releases import release_of
+from harness.toolkits.store import data_folder
+
+_AT_ONCE = 8
+
+
+def line_up(
+    wanted: Sequence[str], toolkits: str | None, python: str | None = None, *, offline: bool = False
+) -> tuple[Environment, ...]:
+    """The environments that ``--with`` stands for, resolved and not made yet.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        As users write them: ``cupy=12,13.0``.
+    toolkits : str or None
+        The axis of CUDA releases; None for one of each release's own time.
+    python : str or None
+        Versions of Python (``3.9,3.13``); None for cumatrix's own, or another one of this machine's where a release has no wheel for that.
+    offline : bool
+        Ask no index.
+
+    Raises
+    ------
+    UsageError
+        On what cannot be read, or names no release.
+    PartUnavailable
+        When an index cannot be asked.
+    """
+    if not wanted:
+        return ()
+    index = Index(data_folder() / "index", offline=offline)
+    store = EnvironmentStore(offline=offline)
+    store.sweep()
+    refs = parse_toolkits(toolkits) if toolkits else []
+    pythons = parse_pythons(python) if python else None
+    found = [
+        recipe
+        for each in _together(map(parse_with, wanted))
+        for release in choose(each, published(each.library, index))
+        for recipe in recipes(release, majors_of(release, refs), pythons)
+    ]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        planned = list(pool.map(lambda recipe: plan_environment(recipe, store), found))
+    several = pythons is not None
+    return tuple(
+        replace(
+            each,
+            toolkits=toolkits_of(each, refs),
+            mark=f"python{each.resolved.recipe.python.minor}" if several else "",
+        )
+        for each in planned
+        if each.resolved
+    )
+
+
+def _together(wanted: Iterable[Wanted]) -> list[Wanted]:
+    """What several ``--with`` say of one library."""
+    words: dict[str, tuple[str, ...]] = {}
+    for each in wanted:
+        words[each.library] = (*words.get(each.library, ()), *each.words)
+    return [Wanted(library, of_it) for library, of_it in words.items()]
+
+
+def majors_of(release: Published, refs: Sequence[ToolkitRef]) -> list[int]:
+    """Major CUDA releases that a release is wanted for: those asked for, else that of its own time."""
+    if refs:
+        return sorted({_major(ref.release) for ref in refs})
+    return [_major(toolkit_of_time(release.date.date() if release.date else None, release.majors))]
+
+
+def plan_environment(recipe: Recipe, store: EnvironmentStore) -> Environment:
+    """What an environment will hold, out of what its recipe resolves to; where it cannot be made, its library is broken there."""
+    distributions = {recipe.distribution: Distribution(recipe.version)}
+    resolved, problem = Resolved(recipe=recipe, lock=""), recipe.problem or recipe.refused
+    if not problem:
+        try:
+            resolved = store.resolve(recipe)
+            roots = {name for library in LIBRARIES.values() for name in library.distributions}
+            distributions = {
+                name: Distribution(version, root=name in roots) for name, version in resolved.packages.items()
+            }
+        except PartUnavailable as error:
+            problem = str(error)
+    made = store.find(resolved) if not problem else None
+    return Environment(
+        name=recipe.name,
+        python=made.python if made else "",
+        version=recipe.python.version,
+        distributions=distributions,
+        broken={recipe.distribution: problem} if problem else {},
+        resolved=resolved,
+    )
+
+
+def toolkits_of(environment: Environment, refs: Sequence[ToolkitRef]) -> tuple[ToolkitRef, ...]:
+    """The CUDA releases that an environment is tried with: of those asked for the ones that it is for, else one of its own time."""
+    assert environment.resolved is not None
+    recipe = environment.resolved.recipe
+    if refs:
+        return tuple(ref for ref in refs if recipe.cuda in (0, _major(ref.release)))
+    release = default_toolkit(environment)
+    return (ToolkitRef(release=release, headers=release),)
+
+
+def toolkit_of_time(day: date | None, majors: Sequence[int]) -> str:
+    """The newest CUDA release up to `DEFAULT_TOOLKIT` that was out on a day, of the major releases that a library's release is for."""
+    if day is None:
+        fitting = [name for name in RELEASES if not majors or _major(name) in majors]
+        return DEFAULT_TOOLKIT if DEFAULT_TOOLKIT in fitting else fitting[-1]
+    return release_of(day, majors, DEFAULT_TOOLKIT)
+
+
+def _major(release: str) -> int:
+    return int(release.split(".")[0])
+
+
+def default_toolkit(environment: Environment) -> str:
+    """The CUDA release that an environment is tried with when none is named.
+
+    One that its CuPy or its PyTorch can use; where it is made for a release, one of that release's time.
+    """
+    for library in LIBRARIES.values():
+        found = environment.version_of(*library.distributions)
+        if not found or not library.follows_runtime:
+            continue
+        fits = library.distributions[found[0]]
+        major = fits.split(".")[0]
+        # Where wheels bring CUDA's headers, the library is tried with those.
+        wheels = [runtime_wheel(int(major))] if fits else LIBRARIES["nvidia-cuda-runtime"].distributions
+        wheel = environment.version_of(*wheels)
+        release = ".".join(wheel[1].split(".")[:2]) if wheel else ""
+        if release in RELEASES and (not fits or release.split(".")[0] == major):
+            return release
+        if fits and not environment.resolved:
+            return fits
+    if environment.resolved:
+        recipe = environment.resolved.recipe
+        for first, end, release in LIBRARIES[recipe.library].carries:
+            if _major(release) == recipe.cuda and Version(first) <= Version(recipe.version) < Version(end):
+                return release
+        day = date.fromisoformat(recipe.released) if recipe.released else None
+        return toolkit_of_time(day, [recipe.cuda] if recipe.cuda else [])
+    return DEFAULT_TOOLKIT

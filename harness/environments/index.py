@@ -1,0 +1,287 @@
+"""What the user's index has of a distribution: every wheel with its date, size and the Python it is for.
+
+The Simple API (https://packaging.python.org/en/latest/specifications/simple-repository-api/), as JSON where an index speaks it, else as HTML;
+and folders of wheels (``find-links``). Which index, is as uv and pip are told (`harness.toolkits.index`).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import netrc
+import os
+import re
+import ssl
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from html.parser import HTMLParser
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+from packaging.tags import Tag, sys_tags
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from harness.errors import PartUnavailable
+from harness.toolkits.index import index_addresses, index_settings
+
+FRESH = 600
+"""Seconds for which an answer of an index is taken again, as PyPI itself tells caches."""
+_SECONDS = 60
+_JSON = "application/vnd.pypi.simple.v1+json"
+_ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_LARGEST = 64 << 20
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that an index offers.
+
+    Parameters
+    ----------
+    name : str
+        Its name, such as ``cupy_cuda12x-13.6.0-cp311-cp311-manylinux2014_x86_64.whl``.
+    size : int
+        In bytes; 0 where the index does not tell.
+    uploaded : str
+        When, in ISO 8601; empty where the index does not tell.
+    requires_python : str
+        Versions of Python that it is for; empty for any.
+    yanked : bool
+        Whether it was withdrawn.
+    """
+
+    name: str
+    size: int = 0
+    uploaded: str = ""
+    requires_python: str = ""
+    yanked: bool = False
+
+    @property
+    def date(self) -> datetime | None:
+        """When it was uploaded."""
+        try:
+            return datetime.fromisoformat(self.uploaded) if self.uploaded else None
+        except ValueError:
+            return None
+
+
+class Index:
+    """The user's index, with its answers kept in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to keep them.
+    offline : bool
+        Take what is kept, however old, and ask nobody.
+    """
+
+    def __init__(self, folder: Path, *, offline: bool = False) -> None:
+        self.folder = folder
+        self.offline = offline
+        self._said: dict[str, list[File]] = {}
+
+    def files(self, distribution: str) -> list[File]:
+        """Every file of a distribution, by normalized name; none where no index has it.
+
+        Raises
+        ------
+        PartUnavailable
+            When an index cannot be asked, or answers something else, and nothing is kept of it.
+        """
+        if distribution not in self._said:
+            indexes, folders = index_addresses()
+            found: dict[str, File] = {}
+            pages = [f"{address.rstrip('/')}/{distribution}/" for address in indexes]
+            for file in chain(*map(self._page, pages), *map(self._flat, folders)):
+                # Of the same file in two indexes, one may tell more.
+                if file.name not in found or (file.uploaded and not found[file.name].uploaded):
+                    found[file.name] = file
+            stem = distribution.replace("-", "_") + "-"
+            self._said[distribution] = [
+                file
+                for file in found.values()
+                if re.sub(r"[-_.]+", "_", file.name.partition("-")[0]).lower() + "-" == stem
+            ]
+        return self._said[distribution]
+
+    def size(self, packages: Mapping[str, str], wheels: Mapping[str, Sequence[str]] | None = None) -> int:
+        """Bytes of the wheels of some exact versions, as far as an index tells; one that cannot be asked tells nothing.
+
+        Parameters
+        ----------
+        packages : Mapping[str, str]
+            Versions by name.
+        wheels : Mapping, optional
+            For some of the names, the files of which one is taken; those that this machine's own Python takes when left out.
+        """
+        return sum(self._size(name, version, (wheels or {}).get(name)) for name, version in packages.items())
+
+    def _size(self, name: str, version: str, wheels: Sequence[str] | None) -> int:
+        try:
+            files = self.files(canonicalize_name(name))
+        except PartUnavailable:
+            return 0
+        if wheels is None:
+            mine = set(sys_tags())
+            wheels = [file.name for file in files if _is_for(file.name, version, mine)]
+        return max((file.size for file in files if file.name in wheels), default=0)
+
+    def _page(self, address: str) -> list[File]:
+        kept = self.folder / f"{hashlib.sha256(address.encode()).hexdigest()[:24]}.json"
+        if address.startswith("file:"):
+            return _read(address, *_fetch(address))
+        try:
+            if self.offline or time.time() - kept.stat().st_mtime < FRESH:
+                return _kept(kept)
+        except (OSError, ValueError, TypeError):
+            pass
+        if self.offline:
+            return []
+        try:
+            files = _read(address, *_fetch(address))
+        except PartUnavailable:
+            try:
+                return _kept(kept)
+            except (OSError, ValueError, TypeError):
+                pass
+            raise
+        self._keep(kept, files)
+        return files
+
+    def _flat(self, address: str) -> list[File]:
+        """Files of a folder of wheels, or of a page that lists some."""
+        if "://" not in address:
+            try:
+                return [File(entry.name, entry.stat().st_size) for entry in os.scandir(address) if entry.is_file()]
+            except OSError:
+                return []
+        return self._page(address)
+
+    def _keep(self, path: Path, files: list[File]) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self.folder, delete=False, encoding="utf-8") as file:
+                json.dump([asdict(each) for each in files], file)
+            os.replace(file.name, path)
+        except OSError:
+            pass  # it is asked again
+
+
+def _is_for(name: str, version: str, tags: AbstractSet[Tag]) -> bool:
+    try:
+        _, of, _, fits = parse_wheel_filename(name)
+        return of == Version(version) and bool(fits & tags)
+    except (InvalidWheelFilename, InvalidVersion):
+        return False
+
+
+def _kept(path: Path) -> list[File]:
+    return [File(**item) for item in json.loads(path.read_text("utf-8"))]
+
+
+def _fetch(address: str) -> tuple[str, bytes]:
+    """Type and text of a page; of one that is not there nothing.
+
+    Raises
+    ------
+    PartUnavailable
+        When there is no answer.
+    """
+    bare, headers = _credentials(address)
+    if urlsplit(bare).scheme == "file":
+        path = Path(unquote(urlsplit(bare).path)) / "index.html"
+        try:
+            return "text/html", path.read_bytes()
+        except OSError:
+            return "", b""
+    if urlsplit(bare).scheme not in ("http", "https"):
+        raise PartUnavailable(f"{bare} is no address of an index: it begins with https://, http:// or file://")
+    cert = index_settings()[0].get("SSL_CERT_FILE")
+    request = urllib.request.Request(bare, headers={"Accept": _ACCEPT, "User-Agent": "cumatrix", **headers})  # noqa: S310 (looked at above)
+    try:
+        context = ssl.create_default_context(cafile=cert)
+        with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:  # noqa: S310
+            text = answer.read(_LARGEST + 1)
+            if len(text) > _LARGEST:
+                raise PartUnavailable(f"{_shown(address)} answers more than {_LARGEST >> 20} MiB")
+            return answer.headers.get_content_type(), text
+    except urllib.error.HTTPError as error:
+        if error.code in (403, 404, 410):
+            return "", b""
+        raise PartUnavailable(f"{_shown(address)} cannot be asked: {error.code} {error.reason}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "reason", error)
+        raise PartUnavailable(f"{_shown(address)} cannot be asked which releases there are: {why}") from None
+
+
+def _credentials(address: str) -> tuple[str, dict[str, str]]:
+    """The address without a user's name and password, and the header that has them; those of ``.netrc`` where it has none."""
+    parts = urlsplit(address)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if not user and parts.hostname:
+        try:
+            user, _, password = netrc.netrc().authenticators(parts.hostname) or ("", "", "")
+        except (OSError, netrc.NetrcParseError):
+            user = ""
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return bare, {"Authorization": f"Basic {token}"} if user else {}
+
+
+def _shown(address: str) -> str:
+    return _credentials(address)[0]
+
+
+def _read(address: str, kind: str, text: bytes) -> list[File]:
+    if not text:
+        return []
+    try:
+        return list(
+            _from_json(json.loads(text))
+            if kind.endswith("json")
+            else _from_html(text.decode("utf-8", "replace"), address)
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise PartUnavailable(f"{_shown(address)} answers what is no page of a package index") from None
+
+
+def _from_json(page: Mapping[str, Any]) -> Iterator[File]:
+    for item in page["files"]:
+        yield File(
+            name=str(item["filename"]),
+            size=int(item.get("size") or 0),
+            uploaded=str(item.get("upload-time") or ""),
+            requires_python=str(item.get("requires-python") or ""),
+            yanked=bool(item.get("yanked")),
+        )
+
+
+def _from_html(text: str, address: str) -> Iterator[File]:
+    found: list[dict[str, str | None]] = []
+
+    class Links(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            if tag == "a":
+                found.append(dict(attrs))
+
+    Links().feed(text)
+    for link in found:
+        path = urlsplit(urljoin(address, link.get("href") or "")).path
+        if name := unquote(path.rsplit("/", 1)[-1]):
+            yield File(
+                name,
+                uploaded=link.get("data-upload-time") or "",  # which mirrors of PyPI have
+                requires_python=link.get("data-requires-python") or "",
+                yanked="data-yanked" in link,
+            )

@@ -1,0 +1,263 @@
+"""Releases of a library, and how users name them: ``--with cupy=12,13.0,13.1..14``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from harness.environments.index import File, Index
+from harness.environments.pythons import Python, tags_of
+from harness.errors import PartUnavailable, UsageError, did_you_mean
+from harness.libraries import LIBRARIES
+
+NAMES = tuple(name for name, library in LIBRARIES.items() if library.releases)
+"""Libraries that ``--with`` takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """A release of a library, as the index has it.
+
+    Parameters
+    ----------
+    library : str
+        Its name in `harness.libraries.LIBRARIES`.
+    version : Version
+        Its version.
+    wheels : Mapping[str, tuple of File]
+        By distribution: its wheels, whatever they are for.
+    builds : tuple of str
+        Local versions of other builds of it that the index has: ``cpu``.
+    """
+
+    library: str
+    version: Version
+    wheels: Mapping[str, tuple[File, ...]]
+    builds: tuple[str, ...] = ()
+
+    @property
+    def date(self) -> datetime | None:
+        """When its first wheel was uploaded; None where the index does not tell."""
+        return min((file.date for file in self._files if file.date), default=None)
+
+    @property
+    def day(self) -> str:
+        """``2024-01-18``; empty where the index does not tell."""
+        return self.date.date().isoformat() if self.date else ""
+
+    @property
+    def yanked(self) -> bool:
+        """Whether all of it was withdrawn."""
+        return all(file.yanked for file in self._files)
+
+    @property
+    def _files(self) -> list[File]:
+        return [file for files in self.wheels.values() for file in files]
+
+    def distribution(self, major: int | None) -> str | None:
+        """The distribution for a major CUDA release, or the one for any; None where it has none."""
+        fits = LIBRARIES[self.library].distributions
+        own = (name for name in self.wheels if fits[name].split(".")[0] == str(major) and fits[name])
+        return next(own, next((name for name in self.wheels if not fits[name]), None))
+
+    @property
+    def majors(self) -> list[int]:
+        """Major CUDA releases that it has a distribution for; empty where one distribution is for all."""
+        fits = LIBRARIES[self.library].distributions
+        return sorted(int(fits[name].split(".")[0]) for name in self.wheels if fits[name])
+
+    def wheel_for(self, distribution: str, python: Python) -> File | None:
+        """A wheel that a Python takes on this machine."""
+        return next((file for file in self.wheels.get(distribution, ()) if _fits(file, python)), None)
+
+    def pythons(self, distributions: Iterable[str] | None = None) -> list[str]:
+        """Minor versions of CPython that have a wheel on this machine, oldest first."""
+        names = list(self.wheels if distributions is None else distributions)
+        return [
+            f"3.{minor}"
+            for minor in range(7, 20)
+            if any(self.wheel_for(name, Python("", f"3.{minor}.99")) for name in names)
+        ]
+
+
+def _fits(file: File, python: Python) -> bool:
+    try:
+        tags = parse_wheel_filename(file.name)[3]
+        asked = SpecifierSet(file.requires_python)
+    except (InvalidWheelFilename, InvalidSpecifier):
+        return False
+    return bool(tags & tags_of(python.number)) and asked.contains(python.version, prereleases=True)
+
+
+def published(library: str, index: Index) -> list[Published]:
+    """Every release of a library that the index has a wheel of, oldest first.
+
+    Raises
+    ------
+    PartUnavailable
+        When the index cannot be asked.
+    """
+    found: dict[Version, dict[str, list[File]]] = {}
+    for distribution in LIBRARIES[library].distributions:
+        for file in index.files(distribution):
+            if file.name.endswith(".whl"):
+                try:
+                    version = parse_wheel_filename(file.name)[1]
+                except InvalidWheelFilename:
+                    continue
+                found.setdefault(version, {}).setdefault(distribution, []).append(file)
+    builds: dict[str, list[str]] = {}
+    for version in found:
+        if version.local:
+            builds.setdefault(version.public, []).append(version.local)
+    return [
+        Published(
+            library=library,
+            version=version,
+            wheels={name: tuple(files) for name, files in wheels.items()},
+            builds=() if version.local else tuple(builds.get(version.public, ())),
+        )
+        for version, wheels in sorted(found.items())
+    ]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One ``--with``.
+
+    Parameters
+    ----------
+    library : str
+        Its name.
+    words : tuple of str
+        Versions, series, ranges, ``all`` and ``pre``, as they were written.
+    """
+
+    library: str
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.library}={','.join(self.words)}"
+
+
+def parse_with(text: str) -> Wanted:
+    """Read ``cupy=12,13.0,13.1..14``.
+
+    Raises
+    ------
+    UsageError
+        On a library that is not known, and on what is no version.
+    """
+    name, equals, spec = text.partition("=")
+    name = canonicalize_name(name.strip())
+    words = tuple(filter(None, (word.strip().removesuffix(".*") for word in spec.lstrip("=").split(","))))
+    if name not in NAMES:
+        raise UsageError(f"--with {text}: unknown library {name!r}{did_you_mean(name, NAMES)}")
+    if not equals or not words:
+        raise UsageError(f"--with {text}: name versions as in {name}={_example(name)}")
+    for word in words:
+        if word not in ("all", "pre"):
+            for end in word.split("..", 1):
+                if end:
+                    _version(end, text)
+            if word == "..":
+                raise UsageError(f"--with {text}: a range has an end, as in 13.1..14; all stands for every release")
+    if words == ("pre",):
+        raise UsageError(f"--with {text}: pre adds pre-releases to versions, as in {name}=all,pre")
+    return Wanted(name, words)
+
+
+def choose(wanted: Wanted, releases: Sequence[Published]) -> list[Published]:
+    """The releases that words stand for, oldest first.
+
+    ``13.0.0`` is that release; ``13`` and ``13.0`` the newest of theirs; ``13.1..14`` all from 13.1.0 to the newest 14.*; ``13.1..`` all from there on;
+    ``all`` every one that cumatrix knows how to ask. Pre-releases count where one is named, or with ``pre`` beside.
+
+    Raises
+    ------
+    UsageError
+        On words that no release is meant by.
+    PartUnavailable
+        When the index has no release at all.
+    """
+    if not releases:
+        raise PartUnavailable(
+            f"the index has no release of {wanted.library}, or none is known of it without the network"
+        )
+    chosen: dict[Version, Published] = {}
+    pre = "pre" in wanted.words
+    for word in wanted.words:
+        if word != "pre":
+            found = _of_word(word, [each for each in releases if not each.yanked or str(each.version) == word], pre=pre)
+            if not found:
+                raise UsageError(f"--with {wanted}: the index has no {wanted.library} {word}{_nearest(word, releases)}")
+            chosen |= {each.version: each for each in found}
+    return [chosen[version] for version in sorted(chosen)]
+
+
+def _of_word(word: str, releases: Sequence[Published], *, pre: bool) -> list[Published]:
+    first, last = _ends(word)
+    named = pre or any(end.is_prerelease for end in (first, last) if end)
+    plain = [
+        each for each in releases
+        if (named or not each.version.is_prerelease)
+        # Builds of one release for CUDA or for processors alone are asked for by their full names only.
+        and (not each.version.local or str(each.version) == word)
+    ]  # fmt: skip
+    if word == "all" or ".." in word:
+        since = Version(LIBRARIES[releases[0].library].since) if releases else None
+        return [
+            each for each in plain
+            if (since is None or each.version >= since)
+            and (first is None or each.version >= first)
+            and (last is None or each.version <= last or _in_series(each.version, last))
+        ]  # fmt: skip
+    exact = [each for each in plain if each.version == first]
+    series = [each for each in plain if first and _in_series(each.version, first)]
+    whole = first is not None and len(first.release) > 2
+    return exact if exact and whole else series[-1:]
+
+
+def _ends(word: str) -> tuple[Version | None, Version | None]:
+    if word == "all":
+        return None, None
+    low, dots, high = word.partition("..")
+    first = Version(low) if low else None
+    return first, (Version(high) if high else None) if dots else first
+
+
+def _in_series(version: Version, series: Version) -> bool:
+    """Whether 13.6.0 is of the series 13; a pre-release and a build are series of their own."""
+    if series.is_prerelease or series.local or series.post is not None:
+        return version == series
+    length = len(series.release)
+    padded = (*version.release, *(0,) * length)
+    return padded[:length] == series.release
+
+
+def _version(word: str, text: str) -> Version:
+    try:
+        return Version(word)
+    except InvalidVersion:
+        raise UsageError(
+            f"--with {text}: {word!r} is no version such as 13.1.0, series such as 13, or range such as 13.1..14"
+        ) from None
+
+
+def _nearest(word: str, releases: Sequence[Published]) -> str:
+    """What there is of the same first number, or of all."""
+    versions = [each.version for each in releases if not each.version.is_prerelease and not each.version.local]
+    same = [version for version in versions if str(version.release[0]) == word.split(".")[0]]
+    named = [str(version) for version in same or versions]
+    return f"; it has {', '.join(named if len(named) < 8 else [*named[:2], '…', *named[-4:]])}"
+
+
+def _example(library: str) -> str:
+    newest = LIBRARIES[library].releases[-1].version
+    return re.sub(r"\.\*$", "", newest)

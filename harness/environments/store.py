@@ -1,0 +1,241 @@
+"""Environments in a folder, each under a key of its resolved requirements; made once, by whoever needs one first."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.environments.pythons import Python
+from harness.environments.recipe import Recipe
+from harness.environments.resolved import Resolved, checked_lock
+from harness.errors import PartUnavailable, UsageError
+from harness.held import TEMPORARY, HeldFolder
+from harness.toolkits.leftovers import alone, set_aside, sweep, work_folder
+from harness.toolkits.store import data_folder, say
+from harness.toolkits.uv_process import TIMEOUT, run_uv
+
+__all__ = ["MANIFEST", "EnvironmentStore", "Made", "Resolved"]
+
+MANIFEST = "cumatrix-environment.json"
+"""File in an environment that says what it holds."""
+_RESOLVED = ".resolved"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """An environment that is there.
+
+    Parameters
+    ----------
+    key : str
+        Name of its folder.
+    home : Path
+        Its folder.
+    library, version : str
+        The library under test.
+    interpreter : Python
+        The Python that it was made with.
+    packages : Mapping[str, str]
+        What is installed, by normalized name.
+    released : str
+        Day of the release; empty where that is not known.
+    """
+
+    key: str
+    home: Path
+    library: str
+    version: str
+    interpreter: Python
+    packages: Mapping[str, str]
+    released: str = ""
+
+    @property
+    def python(self) -> str:
+        """Its interpreter."""
+        return str(self.home / "bin" / "python")
+
+    def size(self) -> int:
+        """What its files hold, in bytes; those that uv's cache has as well count."""
+        return sum(path.lstat().st_size for path in self.home.rglob("*") if not path.is_dir())
+
+
+class EnvironmentStore:
+    """Environments in a folder: ``$CUMATRIX_HOME/environments``, or the user's data folder.
+
+    Parameters
+    ----------
+    root : Path, optional
+        Another folder.
+    tell : callable
+        Is given a sentence where a user should know of something before it is done; on stderr by default.
+    wait : float
+        Seconds to wait for another process that makes the same.
+    offline : bool
+        Ask no index.
+    """
+
+    def __init__(
+        self,
+        root: Path | None = None,
+        tell: Callable[[str], None] = say,
+        wait: float = TIMEOUT,
+        *,
+        offline: bool = False,
+    ) -> None:
+        self.root = root or data_folder() / "environments"
+        self.tell = tell
+        self.wait = wait
+        self.offline = offline
+
+    def resolve(self, recipe: Recipe) -> Resolved:
+        """The exact versions that a recipe comes to; kept, so that it comes to the same the next time.
+
+        Raises
+        ------
+        PartUnavailable
+            When uv finds none, or nothing is kept and the index must not be asked.
+        """
+        kept = self.root / _RESOLVED / f"{recipe.key}.toml"
+        try:
+            return Resolved(recipe=recipe, lock=checked_lock(kept.read_text("utf-8")))
+        except (OSError, ValueError):
+            pass
+        what = f"{recipe.distribution} {recipe.version}"
+        if self.offline:
+            raise PartUnavailable(f"{what} is not installed, and --offline asks no index")
+        self.ready()
+        with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as folder:
+            asked = folder / "requirements.in"
+            asked.write_text("".join(f"{text}\n" for text in recipe.requirements), "utf-8")
+            words = [
+                "pip",
+                "compile",
+                "--no-header",
+                "--no-annotate",
+                "--format",
+                "pylock.toml",
+                "--only-binary",
+                ":all:",
+            ]
+            words += [
+                "--python",
+                recipe.python.path,
+                *(["--exclude-newer", recipe.before] if recipe.before else []),
+                str(asked),
+            ]
+            lock = run_uv(what, words, folder)
+        kept.parent.mkdir(exist_ok=True)
+        # Whole or not at all; of two that resolve the same, both write the same.
+        with tempfile.NamedTemporaryFile("w", dir=kept.parent, prefix=".", delete=False, encoding="utf-8") as file:
+            file.write(checked_lock(lock))
+        os.replace(file.name, kept)
+        return Resolved(recipe=recipe, lock=lock)
+
+    def find(self, resolved: Resolved) -> Made | None:
+        """The environment, or None where it is not made."""
+        return self.read(resolved.key)
+
+    def make(self, resolved: Resolved, *, force: bool = False) -> Made:
+        """Make an environment unless it is there; complete or not at all.
+
+        Parameters
+        ----------
+        resolved : Resolved
+            What it holds.
+        force : bool
+            Make it again.
+
+        Raises
+        ------
+        PartUnavailable
+            When a wheel cannot be had, or has another hash than the index told; when another process makes the same for too long.
+        """
+        recipe, key = resolved.recipe, resolved.key
+        what = f"{recipe.distribution} {recipe.version}"
+        self.ready()
+        with alone(self.root, key, what, self.tell, self.wait):
+            found = self.read(key)
+            if found and not force:
+                return found
+            with work_folder(self.root, key) as folder:
+                home, lock = folder / "home", folder / "pylock.toml"
+                lock.write_text(resolved.lock, "utf-8")
+                run_uv(
+                    what, ["venv", "--relocatable", "--no-project", "--python", recipe.python.path, str(home)], folder
+                )
+                run_uv(
+                    what,
+                    ["pip", "install", "--no-deps", "--python", str(home / "bin" / "python"), "-r", str(lock)],
+                    folder,
+                )
+                (home / MANIFEST).write_text(json.dumps(_manifest(resolved)), "utf-8")
+                before = set_aside(self.root, key)
+                os.replace(home, self.root / key)
+                if before:
+                    shutil.rmtree(before)
+        made = self.read(key)
+        if made is None:
+            raise PartUnavailable(f"{what}: {recipe.python.path} makes no environment that can be used")
+        return made
+
+    def installed(self) -> list[Made]:
+        """Every environment that is there, by library, version and Python."""
+        try:
+            names = sorted(path.name for path in self.root.iterdir() if not path.name.startswith("."))
+        except OSError:
+            return []
+        return [made for name in names if (made := self.read(name))]
+
+    def remove(self, made: Made) -> bool:
+        """Remove an environment; False where there is none."""
+        with alone(self.root, made.key, made.key, self.tell, self.wait):
+            if not (self.root / made.key).is_dir():
+                return False
+            with work_folder(self.root, made.key) as folder:
+                os.replace(self.root / made.key, folder / "home")
+        return True
+
+    def sweep(self) -> None:
+        """Remove what processes have left that were killed."""
+        sweep(self.root)
+
+    def ready(self) -> None:
+        """Make the folder, and remove what killed processes have left there."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot make the folder {self.root}: {error}; set CUMATRIX_HOME") from None
+        sweep(self.root)
+
+    def read(self, key: str) -> Made | None:
+        """The environment of this name, or None."""
+        home = self.root / key
+        try:
+            told = json.loads((home / MANIFEST).read_text("utf-8"))
+            made = Made(
+                key=key, home=home, library=told["library"], version=told["version"], interpreter=Python(**told["python"]),
+                packages=told["packages"], released=told.get("released", ""),
+            )  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        # The Python that it was made with may have gone.
+        return made if os.access(made.python, os.X_OK) else None
+
+
+def _manifest(resolved: Resolved) -> dict[str, Any]:
+    recipe = resolved.recipe
+    return {
+        "library": recipe.library,
+        "version": recipe.version,
+        "python": asdict(recipe.python),
+        "packages": resolved.packages,
+        "requirements": recipe.requirements,
+        "before": recipe.before,
+        "released": recipe.released,
+    }

@@ -1,0 +1,22 @@
+"""Parts of runs that were shared out (``--shard 2/5``): which of them is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.records.plan import Plan
+
+
+def missing_shards(plans: Iterable[Plan]) -> list[str]:
+    """A sentence for each run that was shared out and of which parts are missing."""
+    runs: dict[tuple[str, int, str], set[int]] = {}
+    for plan in plans:
+        if shard := plan.get("shard"):
+            runs.setdefault((shard["whole"], shard["of"], plan["environment"]), set()).add(shard["number"])
+    sentences = []
+    for (_, of, environment), there in sorted(runs.items()):
+        missing = [str(number) for number in range(1, of + 1) if number not in there]
+        if missing:
+            parts = f"part {missing[0]}" if len(missing) == 1 else f"parts {', '.join(missing)}"
+            sentences.append(f"{parts} of {of} of the run in {environment} never arrived (--shard)")
+    return sentences

@@ -1,0 +1,11 @@
+"""``cumatrix repro``: a folder that shows a cell's outcome without cumatrix.
+
+It holds the program, requirements by exact version with hashes, a short script and a README that can be pasted into a bug report.
+What lies in `files/` is copied into the folder as it is, and is nothing that cumatrix itself imports.
+"""
+
+from harness.repro.check import check_folder
+from harness.repro.folder import make_folder
+from harness.repro.reduce import reduce_folder
+
+__all__ = ["check_folder", "make_folder", "reduce_folder"]

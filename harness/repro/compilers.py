@@ -1,0 +1,125 @@
+"""Scripts for bare compilers, and for nvcc as PyTorch's extensions call it."""
+
+from __future__ import annotations
+
+from harness.backends import nvcc as nvcc_backend
+from harness.backends import nvrtc as nvrtc_backend
+from harness.backends.torch.backend import quoted
+from harness.nvidia.nvcc import device_only
+from harness.repro.script import BUILT, Script, lines_of, list_of, start, text_of, words_of
+from harness.repro.subject import Subject
+
+
+def nvrtc(subject: Subject) -> Script:
+    """NVRTC through ctypes."""
+    setup, job = subject.setup, subject.job
+    options = [f"--gpu-architecture={job.target}", *nvrtc_backend.options_of(setup, job)]
+    lto = ', "-lto"' if job.lto else ""
+    link = (
+        f'image = link.with_runtime(cuda, image, "sm_{job.arch}"{lto})\n'
+        if subject.relocatable and not job.one_of_several
+        else ""
+    )
+    kind = "PTX" if job.virtual else "LTOIR" if job.lto else "CUBIN"
+    stripped = '.rstrip(b"\\0")' if job.virtual else ""
+    text = start(subject, "ctypes", "hashlib", "sys", *(["link"] if link else [])) + f"""\
+options = {lines_of(options)}
+
+nvrtc = cuda_home.load(cuda, "libnvrtc-builtins", "libnvrtc")
+program, size = ctypes.c_void_p(), ctypes.c_size_t()
+with open({text_of(str(job.source))}, "rb") as file:
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), file.read(), {text_of(str(job.source))}.encode(), 0, None, None)
+argv = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+result = nvrtc.nvrtcCompileProgram(program, len(options), argv)
+
+nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+log = ctypes.create_string_buffer(size.value)
+nvrtc.nvrtcGetProgramLog(program, log)
+print(log.value.decode(errors="replace"))
+if result:
+    nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+    sys.exit(f"error: {{nvrtc.nvrtcGetErrorString(result).decode()}}")
+nvrtc.nvrtcGet{kind}Size(program, ctypes.byref(size))
+image = ctypes.create_string_buffer(size.value)
+nvrtc.nvrtcGet{kind}(program, image)
+image = image.raw{stripped}
+""" + link + BUILT  # fmt: skip
+    return Script(text, ("cuda_home.py", *(["link.py"] if link else [])))
+
+
+def nvcc(subject: Subject) -> Script:
+    """nvcc as a process."""
+    setup, job = subject.setup, subject.job
+    arch = f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}"
+    depth, folders = job.options.get("depth", "unit"), nvcc_backend.include_of(setup, job)
+    argv = [
+        arch,
+        *nvcc_backend.options_of(job),
+        *(f"-I{folder}" for folder in folders),
+        "-c",
+        str(job.source),
+        "-o",
+        "kernel.o",
+    ]
+    if depth == "device":
+        argv = device_only(argv, "ptx" if job.virtual else "ltoir" if job.lto else "cubin")
+    link = ""
+    if subject.relocatable and not job.virtual and not job.one_of_several:
+        more = [arch, *(["-dlto"] if job.lto else []), argv[-1], "-o", "linked.o", "-lcudadevrt"]
+        link = f'    subprocess.run([f"{{cuda}}/bin/nvcc", "-dlink", {words_of(more)}], check=True)\n'
+    text = (
+        start(subject, "subprocess", "sys")
+        + f"""\
+options = {lines_of(argv)}
+try:
+    subprocess.run([f"{{cuda}}/bin/nvcc", *options], check=True)
+{link}except subprocess.CalledProcessError as error:
+    print(f"nvcc ended with exit code {{error.returncode}}")
+    sys.exit(error.returncode)
+print("built:", os.path.getsize({argv[-1]!r}), "bytes")
+"""
+    )
+    return Script(text, ("cuda_home.py",))
+
+
+def torch(subject: Subject) -> Script:
+    """``torch.utils.cpp_extension``, the whole unit where the cell has the device pass alone."""
+    setup, job = subject.setup, subject.job
+    capability = subject.cell.target.capability + job.arch.lstrip("0123456789")
+    options = nvcc_backend.options_of(job)
+    folders = nvcc_backend.include_of(setup, job)
+    include = f"    extra_include_paths={list_of(folders)},\n" if folders else ""
+    source = str(job.source)
+    if job.options.get("depth", "device") == "extension":
+        functions = list(job.options.get("functions", []))
+        call = f"""\
+with open({text_of(source)}, encoding="utf-8") as file:
+    code = {('#line 1 "' + source + '"')!r} + "\\n" + file.read()
+extension = cpp_extension.load_inline(
+    "kernel",
+    cpp_sources=[{text_of(job.options.get("declarations", ""))}],
+    cuda_sources=[code],
+    functions={functions!r},
+"""
+    else:
+        call = f'cpp_extension.load(\n    "kernel",\n    [{text_of(source)}],\n    is_python_module=False,  # it is built, and loaded as a library\n'
+    text = (
+        start(subject, "tempfile")
+        + f"""\
+os.environ["CUDA_HOME"] = cuda
+os.environ["TORCH_CUDA_ARCH_LIST"] = "{capability}"
+os.environ["PATH"] = os.pathsep.join([os.path.abspath(".venv/bin"), os.environ["PATH"]])  # ninja
+
+import torch  # noqa: E402, F401
+from torch.utils import cpp_extension  # noqa: E402
+
+options = {lines_of([quoted(option) for option in options])}
+{call}    extra_cuda_cflags=options,
+{include}    build_directory=tempfile.mkdtemp(),
+    with_cuda=True,
+    verbose=True,
+)
+print("built")
+"""
+    )
+    return Script(text, ("cuda_home.py",))

@@ -1,0 +1,19 @@
+"""Whether this machine has a GPU of a compute capability, as its driver says."""
+
+import ctypes
+
+
+def there_is(capability):
+    """Ask libcuda for its first device: ``there_is("8.0")``."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    device, value = ctypes.c_int(), ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0):
+        return False
+    numbers = []
+    for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+        driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        numbers.append(str(value.value))
+    return ".".join(numbers) == capability

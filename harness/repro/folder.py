@@ -1,0 +1,90 @@
+"""Writes the folder, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.held import TEMPORARY, HeldFolder
+from harness.records import Record
+from harness.repro.conditions import find
+from harness.repro.readme import readme
+from harness.repro.script import SCRIPT
+from harness.repro.scripts import script_of
+from harness.repro.subject import Subject
+from harness.repro.wheels import wheels_of
+
+RECORD = "record.json"
+"""What was recorded of the cell."""
+
+
+def make_folder(subject: Subject, records: Iterable[Record], out: Path) -> None:
+    """Write everything that shows a cell's outcome without cumatrix.
+
+    Parameters
+    ----------
+    subject : Subject
+        The cell.
+    records : iterable of Record
+        What is known beside it, for the conditions under which it happens.
+    out : Path
+        The folder, which is made; it may be there and empty.
+
+    Raises
+    ------
+    UsageError
+        When something is in `out`, or nothing can be written there.
+    PartUnavailable
+        When versions have to be looked up, and there is no index.
+    """
+    check_free(out)
+    wheels, script = wheels_of(subject), script_of(subject)
+    contents = {
+        **script.contents(),
+        **{each.file: each.text.encode() for each in wheels},
+        "README.md": readme(subject, script, wheels, find(subject.record, records)).encode(),
+        RECORD: (json.dumps(subject.record, indent=1) + "\n").encode(),
+    }
+    taken = {place.split("/")[0] for place in subject.program.files} & {*contents, "cuda", "cuda-wheels", ".venv"}
+    taken |= {SCRIPT[:-3]} & {place.split("/")[0] for place in subject.program.files}
+    if taken:
+        raise UsageError(
+            f"the program has a file {min(taken)}, and so has the folder that shows it: rename the program's"
+        )
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with HeldFolder(out.parent, ".cumatrix-") as scratch:
+            whole = Path(scratch, "repro")
+            whole.mkdir()
+            for place, path in subject.program.files.items():
+                (whole / place).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, whole / place)
+            for name, data in contents.items():
+                (whole / name).write_bytes(data)
+            os.replace(whole, out)  # an empty folder gives way
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from None
+
+
+def check_free(out: Path) -> None:
+    """Raise `UsageError` where something lies already."""
+    if os.path.lexists(out) and (out.is_symlink() or not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is there already: name another folder with --out")
+
+
+@contextmanager
+def copied(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """A copy of a folder, without what was installed in it, and an empty home beside it; both go with the context."""
+    with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as scratch:
+        copy, home = Path(scratch, "repro"), Path(scratch, "home")
+        shutil.copytree(
+            folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".venv", "cuda", "cuda-headers", "*-wheels")
+        )
+        home.mkdir()
+        yield copy, home

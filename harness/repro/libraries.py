@@ -1,0 +1,91 @@
+"""Scripts for CuPy and Numba, which ask for a GPU."""
+
+from __future__ import annotations
+
+import pprint
+
+from harness.backends.cupy import backend as cupy_backend
+from harness.backends.numba.program import JIT_OPTIONS
+from harness.errors import UsageError
+from harness.repro.script import BUILT, Script, lines_of, start, text_of
+from harness.repro.subject import Subject
+
+
+def cupy(subject: Subject) -> Script:
+    """``RawModule``."""
+    setup, job = subject.setup, subject.job
+    jitify = subject.backend == "cupy-jitify"
+    keywords = {"options": tuple(cupy_backend.options_of(setup, job, job.target)), "backend": "nvrtc"}
+    more = ", jitify=True" if jitify else ""
+    more += ", enable_cooperative_groups=True" if job.options.get("enable_cooperative_groups") else ""
+    # CUDA_PATH is where CuPy takes CUDA's headers from; where they come in wheels it must know of no toolkit.
+    if setup.wheels:
+        path = (
+            'for name in ("CUDA_PATH", "CUDA_HOME"):\n    os.environ.pop(name, None)  # the headers come in a wheel\n'
+        )
+    else:
+        path = f'os.environ["CUDA_PATH"] = {"cuda" if setup.headers == setup.release else "headers"}\n'
+    device = f'"{subject.cell.target.capability}", cuda, "{setup.release}"{", ptx=True" if job.virtual else ""}'
+    text = start(subject, "hashlib", "virtual_gpu") + path + f"""\
+virtual_gpu.use({device})  # only where this machine has no such GPU
+
+import cupy  # noqa: E402
+
+with open({text_of(str(job.source))}, encoding="utf-8") as file:
+    code = file.read()
+options = {lines_of(list(keywords["options"]))}
+module = cupy.RawModule(code=code, options=tuple(options), backend="nvrtc"{more})
+module.compile()
+image = virtual_gpu.images[-1] if virtual_gpu.images else b""
+""" + BUILT.replace("print(", 'print("built and loaded" if not image else ', 1)  # fmt: skip
+    old = subject.series < (13, 0)
+    files = ["cuda_home.py", "gpu.py", "link.py", "virtual_gpu_cupy.py"]
+    return Script(text, (*files, *(["nvrtc_log.c"] if jitify else []), *(["stand_ins.py"] if old else [])))
+
+
+def numba(subject: Subject) -> Script:
+    """The program, run as Python runs it, then its kernels compiled for their signatures."""
+    job, names = subject.job, []
+    options = {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
+    given = {**job.definitions, "JIT_OPTIONS": options}
+    lines = []
+    for name, signature in job.entries.items():
+        if not name.isidentifier():
+            raise UsageError(f"{name!r} is not the name of a kernel")
+        names.append(name)
+        types = f"sigutils.normalize_signature({text_of(signature)})[0]"
+        lines.append(_to_ptx(subject, name, types) if job.virtual else f"{name}.compile({types})\n")
+    if not names:  # the program launches its kernels itself; those without arguments need no types
+        lines.append(
+            'for kernel in [value for value in list(globals().values()) if type(value).__name__ == "CUDADispatcher"]:\n'
+            "    if not kernel.overloads and not kernel.py_func.__code__.co_argcount:\n        kernel.compile(())\n"
+        )
+    program = text_of(str(job.source))
+    text = start(subject, "sys", "virtual_gpu") + f"""\
+virtual_gpu.use("{subject.cell.target.capability}", cuda, "{subject.setup.release}")  # only where this machine has no such GPU
+
+from numba import cuda  # noqa: E402
+from numba.core import sigutils  # noqa: E402
+
+sys.argv = [{program}]
+sys.path.insert(0, os.path.dirname(os.path.abspath({program})))
+globals().update({pprint.pformat(given, width=110)})  # what the program is given
+with open({program}, encoding="utf-8") as file:
+    exec(compile(file.read(), {program}, "exec"))
+""" + "".join(lines) + 'print("built")\n'  # fmt: skip
+    if not names:
+        text = text.replace("from numba.core import sigutils  # noqa: E402\n", "")
+    return Script(text, ("cuda_home.py", "gpu.py", "link.py", "virtual_gpu_numba.py"))
+
+
+def _to_ptx(subject: Subject, name: str, types: str) -> str:
+    """A virtual architecture ends with PTX, by Numba's public function for that."""
+    old = subject.backend == "numba" and subject.series < (0, 60)
+    more = "" if old else ', device=False, abi="numba", output="ptx"'
+    suffix = subject.job.arch.lstrip("0123456789")
+    capability = (*subject.job.capability, suffix) if suffix else subject.job.capability
+    return (
+        f'options = {{key: {name}.targetoptions.get(key) for key in ("debug", "lineinfo", "fastmath", "opt")}}\n'
+        f"options = {{key: value for key, value in options.items() if value is not None}}\n"
+        f"cuda.{'compile_ptx' if old else 'compile'}({name}.py_func, {types}, cc={capability}{more}, **options)\n"
+    )

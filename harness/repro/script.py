@@ -1,0 +1,89 @@
+"""A script, and the lines that the scripts of all backends have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import native
+from harness.repro.subject import CUDA, HEADERS, Subject
+
+SCRIPT = "repro.py"
+"""Its name."""
+
+BUILT = 'print(f"built: {len(image)} bytes, sha256 {hashlib.sha256(image).hexdigest()}")\n'
+"""How a script ends that has an image."""
+
+_FILES = Path(__file__).with_name("files")
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script, and what stands beside it.
+
+    Parameters
+    ----------
+    text : str
+        The script.
+    files : tuple of str
+        Names in `files/` that it needs.
+    """
+
+    text: str
+    files: tuple[str, ...]
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file by its name in the folder."""
+        found = {SCRIPT: self.text.encode()}
+        for name in self.files:
+            # Each library has a stand-in for the GPU of its own, of one name.
+            plain = "virtual_gpu.py" if name.startswith("virtual_gpu_") else name
+            found[plain] = _FILES.joinpath(name).read_bytes()
+        if "virtual_gpu_numba.py" in self.files:
+            found["virtual_gpu.c"] = native.source("libcuda.c").encode()
+        return found
+
+
+def start(subject: Subject, *imports: str) -> str:
+    """Imports, and the toolkit."""
+    names = sorted({"os", *(name for name in imports if name not in ("cuda_home", "link", "virtual_gpu"))})
+    own = sorted({"cuda_home", *imports} - set(names))
+    head = f"# {subject.record['cell']}".encode("ascii", "replace").decode()
+    lines = [" ".join(head.split()), *(f"import {name}" for name in names), "", *(f"import {name}" for name in own)]
+    return "\n".join(lines) + "\n\nos.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + cuda_of(subject)
+
+
+def cuda_of(subject: Subject) -> str:
+    """Lines that lay out the toolkit, or take the one of this machine."""
+    toolkit = subject.cell.toolchain.toolkit
+    if toolkit.local:
+        first = f'cuda = os.environ["CUDA_HOME"]  # where CUDA {toolkit.release} lies on this machine\n'
+        first += f"os.path.lexists({text_of(CUDA)}) or os.symlink(cuda, {text_of(CUDA)})\n"
+    else:
+        wheels = f', "{CUDA}-wheels"' if subject.library else ""
+        first = f"cuda = cuda_home.lay_out({text_of(CUDA)}{wheels})  # NVIDIA's wheels as one CUDA_HOME\n"
+    if toolkit.headers != toolkit.release:
+        first += f"headers = cuda_home.lay_out({text_of(HEADERS)}, {text_of(HEADERS + '-wheels')})  # CUDA {toolkit.headers}\n"
+    return first
+
+
+def text_of(value: str) -> str:
+    """A text as Python writes it, with double quotes where that can be."""
+    return f'"{value}"' if value.isprintable() and value.isascii() and not set(value) & set('"\\') else repr(value)
+
+
+def words_of(words: Sequence[str]) -> str:
+    """Words with commas between."""
+    return ", ".join(map(text_of, words))
+
+
+def list_of(words: Sequence[str]) -> str:
+    """A list of words on one line."""
+    return f"[{words_of(words)}]"
+
+
+def lines_of(words: Sequence[str]) -> str:
+    """A list of words, on lines of their own where they are many."""
+    line = list_of(words)
+    return line if len(line) < 100 else "[\n" + "".join(f"    {text_of(word)},\n" for word in words) + "]"

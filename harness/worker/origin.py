@@ -1,0 +1,79 @@
+"""Says where the libraries of an interpreter's environment come from; a part of `harness.worker.probe`, loaded by path with any Python.
+
+Nothing is imported but what finding a module imports: the finders that installers leave (``.pth`` files, ``__editable__`` hooks).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import site
+import sysconfig
+from importlib.metadata import Distribution
+from typing import Any
+
+# Files of a source tree in which libraries keep their version.
+_VERSION_FILES = ("_version.py", "version.py", "__init__.py", "VERSION", "../VERSION")
+_VERSION = re.compile(r"""^(?:__version__|version|VERSION)\s*(?::\s*str\s*)?=\s*['"]([^'"\n]+)['"]""", re.MULTILINE)
+_PLAIN_VERSION = re.compile(r"\s*(\d[\w.+!-]*)\s*\Z")
+
+
+def folder_of(module: str) -> str:
+    """Folder of the package that ``import`` would find; empty where there is none."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, AttributeError, ValueError):
+        return ""
+    origin = getattr(spec, "origin", None)
+    if not origin or not os.path.isabs(origin):
+        return ""
+    folder: str = os.path.dirname(os.path.abspath(origin))
+    # An editable install may be a folder of links to the sources.
+    return str(os.path.dirname(os.path.realpath(origin))) if lies_apart(folder) else folder
+
+
+def lies_apart(folder: str) -> bool:
+    """Whether a package lies elsewhere than where installers put packages for this interpreter, links resolved."""
+    places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
+    real = os.path.realpath(folder) + os.sep
+    return not any(real.startswith(os.path.realpath(place) + os.sep) for place in places if place)
+
+
+def direct(dist: Distribution) -> dict[str, Any]:
+    """What its ``direct_url.json`` tells (PEP 610): fields of `harness.protocol.probes.Distribution`; nothing for one from an index."""
+    try:
+        found = json.loads(dist.read_text("direct_url.json") or "{}")
+        vcs, folder = (found.get(kind) or {} for kind in ("vcs_info", "dir_info"))
+        if not found.get("url"):
+            return {}
+        told: dict[str, Any] = {"url": str(found["url"]), "commit": str(vcs.get("commit_id") or "")}
+        told["editable"] = bool(folder.get("editable"))
+    except (AttributeError, ValueError):
+        return {}
+    if not told["commit"] and not told["editable"]:
+        told["digest"] = _digest(dist)
+    return told
+
+
+def _digest(dist: Distribution) -> str:
+    """Hash over the hashes of its files: two wheels with the same number differ in it."""
+    lines = [line for line in (dist.read_text("RECORD") or "").splitlines() if ".dist-info/" not in line]
+    lines = [line for line in lines if "__pycache__" not in line]
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def version_in(folder: str) -> str:
+    """The version that a package's own files tell; empty where none does."""
+    for name in _VERSION_FILES:
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                text = file.read(1 << 20)
+        except OSError:
+            continue
+        found = _VERSION.search(text) if name.endswith(".py") else _PLAIN_VERSION.match(text)
+        if found:
+            return found.group(1)
+    return ""

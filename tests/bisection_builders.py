@@ -1,0 +1,37 @@
+"""What releases showed, made up from records as real cells leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import record_builders as make
+
+from harness.bisection.search import Search
+from harness.bisection.seen import Lane, Seen, seen_of
+from harness.model import Expectation, Outcome, Stage, Status
+from harness.model.condition import Condition
+
+NO = make.rejected()
+OTHER_WORDS = make.rejected("something else is wrong", stage=Stage.ASSEMBLE)
+YES = make.built()
+UNKNOWN = Outcome(status=Status.UNSUPPORTED, reason="CUDA 12.4 knows no sm_100 (ptxas --help)")
+GONE = Outcome(status=Status.UNAVAILABLE, reason="there is no wheel")
+REFUSED = Expectation(when=Condition.always(), status=Status.REJECTED)
+FAULT = Expectation(when=Condition.always(), status=Status.REJECTED, xfail=True)
+
+
+def history(
+    outcomes: Mapping[str, Sequence[Outcome]], expected: Expectation = make.BUILT
+) -> tuple[Search[Lane], dict[tuple[int, Lane], Seen]]:
+    """A search that has tried every release, with what each target showed."""
+    count = max(map(len, outcomes.values()))
+    search = Search[Lane]([f"1.{minor}" for minor in range(count)], every=True)
+    seen: dict[tuple[int, Lane], Seen] = {}
+    for place in range(count):
+        found: dict[Lane, Seen | None] = {}
+        for target, each in outcomes.items():
+            record = make.record(make.cell(library=f"1.{place}", target=target), each[place], expected)
+            found[Lane.of(record, "library")] = seen_of(record)
+        search.add(place, {lane: one and one.key for lane, one in found.items()})
+        seen |= {(place, lane): one for lane, one in found.items() if one}
+    return search, seen

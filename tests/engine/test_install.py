@@ -1,0 +1,97 @@
+"""What the chosen cells need is installed, and nothing else; without the network it is told once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.engine.context import RunContext
+from harness.engine.install import Step, install, missing
+from harness.model import Case, Cell, HeaderLibrary, Target, Toolchain, ToolkitRef, UnsupportedRule, Variant
+from harness.model.condition import Condition
+from harness.protocol.wire import Limits
+from harness.toolkits import ToolkitStore
+
+from .test_line_up import made
+from .test_plan import environment
+
+CUTLASS = HeaderLibrary(name="cutlass", packages={"": "nvidia-cutlass"}, include=("include",))
+OTHERS = (made("numba", "0.59.0"), made("numba", "0.59.1"))
+
+
+@pytest.fixture(autouse=True)
+def _empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUMATRIX_HOME", str(tmp_path / "home"))
+
+
+def context() -> RunContext:
+    return RunContext(environment(), ToolkitStore(), None, Limits(), others=OTHERS)
+
+
+def cell(
+    backend: str = "nvrtc", release: str = "12.4", *, name: str = "e", headers: str = "", **libraries: str
+) -> Cell:
+    case = Case(
+        name="a/b", path=Path("c"), title="", sources={"cuda": Path("k"), "python": Path("k")},
+        variants=(Variant(labels={}, definitions={}, libraries=libraries),), libraries={"cutlass": CUTLASS},
+    )  # fmt: skip
+    toolchain = Toolchain(
+        backend=backend, library="", toolkit=ToolkitRef(release=release, headers=headers or release), environment=name
+    )
+    return Cell(case=case, variant=case.variants[0], toolchain=toolchain, target=Target.parse("sm_80"))
+
+
+def test_only_what_cells_need_is_missing() -> None:
+    assert not missing([], context())
+    plain = missing([cell(), cell(release="13.0", headers="12.9")], context())
+    assert (plain.releases, plain.libraries, plain.environments) == (["12.4", "13.0", "12.9"], [], [])
+    more = missing([cell(cutlass="3.5.1"), cell("numba", name="numba-0.59.1")], context())
+    assert (more.releases, more.libraries, more.environments) == (["12.4"], [(CUTLASS, "3.5.1")], [OTHERS[1]])
+    assert str(more) == "numba 0.59.1, CUDA 12.4, cutlass 3.5.1"
+    assert more.command == "cumatrix toolkits install 12.4 cutlass==3.5.1 && cumatrix libraries install numba=0.59.1"
+
+
+def test_nothing_is_needed_for_what_is_not_applicable() -> None:
+    rule = UnsupportedRule(when=Condition.parse('toolkit == "12.4"', {}), reason="no")
+    given = cell()
+    assert not missing([replace(given, case=replace(given.case, unsupported=(rule,)))], context())
+    assert not missing([cell("numba")], context())  # not installed, and not asked for with --with
+    broken = replace(context(), others=(replace(OTHERS[0], broken={"numba": "no wheel"}),))
+    assert not missing([cell("numba", name="numba-0.59.0")], broken)
+
+
+def none_shown(steps: Sequence[Step]) -> Callable[[Step], AbstractContextManager[None]]:
+    return lambda step: nullcontext()
+
+
+def test_offline_says_once_what_is_missing() -> None:
+    said: list[str] = []
+    cells = [cell("numba", release, name=other.name) for release in ("12.4", "12.9") for other in OTHERS]
+    after = install(cells, context(), none_shown, said.append, offline=True)
+    (sentence,) = said
+    assert sentence.startswith(
+        "not installed, and --offline downloads nothing: numba 0.59.0, numba 0.59.1, CUDA 12.4, CUDA 12.9. "
+    )
+    assert "`cumatrix toolkits install 12.4 12.9 && cumatrix libraries install numba=0.59.0 numba=0.59.1`" in sentence
+    assert all("run `cumatrix toolkits install" in each.broken["numba"] for each in after.others)
+
+
+def test_what_cannot_be_had_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "file:///nowhere")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS", "UV_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    said: list[str] = []
+    after = install([cell(), cell(release="12.9")], context(), none_shown, said.append)
+    assert len(said) == 2
+    assert said[0].startswith("CUDA 12.4 cannot be installed from PyPI")
+    assert after.store.find("12.4") is None
+
+
+def test_environments_that_no_cell_runs_in_are_left_out() -> None:
+    after = install([cell("numba", name="numba-0.59.0")], context(), none_shown, lambda text: None, offline=True)
+    assert [each.name for each in after.others] == ["numba-0.59.0"]
