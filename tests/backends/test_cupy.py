@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cells import make_case, make_cell
 
 from harness.backends import BACKENDS
+from harness.cases import load_cases
 from harness.engine.context import RunContext
 from harness.engine.environment import look
 from harness.engine.line_up import default_toolkit
@@ -107,11 +109,7 @@ def test_headers_that_jitify_found_beforehand_change_nothing(run_cell: RunCell, 
     ]
     tools = tmp_path / "tools"
     shutil.copytree(data_folder() / "tools", tools)
-    tables = list((tools / "jitify").glob("*.json"))
-    assert tables
-    for table in tables:
-        assert table.read_text() != "{}"
-        table.write_text("{}")
+    empty_tables(tools)
     cold = [
         run_cell(NEW, "cupy-jitify", BEFORE_12_2, text, "sm_80", {"scale": ""}, {}, tools)
         for text in (ACCUMULATOR, WRONG)
@@ -119,6 +117,43 @@ def test_headers_that_jitify_found_beforehand_change_nothing(run_cell: RunCell, 
     assert [item["status"] for item in cold] == ["built", "rejected"]
     assert cold[0]["artifact"] == warm[0]["artifact"]
     assert cold[1]["diagnostics"] == warm[1]["diagnostics"]
+
+
+def test_cases_compile_to_the_same_with_an_empty_table(
+    venv: Callable[..., str],
+    store: ToolkitStore,
+    toolkit: Callable[[str], Installed],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With CuPy 12, whose Jitify finds all that these programs include within seconds."""
+    toolkit(BEFORE_12_2)
+    environment = look(venv(OLD))
+    topics = ("cooperative", "exceptions", "shared-memory", "wmma")  # others include so much that it takes hours
+    cases = load_cases(Path(__file__).parents[2] / "cases", topics)
+    cells = plan(cases, [BACKENDS["cupy-jitify"]], parse_toolkits(BEFORE_12_2), parse_targets("sm_80"), environment)
+
+    def outcomes() -> dict[str, tuple[Any, ...]]:
+        with Run(RunContext(environment, store, None, Limits(seconds=300))) as run:
+            found = [(cell.id, run.result(cell).outcome) for cell in cells]
+        return {name: (each.status, each.artifact, each.diagnostics) for name, each in found}
+
+    with_table = outcomes()
+    assert {"built", "rejected"} <= {found[0] for found in with_table.values()}
+    home = tmp_path / "home"
+    shutil.copytree(data_folder() / "tools", home / "tools")
+    empty_tables(home / "tools")
+    monkeypatch.setenv("CUMATRIX_HOME", str(home))
+    assert outcomes() == with_table
+    assert not any(json.loads(table.read_text())["table"] for table in (home / "tools" / "jitify").glob("*.json"))
+
+
+def empty_tables(tools: Path) -> None:
+    """Make of every table one as if nothing had been found, and nothing were left to look for."""
+    tables = list((tools / "jitify").glob("*.json"))
+    assert any(json.loads(table.read_text())["table"] for table in tables)
+    for table in tables:
+        table.write_text(json.dumps({"table": {}, "files": {}, "left": []}))
 
 
 def added(reply: dict[str, Any]) -> list[str]:

@@ -214,10 +214,8 @@ class CupyBackend:
             # The compiler's, not that of the headers; PyPI's wheels before 12.9 have none: compiled, and noted as not linked.
             runtime = setup.home / "lib64" / "libcudadevrt.a"
             compiler._get_cudadevrt_path = lambda: str(runtime) if runtime.is_file() else ""
-        if self.version >= (13, 0):
-            self.jitify_module._init_module = lambda: None  # a warm-up of Jitify's that loads its result
-            if self.version == (13, 0):
-                self.jitify_module.jitify = with_detected_architecture(self.jitify_module.jitify, arch)
+        if self.version == (13, 0):
+            self.jitify_module.jitify = with_detected_architecture(self.jitify_module.jitify, arch)
         chosen = compiler._get_arch()
         if chosen != arch:
             raise Unsupported(

@@ -4,7 +4,11 @@ Jitify finds what a program includes by compiling it again and again, one missin
 that takes a minute or two. CuPy keeps the headers that were found in its process, and on a user's machine from one process to
 the next (``~/.cupy/jitify_cache``). Here they are found by a child that looks for nothing else, kept for each
 toolchain together with the hash of every file that was read for them, and handed to CuPy's own table before any cell is forked,
-if these files are still the same. They are texts by name: what a cell compiles to is the same with an empty table, only later.
+if these files are still the same. They are texts by name: what a cell compiles to is the same without them, only later.
+
+CuPy from 13.0 on fills its table before the first program: with Jitify's own headers and a few of its own by hand, then by
+compiling a program that includes much of CUB. The first part is in the table that is kept. The second, which asks for a device and can
+take longer than any cell may, is left out, on a real device too: each cell has a cache folder of its own, and would begin with it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,9 +32,11 @@ from harness.protocol import reads
 from harness.protocol.backend import Setup
 from harness.protocol.python39 import zipped
 
-# What programs for the device include; one at a time, since what fails leaves nothing behind.
+# What programs for the device include; one at a time, since what fails leaves nothing behind. Nothing comes first: what CuPy
+# itself includes everywhere is then found even where each of the headers is refused.
 _HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h")
-_SCHEMA = 2
+_PROGRAMS = ("", *(f"#include <{header}>\n" for header in _HEADERS))
+_SCHEMA = 3
 # Folders of the moment; what lies there was made while looking.
 _PASSING = (os.getcwd() + os.sep, "/proc/", "/sys/", "/dev/")
 # Less than a worker may take to start.
@@ -52,26 +59,37 @@ def warm(setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str]
     """
     key = json.dumps([_SCHEMA, identity, sys.version, setup.include, _HEADERS])
     kept = setup.tools / "jitify" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
-    table = _valid(kept)
-    if table is None:
+    found = _valid(kept)
+    if found is None or found["left"]:
         kept.parent.mkdir(parents=True, exist_ok=True)
         _find_once(kept, setup.include, jitify, attempt)
-        table = _valid(kept)
-    if table is not None:
-        jitify._add_sources({base64.b64decode(key): base64.b64decode(text) for key, text in table.items()})
+        found = _valid(kept)
+    if found is not None:
+        hand(jitify, _decoded(found["table"]))
+    if hasattr(jitify, "_init_module"):
+        jitify._init_module = lambda: None
 
 
-def _valid(kept: Path) -> dict[str, str] | None:
-    """The table in a file; None without one, and where a file that it was made from has changed.
+def hand(jitify: Any, table: dict[bytes, bytes]) -> None:
+    """Put texts by name into CuPy's table of headers."""
+    jitify._add_sources(table)
+
+
+def _valid(kept: Path) -> dict[str, Any] | None:
+    """What a file says: the table, what it was made from, and what is left to look for; None where a file has changed since.
 
     Reading them again also tells whoever follows this process (`harness.protocol.reads`) what its table depends on.
     """
     try:
         found = json.loads(kept.read_text("utf-8"))
         same = all(_hash(path) == digest for path, digest in found["files"].items())
-        return found["table"] if same else None
+        return found if same and {"table", "left"} <= found.keys() else None
     except (OSError, ValueError, KeyError):
         return None
+
+
+def _decoded(table: dict[str, str]) -> dict[bytes, bytes]:
+    return {base64.b64decode(name): base64.b64decode(text) for name, text in table.items()}
 
 
 def _hash(path: str) -> str:
@@ -97,11 +115,12 @@ def _find_once(kept: Path, include: Sequence[str], jitify: Any, attempt: Callabl
                 if time.monotonic() > end:
                     return
                 time.sleep(0.2)
-        if _valid(kept) is not None:
+        found = _valid(kept) or {"table": {}, "files": {}, "left": list(_PROGRAMS)}
+        if not found["left"]:
             return
         child = os.fork()
         if child == 0:
-            _find(kept, include, jitify, attempt)
+            _find(kept, include, jitify, attempt, found)
         ended = os.pidfd_open(child)
         if not select.select([ended], [], [], max(0.0, end - time.monotonic()))[0]:
             os.kill(child, signal.SIGKILL)  # then each cell looks for itself, under its own deadline
@@ -109,36 +128,55 @@ def _find_once(kept: Path, include: Sequence[str], jitify: Any, attempt: Callabl
         os.waitpid(child, 0)
 
 
+def _begin(jitify: Any) -> None:
+    """Have CuPy put into its table what it puts there by hand; what it goes on to compile ends at once, for want of a device."""
+    if not hasattr(jitify, "_init_module"):
+        return  # before 13.0 that happened when it was imported
+    os.environ |= {"CUDA_VISIBLE_DEVICES": "", "CUPY_DISABLE_JITIFY_CACHE": "1"}
+    begin, jitify._init_module = jitify._init_module, lambda: None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            begin()
+        except RuntimeError as error:
+            if "GPU architecture" not in str(error):
+                raise
+
+
 def _all_of(include: Sequence[str]) -> list[str]:
     """Every file that may have been read, for a worker that nothing follows (one with a real device)."""
     return [str(path) for folder in include for path in sorted(Path(folder).rglob("*")) if path.is_file()]
 
 
-def _find(kept: Path, include: Sequence[str], jitify: Any, attempt: Callable[[str], None]) -> None:
-    """In a child: look for every header and write down what was found; never returns."""
-    table: dict[bytes, bytes] = {}
+def _find(
+    kept: Path, include: Sequence[str], jitify: Any, attempt: Callable[[str], None], found: dict[str, Any]
+) -> None:
+    """In a child: look for what is left, and write down after each program what was found until then; never returns."""
+    table, files, left = _decoded(found["table"]), found["files"], found["left"]
     original = jitify.jitify
     records = kept.with_suffix(f".{os.getpid()}.reads")
+    # The records name themselves, since they were opened to be read, and are gone in a moment.
+    passing = (*_PASSING, str(kept.parent) + os.sep)
 
     def keep(*arguments: Any) -> Any:
-        found = original(*arguments)
-        table.update(zipped(found[3], found[2]))
-        return found
+        handed = original(*arguments)
+        table.update(zipped(handed[3], handed[2]))
+        return handed
 
     try:
         records.touch()
         followed = reads.send_to(records)
+        _begin(jitify)
+        jitify._add_sources(table)
         jitify.jitify = keep
-        for header in _HEADERS:
-            attempt(f"#include <{header}>\n")
-        encoded = {base64.b64encode(key).decode(): base64.b64encode(text).decode() for key, text in table.items()}
-        part = kept.with_suffix(f".{os.getpid()}")
-        read = reads.paths_of(records.read_bytes()) if followed else _all_of(include)
-        # The records name themselves, since they were opened to be read, and are gone in a moment.
-        passing = (*_PASSING, str(kept.parent) + os.sep)
-        files = {path: _hash(path) for path in read if not path.startswith(passing)}
-        part.write_text(json.dumps({"table": encoded, "files": files}), "utf-8")
-        os.replace(part, kept)
+        while left:
+            attempt(left.pop(0))
+            read = reads.paths_of(records.read_bytes()) if followed else _all_of(include)
+            files |= {path: _hash(path) for path in read if not path.startswith(passing)}
+            encoded = {base64.b64encode(key).decode(): base64.b64encode(text).decode() for key, text in table.items()}
+            part = kept.with_suffix(f".{os.getpid()}")
+            part.write_text(json.dumps({"table": encoded, "files": files, "left": left}), "utf-8")
+            os.replace(part, kept)
         records.unlink()
     except BaseException:  # noqa: BLE001 (nobody is left to tell, and cells look for themselves)
         traceback.print_exc()
