@@ -220,14 +220,14 @@ class TestWithRecords:
         (library / "plain/one/kernel.cu").write_text("__global__ void one() { wrong; }")
         done = self.run(cumatrix)
         assert done.returncode == 1
-        assert "plain/one nvrtc cuda12.4 sm_80" in done.stderr
+        assert "not as expected ×2: plain/one: nvrtc, CUDA 12.4, sm_50, sm_80" in done.stderr
         assert 'identifier "wrong" is undefined' in done.stderr
 
     def test_a_known_fault_that_is_gone(self, cumatrix: Command, library: Path) -> None:
         (library / "wrong/known/kernel.cu").write_text("__global__ void known() {}")
         done = self.run(cumatrix, "wrong")
         assert done.returncode == 1
-        assert "unexpectedly built: wrong/known" in done.stderr
+        assert "unexpectedly built ×2: wrong/known: nvrtc" in done.stderr
 
     def test_only_what_is_not_applicable(
         self, cumatrix: Command, library: Path, toolkit: Callable[[str], Installed]
