@@ -122,9 +122,8 @@ class Elf:
 
 
 def _data_of(data: bytes, head: tuple[int, ...]) -> bytes:
+    # Shared memory in relocatable cubins has a type of NVIDIA's own, 0x7000000A, and no data: it claims to lie beyond the end.
     _, _, _, _, place, size, *_ = head
-    if place + size > len(data):
-        raise ValueError("a section is cut off")
     return data[place : place + size]
 
 

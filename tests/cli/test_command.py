@@ -13,7 +13,7 @@ SINGLE = [
     (name, option)
     for name, command in COMMANDS.items()
     for parameter in command.params
-    if isinstance(parameter, click.Option) and not parameter.multiple and not parameter.is_flag
+    if isinstance(parameter, click.Option) and not (parameter.multiple or parameter.is_flag or parameter.hidden)
     for option in parameter.opts
 ]
 

@@ -81,7 +81,7 @@ class TestPrepared:
         root = Path(__file__).parents[2] / "cases"
         found = 0
         for case in load_cases(root):
-            if "cuda" not in case.sources or case.libraries:
+            if "cuda" not in case.sources or case.libraries or (case.backends and "nvrtc" not in case.backends):
                 continue
             one = replace(make_cell(case, environment=PLAIN), variant=case.variants[-1])
             resolved = resolver.resolve(one)
