@@ -7,22 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cases.keys import (
-    ARGUMENT,
-    CASE,
-    EXPECT,
-    IDENTIFIER,
-    KINDS,
-    LABEL,
-    LAUNCH,
-    LIBRARY,
-    OPTIONS,
-    SOURCE,
-    UNSUPPORTED,
-    VERIFY,
-    Key,
-)
-from harness.cases.sources import SIGNATURE
+from harness.cases.keys import ARGUMENT, CASE, EXPECT, LAUNCH, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, VERIFY
+from harness.cases.kinds import IDENTIFIER, KINDS, LABEL, SIGNATURE, Key
 
 FILE_NAME = "case.schema.json"
 
