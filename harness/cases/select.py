@@ -32,8 +32,13 @@ def find_cases(root: Roots, selection: Sequence[str] = ()) -> list[Path]:
     CaseError
         When the folder is not there, or an item of `selection` chooses nothing.
     """
-    found = _found(root)
-    return [found[name][0] for name in _names(found, selection)]
+    return [path for path, _ in chosen_files(root, selection)]
+
+
+def chosen_files(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[tuple[Path, Path]]:
+    """As `find_cases`, each file with the folder of cases that it lies in; without one that is `needed`, none where there is none."""
+    found = _found(root, needed=needed)
+    return [found[name] for name in _names(found, selection)]
 
 
 def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Case] = ()) -> list[Case]:

@@ -29,6 +29,7 @@ COMMANDS = {
     "bless": "harness.cli.bless:bless",
     "cache": "harness.cli.cache:cache",
     "cases": "harness.cli.cases:cases",
+    "config": "harness.cli.config:config",
     "diff": "harness.cli.diff:diff",
     "doctor": "harness.cli.doctor:doctor",
     "explain": "harness.cli.explain:explain",

@@ -7,15 +7,19 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.cases.comments import rules_in
 from harness.cli.habits import spell
 from harness.cli.signatures import entries_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
+from harness.project import here
+from harness.project.programs import program_for
 from harness.records.programs import DIGITS
 
 LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cuda", ".py": "python"}
@@ -72,6 +76,11 @@ def programs_of(
             words = [*spell(rules), *words, *(f"-I{_shown(folder, place)}" for folder in include)]
         else:
             words += [f"--signature={name}={value}" for name, value in sorted(entries.items())]
+        own = program_for(here(), file) if file.suffix != ".py" or not entries else None
+        if own:
+            cases.append(_of_project(own, place, words, definitions, options if language == "cuda" else []))
+            continue
+        spoken, inapplicable = rules_in(file)
         cases.append(
             Case(
                 name=_name(place),
@@ -82,9 +91,28 @@ def programs_of(
                 entries={language: entries} if entries else {},
                 variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
                 options=tuple(options) if language == "cuda" else (),
+                unsupported=inapplicable,
+                expectations=spoken,
             )
         )
     return cases
+
+
+def _of_project(
+    own: Case, place: Path, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]
+) -> Case:
+    """A program as the project's configuration has it; with options beside those, it is another one than `cumatrix run` compiles."""
+    if not words:
+        return own
+    variants = tuple(
+        replace(
+            each,
+            definitions={**each.definitions, **definitions},
+            options=" ".join(filter(None, [each.name, _line(words)])),
+        )
+        for each in own.variants
+    )
+    return replace(own, program=digest_of(place), variants=variants, options=(*own.options, *options))
 
 
 def _language(file: Path) -> str:

@@ -17,6 +17,8 @@ from harness.cli.terminal import say
 from harness.cli.try_ import try_
 from harness.errors import UsageError
 from harness.model import Case
+from harness.project import here
+from harness.project.programs import configured
 from harness.records import Record
 from harness.records.programs import DIGITS
 from harness.repro import check_folder, make_folder, reduce_folder
@@ -97,7 +99,7 @@ def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, p
 def _case(record: Record, root: Path | None) -> Case:
     folder = root or (Path("cases") if Path("cases").is_dir() else packaged_cases())
     # A name out of a record is no pattern.
-    found = [case for case in load_cases(folder, [record["case"]]) if case.name == record["case"]]
+    found = [case for case in load_cases(folder, [record["case"]], configured(here())) if case.name == record["case"]]
     if not found:
         raise UsageError(f"there is no case {record['case']} in {folder}: name the folder of cases with --cases")
     return found[0]

@@ -12,11 +12,15 @@ from harness.cli.axes import axes, request_of
 from harness.cli.command import Command
 from harness.cli.forecast import forecast
 from harness.cli.install import install_for
+from harness.cli.one import RESULTS
 from harness.cli.perform import perform
+from harness.cli.report import write_page
 from harness.engine.session import ORDERS, cells_of, context_for
 from harness.engine.shards import Shard, costs_of
 from harness.engine.unanswered import asked_of, without_left_out
 from harness.errors import UsageError
+from harness.project import here
+from harness.project.programs import configured
 from harness.records import read_records
 
 
@@ -24,7 +28,18 @@ from harness.records import read_records
 @click.argument("selection", nargs=-1, metavar="[CASE]…")
 @axes
 @click.option(
-    "--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."
+    "--cases",
+    type=click.Path(path_type=Path),
+    default=[Path("cases")],
+    multiple=True,
+    metavar="DIR",
+    help="Folder of cases; several times for several. Default: cases.",
+)
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write the page, as cumatrix report does, when all cells are done.",
 )
 @click.option(
     "--out",
@@ -54,7 +69,8 @@ from harness.records import read_records
 )
 def run(
     selection: tuple[str, ...],
-    cases: Path,
+    cases: tuple[Path, ...],
+    page: Path | None,
     out: Path | None,
     fresh: bool,
     order: str,
@@ -67,16 +83,19 @@ def run(
 ) -> int:
     """Run cases through backends, toolkits and targets.
 
-    CASE is a case's name (wmma/fragments), a topic (wmma), or the path of either; without one, all cases run.
+    CASE is a case's name (wmma/fragments), a topic (wmma), or the path of either; without one, all cases run. So do the programs that
+    [tool.cumatrix] in pyproject.toml, or cumatrix.toml, names; what stands there is the default of these options (cumatrix config).
 
     \b
     cumatrix run wmma -b nvrtc -t 11.8,12.4..13.0 -a sm_70..sm_90
     cumatrix run wmma --with cupy=12,13.0,13.1..14 -t 12.4,12.9
     cumatrix run -b all -t all --shard 2/5
     cumatrix run --dry-run -t 12.4..13.0
+    cumatrix run csrc/softmax.cu --page reports/html
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
-    request = request_of(options, cases=cases, selection=selection, order=order)
+    project = here()
+    request = request_of(options, cases=cases, programs=tuple(configured(project)), selection=selection, order=order)
     context = context_for(request)
     with context.trace.span("plan"):
         cells = cells_of(request, context.environment, devices=context.devices, others=context.others)
@@ -90,7 +109,7 @@ def run(
     if dry_run:
         return forecast(cells, context, jobs=jobs, as_json=as_json)
     if out is None and not as_json:
-        out = Path("reports") / f"{context.name}.jsonl"
+        out = (project.option("results") or RESULTS) / f"{context.name}.jsonl"
     asked = asked_of(request, context.environment, context.devices, context.others)
     if request.where:
         whole = cells_of(
@@ -98,4 +117,9 @@ def run(
         )
     asked = without_left_out(asked, whole, cells)
     context = install_for(cells, context, offline=request.offline)
-    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked, shard=in_plan)
+    if page and out is None:
+        raise UsageError("--page needs a file of records: name one with --out beside --json")
+    code = perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked, shard=in_plan)
+    if page and out and code != 130:
+        write_page([out], page, cases)
+    return code

@@ -78,6 +78,9 @@ class Places:
         folders = {str(near), str(near.resolve())} - {"/"}
         for folder in sorted(folders, key=len, reverse=True):
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+            if self.root:
+                text = re.sub(rf"(?<![\w./-])-I{re.escape(folder)}(?:/|(?![\w.-]))", "-I", text)
+                text = re.sub(r"-I(?=[\s'\"]|$)", "-I.", text)
         return text
 
 

@@ -26,11 +26,14 @@ LANGUAGES: Mapping[str, str] = {".cu": "cuda", ".cuh": "cuda", ".py": "python"}
 
 _NAMED = {**LANGUAGES, ".cpp": "cuda", ".cc": "cuda", ".cxx": "cuda"}
 _LISTS = ("include", "flags", "exclude", "features", "links")
+_GENERAL = ("include", "define", "std", "flags", "device-only", "options", "unsupported", "expect")
+"""Keys on top that hold for a file which no table names."""
+
 _RULES = ("options", "unsupported", "expect")
 _ONE_BACKEND = re.compile(r"([A-Za-z][\w-]*):(-.*)", re.DOTALL)
 
 
-def programs_of(config: Config) -> list[Case]:
+def configured(config: Config) -> list[Case]:
     """A case for each file that a configuration names, and for each program of several files.
 
     Raises
@@ -65,6 +68,28 @@ def programs_of(config: Config) -> list[Case]:
             )
     report.close()
     return cases
+
+
+def program_for(config: Config, file: Path) -> Case | None:
+    """The program of a configuration that a file is of; or the file by itself, with what stands on top for all. None where the project says nothing of it.
+
+    Raises
+    ------
+    CaseError
+        As `configured`.
+    """
+    place = Path(os.path.abspath(file))
+    for case in configured(config):
+        if place in [Path(os.path.abspath(path)) for path in (*case.sources.values(), *case.together)]:
+            return case
+    general = [name for name in (config.tables[0] if config.tables else ()) if name in _GENERAL]
+    if not general or not place.is_relative_to(config.root) or place.suffix not in _NAMED:
+        return None
+    table = {name: value for name, value in config.tables[0].items() if name in _GENERAL}
+    report = config.report()
+    cases = _Program(config, report, (), {**table, "sources": [place.relative_to(config.root).as_posix()]}).cases()
+    report.close()
+    return cases[0]
 
 
 @dataclass(frozen=True)
