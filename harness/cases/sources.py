@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -53,11 +54,16 @@ def read_programs(report: Report, folder: Path, good: Mapping[str, Any]) -> Prog
         report.add(("source",), "cuda and torch cannot both have several files: make two cases")
     outside = any(".." in PurePosixPath(name).parts for names in files.values() for name in names)
     return Programs(
-        sources={language: folder / names[0] for language, names in files.items()},
-        together=tuple(folder / name for language in several for name in files[language][1:]),
+        sources={language: _place(folder, names[0]) for language, names in files.items()},
+        together=tuple(_place(folder, name) for language in several for name in files[language][1:]),
         entries=_entries(report, good.get("entry", {}), set(files)),
         root=project if outside else None,
     )
+
+
+def _place(folder: Path, name: str) -> Path:
+    """Where a file lies, without the way there through the case's folder."""
+    return Path(os.path.normpath(folder / name)) if ".." in PurePosixPath(name).parts else folder / name
 
 
 def _files(report: Report, folder: Path, language: str, value: str | list[str], project: Path) -> list[str]:

@@ -20,6 +20,7 @@ from harness.cases.schema import write_schema
 from harness.cli.command import Group
 from harness.cli.terminal import console_for, say, say_json
 from harness.project import here
+from harness.project.new_case import new_case
 from harness.project.programs import configured
 
 _FOLDER = click.option(
@@ -84,6 +85,37 @@ def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -
     if not problems:
         say(f"{len(load_cases(root, selection, programs))} cases are right", err=True)
     return 2 if problems else 0
+
+
+@cases.command()
+@click.argument("name", metavar="TOPIC/NAME")
+@click.option(
+    "--from",
+    "origin",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A program of the project (.cu, .py), which the case names where it lies: nothing is copied.",
+)
+@click.option(
+    "--cases",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path("cases"),
+    show_default=True,
+    help="Folder of cases.",
+)
+def new(name: str, origin: Path | None, root: Path) -> int:
+    """Write a case that runs: case.toml, and a program where none is named.
+
+    \b
+    cumatrix cases new demo/scale && cumatrix run demo/scale
+    cumatrix cases new csrc/softmax --from csrc/softmax.cu
+    """
+    for path in new_case(name, root, origin):
+        say(path)
+    option = "" if root == Path("cases") else f" --cases {shlex.quote(str(root))}"
+    say(f"`cumatrix run {name}{option}` runs it", err=True)
+    return 0
 
 
 @cases.command("copy")

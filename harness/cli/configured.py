@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "repro": {"results": "results"},
     "cases list": {"root": "cases"},
     "cases check": {"root": "cases"},
+    "cases new": {"root": "cases"},
 }
 """By command, its parameters that a key of the configuration stands for."""
 

@@ -12,6 +12,7 @@ from harness.cases.packaged import packaged_cases
 from harness.cli.command import Command
 from harness.cli.habits import rules_of
 from harness.cli.one import RESULTS, cells_in, one_cell
+from harness.cli.program_options import of_build
 from harness.cli.programs import digest_of, place_of, programs_of
 from harness.cli.terminal import say
 from harness.cli.try_ import try_
@@ -128,6 +129,7 @@ def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]
             f"the options of {record['cell']} cannot be told from its record ({told}): run this from the folder "
             "that cumatrix try was run in"
         ) from None
+    (case,) = of_build([case], given["compile_commands"])
     if case.variants[0].name != record["variant"]:
         raise UsageError(
             f"the options of {record['cell']} are too long to be told from its record, or its include directories lie elsewhere: "

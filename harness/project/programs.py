@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
 from harness.project.config import Config, Part
 from harness.project.extension import extensions_of
+from harness.project.options import definitions_of, from_root, listed, only, split_flags
 
 LANGUAGES: Mapping[str, str] = {".cu": "cuda", ".cuh": "cuda", ".py": "python"}
 """Languages by how names end; other files that a pattern matches are no programs."""
@@ -30,7 +30,6 @@ _GENERAL = ("include", "define", "std", "flags", "device-only", "options", "unsu
 """Keys on top that hold for a file which no table names."""
 
 _RULES = ("options", "unsupported", "expect")
-_ONE_BACKEND = re.compile(r"([A-Za-z][\w-]*):(-.*)", re.DOTALL)
 
 
 def configured(config: Config) -> list[Case]:
@@ -53,8 +52,8 @@ def configured(config: Config) -> list[Case]:
             name: value for name, value in top.items() if name not in ("sources", "extension", "together", *_RULES)
         }
         for name, value in table.items():
-            whole[name] = [*_listed(whole.get(name, [])), *_listed(value)] if name in _LISTS else value
-        whole["define"] = {**_definitions(top.get("define")), **_definitions(table.get("define"))}
+            whole[name] = [*listed(whole.get(name, [])), *listed(value)] if name in _LISTS else value
+        whole["define"] = {**definitions_of(top.get("define")), **definitions_of(table.get("define"))}
         # Rules on top are for every program, and come after a program's own; of options, later ones win.
         cases += _Program(
             config, Part(report, ("programs", index)), ("programs", index), whole, above=(report, top)
@@ -110,9 +109,9 @@ class _Program:
         found = self._extension() if "extension" in self.table else {}
         table = {
             **self.table,
-            **{name: [*_listed(self.table.get(name, [])), *value] for name, value in found.items() if name != "define"},
+            **{name: [*listed(self.table.get(name, [])), *value] for name, value in found.items() if name != "define"},
         }
-        define = {**found.get("define", {}), **_definitions(self.table.get("define"))}
+        define = {**found.get("define", {}), **definitions_of(self.table.get("define"))}
         language = table.get("language") or ("torch" if "extension" in table else "")
         files = self._files(table, language)
         include = self._include(table)
@@ -127,7 +126,7 @@ class _Program:
             more = read_rules(self.above[0], self.config.root, _rules(self.above[1]), [], variants, parameters)
             options = (*more["options"], *options)
             unsupported, expectations = (*unsupported, *more["unsupported"]), (*expectations, *more["expectations"])
-        options = tuple(replace(rule, values=_from(self.config.root, rule.values)) for rule in options)
+        options = tuple(replace(rule, values=from_root(self.config.root, rule.values)) for rule in options)
         self._known_backends(table)
         own = self._options(table, include)
         if len(self.report.problems) > before:
@@ -139,7 +138,7 @@ class _Program:
             path = self.config.place(group[0])
             kind = language or _NAMED[path.suffix]
             signatures = table.get("signatures", {}) if kind == "python" else {}
-            extra = [_only("nvcc", ["-x", "cu"])] if kind == "cuda" and path.suffix != ".cu" else []
+            extra = [only("nvcc", ["-x", "cu"])] if kind == "cuda" and path.suffix != ".cu" else []
             cases.append(
                 Case(
                     name=self._name(group, files),
@@ -184,14 +183,14 @@ class _Program:
             "sources": [os.path.join(base, name) for each in wanted for name in each.sources],
             "include": [os.path.join(base, folder) for folder in dict.fromkeys(there)],
             "flags": list(dict.fromkeys(flag for each in wanted for flag in each.flags)),
-            "define": _definitions([macro for each in wanted for macro in each.macros]),
+            "define": definitions_of([macro for each in wanted for macro in each.macros]),
         }
 
     def _files(self, table: Mapping[str, Any], language: str) -> list[str]:
         """Names of the programs, as seen from the project's folder."""
-        excluded = set(matching(self.config.root, _listed(table.get("exclude", []))))
+        excluded = set(matching(self.config.root, listed(table.get("exclude", []))))
         files: dict[str, None] = {}
-        for text in _listed(table.get("sources", [])):
+        for text in listed(table.get("sources", [])):
             if os.path.isabs(text) or not _inside(self.config.root, text):
                 self.report.add(("sources",), f"{shown(text)} does not lie in the project ({self.config.root})")
                 continue
@@ -213,13 +212,13 @@ class _Program:
             self.report.add(("together",), "files of one program are all CUDA C++")
         if table.get("together") and not table.get("name") and self.key:
             self.report.add(("name",), "is missing: what the program of these files is called")
-        if not files and len(_listed(table.get("sources", []))) and not self.report.problems:
+        if not files and len(listed(table.get("sources", []))) and not self.report.problems:
             self.report.add(("exclude",), "leaves no file of sources")
         return list(files)
 
     def _include(self, table: Mapping[str, Any]) -> list[str]:
         folders = []
-        for text in _listed(table.get("include", [])):
+        for text in listed(table.get("include", [])):
             place = Path(os.path.normpath(self.config.root / os.path.expanduser(text)))
             if not place.is_dir():
                 self.report.add(("include",), f"there is no folder {shown(text)}, seen from {self.config.root}")
@@ -237,17 +236,15 @@ class _Program:
             common["std"] = table["std"]
         if table.get("device-only"):
             common["depth"] = "device"
-        flags: dict[str, list[str]] = {}
-        for text in table.get("flags", ()):
-            found = _ONE_BACKEND.fullmatch(text)
-            if found and found[1] not in BACKENDS:
+        flags = split_flags(table.get("flags", ()))
+        for name in flags:
+            if name and name not in BACKENDS:
                 self.report.add(
-                    ("flags",), f"{shown(text)}: unknown backend {shown(found[1])}{did_you_mean(found[1], BACKENDS)}"
+                    ("flags",), f"{name}:{flags[name][0]}: unknown backend {shown(name)}{did_you_mean(name, BACKENDS)}"
                 )
-            flags.setdefault(found[1] if found else "", []).append(found[2] if found else text)
         common |= {"flags": flags.pop("")} if "" in flags else {}
         rules = [OptionRule(when=Condition.always(), values=common)] if common else []
-        return [*rules, *(_only(name, words) for name, words in flags.items() if name in BACKENDS)]
+        return [*rules, *(only(name, words) for name, words in flags.items() if name in BACKENDS)]
 
     def _name(self, group: Sequence[str], files: Sequence[str]) -> str:
         """``csrc/softmax.cu``; of a program with a name ``fast/softmax.cu``, or the name alone where all files are one."""
@@ -264,33 +261,9 @@ class _Program:
         return f"{given}/{os.path.relpath(group[0], common or '.')}"
 
 
-def _only(backend: str, flags: list[str]) -> OptionRule:
-    return OptionRule(when=Condition.parse(f'backend == "{backend}"'), values={"flags": flags})
-
-
-def _from(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with include directories as they are seen from anywhere."""
-    folders = [str((root / folder).absolute()) for folder in values.get("include", ())]
-    return {**values, **({"include": folders} if folders else {})}
-
-
 def _rules(table: Mapping[str, Any]) -> dict[str, Any]:
     return {name: table[name] for name in _RULES if name in table}
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def _inside(root: Path, text: str) -> bool:
     return Path(os.path.normpath(root / text)).is_relative_to(root)
-
-
-def _definitions(value: Any) -> dict[str, Any]:
-    if not isinstance(value, list):
-        return dict(value or {})
-    pairs = ((name, equals, item) for name, equals, item in (text.partition("=") for text in value))
-    return {
-        name: (int(item) if re.fullmatch(r"-?\d{1,18}", item) else item) if equals else 1
-        for name, equals, item in pairs
-    }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,3 +126,39 @@ def test_files_of_one_program_are_linked(
     }
     linked = [record["artifact"]["kernels"] for record in records if record["case"] == "both"]
     assert all(any("go" in kernel["name"] for kernel in kernels) for kernels in linked)
+
+
+@pytest.mark.compilers
+def test_pytest_collects_the_programs_and_obeys_the_file(
+    project: Path, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("12.4")
+    argv = [sys.executable, "-m", "pytest", "pyproject.toml", "-q", "-p", "no:randomly", "--cumatrix-target", "sm_80"]
+    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+    assert len((project / "out" / "local.jsonl").read_text().splitlines()) == 2
+    (project / "pyproject.toml").write_text('[tool.cumatrix]\ntarget = "sm_81"\nsources = "csrc/*.cu"\n')
+    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, timeout=300)
+    assert "pyproject.toml:2: tool.cumatrix.target: no CUDA release knows sm_81" in done.stdout
+
+
+def test_init_writes_what_run_compiles_and_nothing_twice(project: Path, cumatrix: Command) -> None:
+    (project / "pyproject.toml").write_text('[project]\nname = "mine"\n')
+    shown = cumatrix("init", "--dry-run")
+    assert shown.returncode == 0 and "[tool.cumatrix]" in shown.stdout
+    assert (project / "pyproject.toml").read_text() == '[project]\nname = "mine"\n'
+    done = cumatrix("init")
+    assert done.returncode == 0, done.stderr
+    text = (project / "pyproject.toml").read_text()
+    assert text.startswith('[project]\nname = "mine"\n\n[tool.cumatrix]\n') and done.stdout in text
+    assert _from(cumatrix)["target"] == ("sm_75..sm_120", "pyproject.toml:9")
+    again = cumatrix("init")
+    assert again.returncode == 2 and "configures cumatrix already" in again.stderr
+    assert (project / "pyproject.toml").read_text() == text
+
+
+def test_init_says_when_there_is_nothing(cumatrix: Command) -> None:
+    done = cumatrix("init")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "cumatrix try FILE" in done.stderr

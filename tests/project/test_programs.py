@@ -89,7 +89,7 @@ def test_a_file_that_no_table_names_takes_what_stands_on_top(configure: Configur
         ('sources = "../x.cu"\n', "cumatrix.toml:1: sources: '../x.cu' does not lie in the project"),
         ('sources = "include/three.h"\n', "cumatrix.toml:1: sources: include/three.h is neither CUDA C++"),
         ('sources = "csrc/*.cu"\ninclude = "inc"\n', "cumatrix.toml:2: include: there is no folder 'inc'"),
-        ('sources = "csrc/*.cu"\nflags = ["nvc:-O3"]\n', "cumatrix.toml:2: flags: 'nvc:-O3': unknown backend 'nvc'"),
+        ('sources = "csrc/*.cu"\nflags = ["nvc:-O3"]\n', "cumatrix.toml:2: flags: nvc:-O3: unknown backend 'nvc'"),
         ('sources = "csrc/*.cu"\nbackends = ["nvc"]\n', "cumatrix.toml:2: backends: unknown backend 'nvc'"),
         ('sources = "csrc/*.cu"\nexclude = "csrc/*"\n', "cumatrix.toml:2: exclude: leaves no file"),
         ('sources = "csrc/*.cu"\nlanguage = "python"\n', "cumatrix.toml:2: language: python is not the language"),
