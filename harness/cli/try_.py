@@ -16,6 +16,7 @@ from harness.cli.host import with_nvcc
 from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.cli.program_options import program_options, program_request, programs_asked
+from harness.cli.programs import files_in
 from harness.cli.terminal import console_for
 from harness.engine.context import RunContext
 from harness.engine.session import Request, cells_of, context_for
@@ -29,7 +30,7 @@ from harness.model import Case, Cell
     "files",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path, exists=True),
     metavar="FILE…",
 )
 @axes
@@ -47,7 +48,8 @@ def try_(
 ) -> int:
     """Where does this file compile?
 
-    FILE is CUDA C++ (.cu, .cuh) or a module with Numba kernels (.py). It is compiled as it stands: the toolkit's own include
+    FILE is CUDA C++ (.cu, .cuh), a module with Numba kernels (.py), Python with CUDA C++ in texts (RawKernel, RawModule, load_inline:
+    each is compiled as it stands there, and messages name the Python file and its line), or a folder with any of them. It is compiled as it stands: the toolkit's own include
     directories are added and nothing else, unless asked for. Several files are programs of their own, and so is a file with other
     options. Everything that a compiler refuses exits with 1.
 
@@ -61,9 +63,11 @@ def try_(
     cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120
     cumatrix try kernel.cu --with cupy=12,13.0,13.1,14 -a sm_80,sm_90
     cumatrix try kernel.cu -t 11.8,12.9 --where 'toolkit >= "12.8" or cc < "10.0"'
+    cumatrix try csrc ops.py -t 13.0
+    cumatrix try --compile-commands build/compile_commands.json src/a.cu
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
-    cases = programs_asked(files, options)
+    cases = programs_asked(files_in(files), options)
     request = program_request(options)
     context = context_for(request)
     whole, cells = _cells(request, cases, context)

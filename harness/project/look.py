@@ -15,6 +15,7 @@ from harness.errors import UsageError
 from harness.project.commands import Unit, units_of
 from harness.project.extension import Extension, extensions_of
 from harness.project.python_kernels import python_programs
+from harness.project.strings import texts_of
 
 _SKIPPED = {
     "node_modules",
@@ -91,6 +92,18 @@ def look(root: Path) -> Found:
     if typed:
         found.add({"sources": typed}, f"Python with Numba's kernels: {_some(typed)}")
     return found
+
+
+def programs_in(root: Path) -> list[str]:
+    """Names of the programs below a folder: CUDA C++ (``.cu``), and Python with kernels of Numba or CUDA C++ in texts."""
+    project = _Project(root, tuple(_files(root)))
+    kernels = [
+        name
+        for name in project.named(".py")
+        if re.search(r"\bjit\b|RawKernel|RawModule|load_inline", project.text(name))
+    ]
+    python = [name for name in kernels if texts_of(root / name)[0] or python_programs(root, [name]) != ([], [])]
+    return sorted([*project.named(".cu"), *python])
 
 
 def folders_of_headers(root: Path, file: Path) -> list[str]:

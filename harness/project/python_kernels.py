@@ -11,6 +11,14 @@ _JIT = re.compile(r"cuda\.jit|\bcuda\b.*\bjit\b")
 _LARGEST = 2_000_000
 
 
+def has_kernels(path: Path) -> bool:
+    """Whether a file has functions under ``cuda.jit``; one that cannot be read as Python may have."""
+    try:
+        return any(True for _ in _kernels(ast.parse(path.read_bytes())))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+
+
 def python_programs(root: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Files with kernels that have types, and a sentence for each kernel that has none."""
     typed: list[str] = []
