@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from harness.backends import BACKENDS
 from harness.cli.axes import axes
 from harness.cli.habits import TryCommand, habits
 from harness.cli.host import with_nvcc
@@ -18,7 +19,10 @@ from harness.cli.perform import perform
 from harness.cli.program_options import program_options, program_request, programs_asked
 from harness.cli.programs import files_in
 from harness.cli.terminal import console_for
+from harness.diagnostics import one_line
 from harness.engine.context import RunContext
+from harness.engine.newest import newest_for
+from harness.engine.plan import choose_backends
 from harness.engine.session import Request, cells_of, context_for
 from harness.engine.unanswered import Asked, asked_of, without_left_out
 from harness.errors import NothingToRun
@@ -56,6 +60,8 @@ def try_(
     nvcc's options mean what they mean there: -std=c++17, -G, -lineinfo, --use_fast_math, -maxrregcount=N, -Xptxas OPTION, -rdc=true,
     -arch, -gencode, -ftz, -fmad and the like reach every compiler; those for the host (-O3, -g, -Xcompiler) reach nvcc.
 
+    Without -t, each backend compiles with the newest CUDA that it can use, and it is said which that is and why.
+
     A program of the host (with main(), launches, headers such as <vector>) is compiled by nvcc, of a toolkit that has one;
     NVRTC and CuPy compile device code alone, and are asked for it only where -b names them.
 
@@ -82,17 +88,44 @@ def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tupl
     whole: list[Cell] = []
     cells: list[Cell] = []
     nothing: NothingToRun | None = None
+    said: dict[str, None] = {}
     console = console_for(sys.stderr)
+    store, environment = context.store, context.environment
+    left = request.toolkits is None and not context.others
+    newest = {
+        info.name: newest_for(info, environment, store, offline=request.offline)
+        for info in (choose_backends(request.backends, environment, context.others) if left else ())
+    }
     for each in cases:
-        asking, case = with_nvcc(request, each, context.environment, context.store, console, context.others)
-        try:
-            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices, context.others)
-            cells += cells_of(asking, context.environment, [case], context.devices, context.others)
-        except NothingToRun as error:
-            nothing = error
+        nvcc = newest.get("nvcc", ("", ""))[0]
+        asking, case = with_nvcc(request, each, environment, store, console, context.others, nvcc)
+        fitting = (
+            {name: chosen for name, chosen in newest.items() if BACKENDS[name].language(case)}
+            if asking.toolkits is None
+            else {}
+        )
+        for sentence in _reasons(fitting):
+            said.setdefault(sentence)
+        asked = [replace(asking, backends=name, toolkits=release) for name, (release, _) in fitting.items()] or [asking]
+        for one in asked:
+            try:
+                whole += cells_of(replace(one, where=None), environment, [case], context.devices, context.others)
+                cells += cells_of(one, environment, [case], context.devices, context.others)
+            except NothingToRun as error:
+                nothing = error
     if nothing and not cells:
         raise nothing
+    for sentence in said:
+        console.print(one_line(sentence), markup=False, soft_wrap=True)
     return whole, cells
+
+
+def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
+    """What was chosen for the backends, and why; those with the same of both in one sentence."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, why in chosen.items():
+        groups.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: CUDA {release}, {why}; -t names others" for (release, why), names in groups.items()]
 
 
 def _files(cases: Sequence[Case]) -> list[Asked]:
