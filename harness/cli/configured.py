@@ -36,7 +36,7 @@ def take_defaults(ctx: click.Context, args: list[str]) -> None:
     CaseError
         When the configuration cannot be used.
     """
-    wanted = COMMANDS.get(ctx.command_path.partition(" ")[2])
+    wanted = COMMANDS.get(ctx.command_path.removeprefix("cumatrix "))
     if not wanted or _HELP & set(args):
         return
     config = here()

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.cli.axes import axes, request_of
+from harness.cli.axes import axes
+from harness.cli.chosen import cells_of_cases
 from harness.cli.command import Command
 from harness.cli.forecast import forecast
 from harness.cli.install import install_for
 from harness.cli.one import RESULTS
 from harness.cli.perform import perform
 from harness.cli.report import write_page
-from harness.engine.session import ORDERS, cells_of, context_for
-from harness.engine.shards import Shard, costs_of
-from harness.engine.unanswered import asked_of, without_left_out
+from harness.engine.session import ORDERS
 from harness.errors import UsageError
 from harness.project import here
-from harness.project.programs import configured
-from harness.records import read_records
 
 
 @click.command(cls=Command)
@@ -94,32 +90,17 @@ def run(
     cumatrix run csrc/softmax.cu --page reports/html
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
-    project = here()
-    request = request_of(options, cases=cases, programs=tuple(configured(project)), selection=selection, order=order)
-    context = context_for(request)
-    with context.trace.span("plan"):
-        cells = cells_of(request, context.environment, devices=context.devices, others=context.others)
-    part = Shard.parse(shard) if shard else None
-    whole, in_plan = cells, None
-    if part:
-        in_plan = part.in_plan(cells)
-        cells = part.take(cells, costs_of(read_records([costs]).records) if costs else None)
-    elif costs:
-        raise UsageError("--costs is for --shard: it says what cells took before")
+    chosen = cells_of_cases(options, selection=selection, cases=cases, order=order, shard=shard, costs=costs)
     if dry_run:
-        return forecast(cells, context, jobs=jobs, as_json=as_json)
+        return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
     if out is None and not as_json:
-        out = (project.option("results") or RESULTS) / f"{context.name}.jsonl"
-    asked = asked_of(request, context.environment, context.devices, context.others)
-    if request.where:
-        whole = cells_of(
-            replace(request, where=None), context.environment, devices=context.devices, others=context.others
-        )
-    asked = without_left_out(asked, whole, cells)
-    context = install_for(cells, context, offline=request.offline)
+        out = (here().option("results") or RESULTS) / f"{chosen.context.name}.jsonl"
     if page and out is None:
         raise UsageError("--page needs a file of records: name one with --out beside --json")
-    code = perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked, shard=in_plan)
+    context = install_for(chosen.cells, chosen.context, offline=options["offline"])
+    code = perform(
+        chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=chosen.asked, shard=chosen.shard
+    )
     if page and out and code != 130:
         write_page([out], page, cases)
     return code

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.backends import BACKENDS
 from harness.cli.axes import axes
+from harness.cli.chosen import cells_of_files
 from harness.cli.habits import TryCommand, habits
-from harness.cli.host import with_nvcc
 from harness.cli.install import install_for
 from harness.cli.perform import perform
-from harness.cli.program_options import program_options, program_request, programs_asked
-from harness.cli.programs import files_in
-from harness.cli.terminal import console_for
-from harness.diagnostics import one_line
-from harness.engine.context import RunContext
-from harness.engine.newest import newest_for
-from harness.engine.plan import choose_backends
-from harness.engine.session import Request, cells_of, context_for
-from harness.engine.unanswered import Asked, asked_of, without_left_out
-from harness.errors import NothingToRun
-from harness.model import Case, Cell
+from harness.cli.program_options import program_options
 
 
 @click.command("try", cls=TryCommand)
@@ -73,60 +59,8 @@ def try_(
     cumatrix try --compile-commands build/compile_commands.json src/a.cu
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
-    cases = programs_asked(files_in(files), options)
-    request = program_request(options)
-    context = context_for(request)
-    whole, cells = _cells(request, cases, context)
-    asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
-    asked = without_left_out(asked, whole, cells)
-    context = install_for(cells, context, offline=request.offline)
-    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
-
-
-def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:
-    """Cells of every file, all of them and those that are chosen; a file that no backend takes is reported where others have any."""
-    whole: list[Cell] = []
-    cells: list[Cell] = []
-    nothing: NothingToRun | None = None
-    said: dict[str, None] = {}
-    console = console_for(sys.stderr)
-    store, environment = context.store, context.environment
-    left = request.toolkits is None and not context.others
-    newest = {
-        info.name: newest_for(info, environment, store, offline=request.offline)
-        for info in (choose_backends(request.backends, environment, context.others) if left else ())
-    }
-    for each in cases:
-        nvcc = newest.get("nvcc", ("", ""))[0]
-        asking, case = with_nvcc(request, each, environment, store, console, context.others, nvcc)
-        fitting = (
-            {name: chosen for name, chosen in newest.items() if BACKENDS[name].language(case)}
-            if asking.toolkits is None
-            else {}
-        )
-        for sentence in _reasons(fitting):
-            said.setdefault(sentence)
-        asked = [replace(asking, backends=name, toolkits=release) for name, (release, _) in fitting.items()] or [asking]
-        for one in asked:
-            try:
-                whole += cells_of(replace(one, where=None), environment, [case], context.devices, context.others)
-                cells += cells_of(one, environment, [case], context.devices, context.others)
-            except NothingToRun as error:
-                nothing = error
-    if nothing and not cells:
-        raise nothing
-    for sentence in said:
-        console.print(one_line(sentence), markup=False, soft_wrap=True)
-    return whole, cells
-
-
-def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
-    """What was chosen for the backends, and why; those with the same of both in one sentence."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name, why in chosen.items():
-        groups.setdefault(why, []).append(name)
-    return [f"{', '.join(names)}: CUDA {release}, {why}; -t names others" for (release, why), names in groups.items()]
-
-
-def _files(cases: Sequence[Case]) -> list[Asked]:
-    return [Asked(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases]
+    chosen = cells_of_files(options, files)
+    context = install_for(chosen.cells, chosen.context, offline=options["offline"])
+    return perform(
+        chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=chosen.asked
+    )
