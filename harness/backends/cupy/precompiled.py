@@ -24,6 +24,7 @@ import signal
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -39,8 +40,10 @@ _PLAIN = re.compile(
     rf"--std=c\+\+\d\d|-arch=(sm|compute)_\d+|-ftz=true|--device-c|-dc|--relocatable-device-code=true|-lineinfo"
     rf"|--use_fast_math|--device-as-default-execution-space|--pre-include=jitify_preinclude\.h|{OWN_MACRO}"
 )
-_MOST = 10
-"""Headers that one fork server keeps; each is a file of 70 MB."""
+_WORTH = 2
+"""A header takes as long as one cell without it: it is made for so many cells that ask for the same."""
+_MOST = 20
+"""Headers that one fork server makes; each is a file of 70 MB."""
 _ROOM = 4 << 30  # bytes that have to be free where they are kept
 _SECONDS = 30.0
 _BEAT = 0.5  # seconds
@@ -68,7 +71,8 @@ class Precompiled:
         self._nvrtc, self._jitify = compiler.nvrtc, jitify
         self._names, self._texts = list(table), list(table.values())
         self._table = table
-        self._headers: dict[str, Header | None] = {}
+        self._headers: dict[str, Header] = {}
+        self._asked_for: Counter[str] = Counter()
         self._answers: Answers | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="precompiled-"))
         # The header can be used where its memory lies at the same place: all children have it from here.
@@ -80,7 +84,7 @@ class Precompiled:
         return set().union(*map(words_of, self._texts))
 
     def ahead(self, job: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> None:
-        """Make the header for a cell, and all like it, unless it has been tried.
+        """Make the header for a cell and all like it, when it is not the first of them.
 
         Parameters
         ----------
@@ -94,10 +98,9 @@ class Precompiled:
         key = _key(job)
         if job.definitions:
             _ = self.words  # once here, not in each cell
-        if key in self._headers:
-            self._headers[key] = self._headers.pop(key)  # the one used last goes last
+        self._asked_for[key] += 1
+        if self._asked_for[key] != _WORTH or len(self._headers) >= _MOST:
             return
-        self._headers[key] = None
         try:
             room = os.statvfs(self._folder)
             if room.f_bavail * room.f_frsize < _ROOM:
@@ -116,11 +119,6 @@ class Precompiled:
             return
         self._answers = Answers(tuple(said["added"]), said["refusal"], said["down"])
         self._headers[key] = Header(str(folder / "header.pch"), tuple(said["options"]), said["said"])
-        made = [name for name, header in self._headers.items() if header]
-        for name in made[:-_MOST]:
-            header = self._headers.pop(name)
-            assert header is not None
-            shutil.rmtree(Path(header.path).parent, ignore_errors=True)
 
     def stand_before(self, compiler: Any, jitify: Any, job: Job) -> Program | None:
         """In a cell: compile its program with its header where that is possible; None where there is no header for it."""
