@@ -2,9 +2,11 @@
  * file that CUMATRIX_NVRTC_TAP names: the options as the library really passed them, and the log that Jitify throws away.
  * A record is: "call RESULT COUNT\n", then COUNT options and one log, each as "LENGTH\nBYTES\n".
  *
- * Where CUMATRIX_NVRTC_SKIM is set, missing files are looked for first in the program without its code: what a program includes follows
- * from its directives alone, and these are read in milliseconds. Only what misses nothing is compiled as it is. */
+ * Jitify finds the files that a program includes by compiling it again for each that is missing. Once one has been, the next programs are
+ * compiled without their code first: what a program includes follows from its directives alone, and these are read in milliseconds. Only
+ * what misses nothing then is compiled as it is. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,7 @@ struct pair {
     struct pair *next;
 };
 static struct pair *pairs;
+static int missed; /* whether a file ever was missing in this process */
 
 static struct pair *pair_of(void *program)
 {
@@ -45,20 +48,28 @@ static struct pair *pair_of(void *program)
     return each;
 }
 
+/* Whether an apostrophe parts the digits of a number. */
+static int parts_digits(const char *text, const char *at)
+{
+    const char *first = at;
+    while (first > text && (isalnum((unsigned char)first[-1]) || first[-1] == '\''))
+        first--;
+    return first < at && isdigit((unsigned char)*first);
+}
+
 /* The end of a comment or of a quotation that begins at `at`, or `at` where neither does; a quotation ends with its line. */
-static const char *end_of_aside(const char *at)
+static const char *end_of_aside(const char *text, const char *at)
 {
     if (at[0] == '/' && at[1] == '*') {
         const char *end = strstr(at + 2, "*/");
         return end ? end + 2 : at + strlen(at);
     }
-    if (at[0] == '/' && at[1] == '/')
-        return at + strcspn(at, "\n");
-    if (*at != '"' && *at != '\'')
+    int comment = at[0] == '/' && at[1] == '/';
+    if (!comment && (*at != '"' && (*at != '\'' || parts_digits(text, at))))
         return at;
     const char *end = at + 1;
-    while (*end && *end != '\n' && *end != *at)
-        end += end[0] == '\\' && end[1] ? 2 : 1;
+    while (*end && *end != '\n' && (comment || *end != *at))
+        end += end[0] == '\\' && end[1] ? (end[1] == '\r' && end[2] == '\n' ? 3 : 2) : 1;
     return *end == *at ? end + 1 : end;
 }
 
@@ -71,7 +82,7 @@ static const char *end_of_directive(const char *at)
         else if (at[0] == '\\' && at[1])
             at += 2;
         else if (at[0] == '/' && at[1] == '*')
-            at = end_of_aside(at);
+            at = end_of_aside(at, at);
         else
             at++;
     }
@@ -82,17 +93,17 @@ static const char *end_of_directive(const char *at)
 static char *skim(const char *text)
 {
     char *made = strdup(text);
-    if (!made)
-        return NULL;
+    if (!made || strstr(text, "R\"")) /* what looks like a directive may be part of a raw string */
+        return made;
     int begins = 1; /* only blanks and comments stand before this place in its line */
     for (const char *at = text, *end; *at; at = end) {
         if (begins && *at == '#') {
             end = end_of_directive(at);
             continue;
         }
-        end = end_of_aside(at);
+        end = end_of_aside(text, at);
         if (end == at)
-            end++;
+            end += at[0] == '\\' && at[1] ? (at[1] == '\r' && at[2] == '\n' ? 3 : 2) : 1;
         begins = *at == '\n' || (begins && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '/'));
         for (const char *each = at; each < end; each++)
             if (*each != '\n' && *each != '\r')
@@ -128,7 +139,7 @@ int nvrtcCreateProgram(void **program, const char *source, const char *name, int
     int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *) =
         real("nvrtcCreateProgram");
     int result = create(program, source, name, count, texts, names);
-    if (!result && getenv("CUMATRIX_NVRTC_SKIM"))
+    if (!result && missed)
         look_through(*program, source, name, count, texts, names);
     return result;
 }
@@ -170,6 +181,14 @@ static char *log_of(void *program)
     return log;
 }
 
+static int misses_file(void *program)
+{
+    char *log = log_of(program);
+    int found = log && strstr(log, "open source file");
+    free(log);
+    return found;
+}
+
 int nvrtcCompileProgram(void *program, int count, const char *const *options)
 {
     int (*compile)(void *, int, const char *const *) = real("nvrtcCompileProgram");
@@ -178,12 +197,12 @@ int nvrtcCompileProgram(void *program, int count, const char *const *options)
     if (pair) {
         result = compile(pair->skimmed, count, options);
         pair->missing = 1;
-        char *log = log_of(program);
-        pair->missing = result && log && strstr(log, "open source file");
-        free(log);
+        pair->missing = result && misses_file(program);
     }
-    if (!pair || !pair->missing)
+    if (!pair || !pair->missing) {
         result = compile(program, count, options);
+        missed = missed || (result && misses_file(program));
+    }
     const char *name = getenv("CUMATRIX_NVRTC_TAP");
     FILE *file = name ? fopen(name, "a") : NULL;
     if (!file)

@@ -28,7 +28,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.backends.cupy import nvrtc_tap
 from harness.protocol import reads
 from harness.protocol.backend import Setup
 from harness.protocol.python39 import zipped
@@ -171,7 +170,6 @@ def _find(
         _begin(jitify)
         jitify._add_sources(table)
         jitify.jitify = keep
-        nvrtc_tap.skim()
         while left:
             attempt(left.pop(0))
             read = reads.paths_of(records.read_bytes()) if followed else _all_of(include)

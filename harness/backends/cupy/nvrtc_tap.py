@@ -11,7 +11,6 @@ from harness import native
 from harness.protocol.backend import Setup
 
 _VARIABLE = "CUMATRIX_NVRTC_TAP"
-_SKIM = "CUMATRIX_NVRTC_SKIM"
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,6 @@ def install(setup: Setup) -> None:
 def listen(file: Path) -> None:
     """Keep the calls of this process in `file` from now on."""
     os.environ[_VARIABLE] = str(file)
-
-
-def skim() -> None:
-    """From now on, have this process look for missing files in the directives of a program, before it is compiled."""
-    os.environ[_SKIM] = "1"
 
 
 def note(call: Call) -> None:
