@@ -89,26 +89,31 @@ static const char *end_of_directive(const char *at)
     return at;
 }
 
-/* A text with blanks in the place of all that is no directive; NULL without memory. */
+/* The directives of a text, each on the line where it was; NULL without memory. */
 static char *skim(const char *text)
 {
-    char *made = strdup(text);
-    if (!made || strstr(text, "R\"")) /* what looks like a directive may be part of a raw string */
-        return made;
+    if (strstr(text, "R\"")) /* what looks like a directive may be part of a raw string */
+        return strdup(text);
+    char *made = malloc(strlen(text) + 1), *out = made;
+    if (!made)
+        return NULL;
     int begins = 1; /* only blanks and comments stand before this place in its line */
     for (const char *at = text, *end; *at; at = end) {
         if (begins && *at == '#') {
             end = end_of_directive(at);
+            memcpy(out, at, (size_t)(end - at));
+            out += end - at;
             continue;
         }
         end = end_of_aside(text, at);
         if (end == at)
             end += at[0] == '\\' && at[1] ? (at[1] == '\r' && at[2] == '\n' ? 3 : 2) : 1;
         begins = *at == '\n' || (begins && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '/'));
-        for (const char *each = at; each < end; each++)
-            if (*each != '\n' && *each != '\r')
-                made[each - text] = ' ';
+        for (; at < end; at++)
+            if (*at == '\n')
+                *out++ = '\n';
     }
+    *out = 0;
     return made;
 }
 

@@ -22,13 +22,15 @@ def skimmed(library: ctypes.CDLL, text: str) -> str:
     return found.decode()
 
 
-def test_directives_stay_where_they_are_and_all_else_is_blank(library: ctypes.CDLL) -> None:
+def test_directives_stay_on_their_lines_and_all_else_goes(library: ctypes.CDLL) -> None:
     text = '#include <a.h> // first\nint a = 1; /* b */ char c[] = "x";\n  # if A\r\n/* x */ #include "b.h"\n'
-    left = skimmed(library, text)
-    assert left.splitlines()[0] == "#include <a.h> // first"
-    assert left.splitlines()[1].strip() == ""
-    assert [line.strip() for line in left.splitlines()[2:]] == ["# if A", '#include "b.h"']
-    assert [len(line) for line in left.split("\n")] == [len(line) for line in text.split("\n")]
+    assert skimmed(library, text).replace("\r", "").split("\n") == [
+        "#include <a.h> // first",
+        "",
+        "# if A",
+        '#include "b.h"',
+        "",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,13 +45,13 @@ def test_directives_stay_where_they_are_and_all_else_is_blank(library: ctypes.CD
         'const char *a = "x\\\n#include <a.h>";\n',
     ],
 )
-def test_what_looks_like_a_directive_and_is_none_is_blank_too(library: ctypes.CDLL, text: str) -> None:
+def test_what_looks_like_a_directive_and_is_none_goes_too(library: ctypes.CDLL, text: str) -> None:
     assert not skimmed(library, text).strip()
 
 
 def test_a_directive_goes_on_where_its_line_does(library: ctypes.CDLL) -> None:
     text = "#define A(x) \\\n  x + /* of two\n lines */ 1\nint a;\n"
-    assert skimmed(library, text) == text.replace("int a;", "      ")
+    assert skimmed(library, text) == text.replace("int a;", "")
 
 
 def test_a_text_with_a_raw_string_stays_whole(library: ctypes.CDLL) -> None:
