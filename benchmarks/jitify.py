@@ -32,11 +32,24 @@ _PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
         {},
     ),
     "macros, a loop unrolled": (
-        _BODY.format("\n#pragma unroll 4\nfor (int i = 0; i < N; i++) a[i] = (float)FACTOR * __LINE__;\n"),
+        _BODY.format("\n#pragma unroll 4\nfor (int i = 0; i < N; i++) a[i] = (float)FACTOR;\n"),
         {"N": 8, "FACTOR": "2 * 3"},
     ),
     "a macro that headers use": (_BODY.format("a[threadIdx.x] *= noexcept(1) + 1;"), {"noexcept": "sizeof"}),
-    "refused": (_BODY.format("\nint unused;\na[threadIdx.x] *= missing;\n"), {"N": 8}),
+    "a macro that builtin headers use": (
+        "__device__ int cudaMemcpyDefault;\n" + _BODY.format("*a = cudaMemcpyDefault;"),
+        {"cudaMemcpyDefault": "other"},
+    ),
+    "a line that Jitify moves": ('\nstatic_assert(__LINE__ == 3, "");\n' + _BODY.format(""), {}),
+    "a pragma in a string": (
+        'static_assert(sizeof(R"(\n#pragma unroll\n)") == 17, "");\n' + _BODY.format(""),
+        {},
+    ),
+    "a pragma in a macro": (
+        "#define F \\\n#pragma unroll\n" + _BODY.format("F\nfor (int i = 0; i < 8; i++) a[i] = i;"),
+        {},
+    ),
+    "refused": ("#define N 5\n" + _BODY.format("\nint unused;\na[threadIdx.x] *= missing;\n"), {"N": 8}),
     "refused in a template": (
         "template <class T> __device__ T of(T t) { return t.x; }\n" + _BODY.format("of(*a);"),
         {},

@@ -7,6 +7,7 @@ import signal
 import sys
 from types import FrameType
 
+from harness.protocol import own_folder
 from harness.worker.processes import become_reaper, close_others, end_descendants
 
 
@@ -24,6 +25,7 @@ def keep() -> None:
     close_others()  # the fork server's end of the socket is the only one
     status = _wait(server)
     end_descendants()
+    own_folder.remove_all()
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:
@@ -45,4 +47,5 @@ def _wait(server: int) -> int:
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     end_descendants()
+    own_folder.remove_all()
     os._exit(0)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from harness.backends.cupy import precompiled
+from harness.backends.cupy.backend import options_of
+from harness.backends.cupy.precompiled import Precompiled
 from harness.backends.cupy.precompiled_program import PREFIX, macros, words_of
+from harness.protocol.backend import Job, Setup
+from harness.protocol.job import Options
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 
@@ -20,16 +27,35 @@ WORDS = {b"size_t", b"_CCCL_STD"}
 
 def test_macros_stand_behind_the_header_as_the_command_line_has_them() -> None:
     asked = [*OPTIONS[:1], "-DN=16", "-DTYPE=unsigned int", "-DFLAG", "-DNOTHING=", *OPTIONS[1:]]
-    defined = "#define N 16\n#define TYPE unsigned int\n#define FLAG 1\n#define NOTHING \n"
+    defined = "#define N 16\n#define TYPE unsigned int\n#define FLAG 1\n#define NOTHING \n#line 2\n"
     assert macros(PREFIX + "code", asked, OPTIONS, WORDS) == defined
     assert macros(PREFIX + "code", OPTIONS, OPTIONS, WORDS) == ""
 
 
 @pytest.mark.parametrize(
-    "macro", ["-Dsize_t=int", "-D__CUDA_ARCH__=1", "-DF(x)=x", "-DN=1 // one", "-DN=/*", "-DN=a\\", "-DN=1\n#error"]
+    "macro",
+    [
+        "-Dsize_t=int",
+        "-D__CUDA_ARCH__=1",
+        "-DF(x)=x",
+        "-DN=1 // one",
+        "-DN=/*",
+        "-DN=a\\",
+        "-DN=1\n#error",
+        "-DN=1\r#error",
+        "-DN=1??/",
+        "-DN=__LINE__",
+        "-DCUPY_USE_JITIFY=2",
+        "-DÉ=1",
+    ],
 )
 def test_a_macro_that_could_mean_something_else_there_is_left_to_jitify(macro: str) -> None:
     assert macros(PREFIX + "code", [*OPTIONS, macro], OPTIONS, WORDS) is None
+
+
+def test_so_is_a_macro_that_is_given_twice_or_where_the_words_of_headers_are_not_known() -> None:
+    assert macros(PREFIX + "code", [*OPTIONS, "-DN=1", "-DN=2"], OPTIONS, WORDS) is None
+    assert macros(PREFIX + "code", [*OPTIONS, "-DN=1"], OPTIONS, set()) is None
 
 
 def test_so_is_a_program_of_other_options_or_without_the_header() -> None:
@@ -39,11 +65,58 @@ def test_so_is_a_program_of_other_options_or_without_the_header() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["#pragma once\n", "# pragma unroll\n", '_Pragma("unroll")', "#pragma unroll \\\n 4\n"]
+    "text",
+    [
+        "#pragma once\n",
+        "# pragma unroll\n",
+        '_Pragma("unroll")',
+        "#pragma unroll \\\n 4\n",
+        "#prag\\\nma once\n",
+        "#define F \\\n#pragma unroll\n",
+        "#define F \\ \n#pragma unroll\n",
+        'R"(\n#pragma unroll\n)"',
+    ],
 )
 def test_so_is_a_program_that_jitify_writes_another_way(text: str) -> None:
     assert macros(PREFIX + text, OPTIONS, OPTIONS, WORDS) is None
     assert macros(PREFIX + "#pragma unroll\n  #pragma unroll 4\nfor\n", OPTIONS, OPTIONS, WORDS) == ""
+
+
+@pytest.mark.parametrize("text", ["#if __LINE__ == 3", "__LI\\\nNE__", "__builtin_LINE()", "a ## b", "a %:%: b", "??="])
+def test_so_is_a_program_that_may_depend_on_where_it_stands(text: str) -> None:
+    assert macros(PREFIX + text, OPTIONS, OPTIONS, WORDS) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "compiled"),
+    [
+        ({"std": "c++17", "rdc": True, "flags": ["--use_fast_math"]}, True),
+        ({"lineinfo": True}, False),
+        ({"flags": ["--create-pch=/tmp/x"]}, False),
+        ({"flags": ["-I/tmp"]}, False),
+        ({"flags": ["--std=c++17", "-DN"]}, False),
+        ({"debug": True}, False),
+        ({"ptxas": ["--verbose"]}, False),
+    ],
+)
+def test_what_is_kept_from_nothing_is_given_plain_options_alone(
+    options: Options, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a fake NVRTC, which only has to be there."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    nvrtc = SimpleNamespace(
+        createProgram=lambda *_: 1, compileProgram=lambda *_: None, getProgramLog=lambda _: "", destroyProgram=lambda _: None
+    )  # fmt: skip
+    headers = Precompiled(SimpleNamespace(nvrtc=nvrtc), SimpleNamespace(jitify=None), {})
+    setup = Setup(tmp_path, "12.9", "12.9", [], tmp_path)
+    job = Job("case", tmp_path / "kernel.cu", {}, {}, "sm_80", options, [])
+    monkeypatch.setattr(precompiled, "_ROOM", 0)
+    for _ in range(2):
+        headers.ahead(
+            job, lambda blank: options_of(setup, blank, blank.target), lambda _: (tmp_path / "compiled").touch(), lambda: None
+        )  # fmt: skip
+    assert (tmp_path / "compiled").exists() is compiled
 
 
 def test_words_are_what_a_macro_could_change() -> None:

@@ -95,7 +95,12 @@ class CupyBackend:
     def ahead(self, setup: Setup, job: Job, pulse: Callable[[], None]) -> None:
         """`harness.protocol.backend.Ahead`: what CuPy puts before each program for Jitify."""
         if self.precompiled:
-            self.precompiled.ahead(job, lambda blank: self.compile(setup, blank), pulse)
+            self.precompiled.ahead(
+                job,
+                lambda blank: options_of(setup, blank, blank.target),
+                lambda blank: self.compile(setup, blank),
+                pulse,
+            )
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""

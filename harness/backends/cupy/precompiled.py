@@ -5,8 +5,7 @@ once by Jitify, which looks for missing headers by compiling, and once by CuPy. 
 (https://docs.nvidia.com/cuda/nvrtc/index.html#precompiled-headers-pch). One is made for each set of options, in a child of the fork server,
 out of the table of headers that every cell is given anyway. A cell then compiles its program with it, once. Where that
 succeeds, Jitify has nothing to look for, and CuPy's own call of NVRTC is the same call: it is given this program. Where it
-fails, Jitify fails in the same words, which NVRTC says of the header and then of the program; but where a file is missing, Jitify
-runs as without this module, and looks for it.
+fails, Jitify runs as without this module: what NVRTC says of a program depends on how it came to it.
 
 Macros of a case are options, which a precompiled header would have to have been made with. They are defined behind the header
 instead: only those that occur nowhere in it. ``benchmarks/jitify.py`` and the tests hold both ways against each other.
@@ -26,24 +25,27 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.backends.cupy import nvrtc_tap
-from harness.backends.cupy.precompiled_program import OWN_MACRO, PREFIX, SILENT, Answers, Header, Program, words_of
+from harness.backends.cupy.precompiled_program import OWN_MACRO, PREFIX, SILENT, Header, Program, words_of
+from harness.protocol import own_folder
 from harness.protocol.backend import Job
 
-# Whatever else a case asks for may write files, and the child that makes a header is kept from nothing.
+# Whatever else a case asks for may write files, and the child that makes a header is kept from nothing: it is never given it.
+# Nor what Jitify takes for a library to link and keeps from its own compilation, as -lineinfo.
 _PLAIN = re.compile(
-    rf"--std=c\+\+\d\d|-arch=(sm|compute)_\d+|-ftz=true|--device-c|-dc|--relocatable-device-code=true|-lineinfo"
+    rf"--std=c\+\+\d\d|-arch=(sm|compute)_\d+|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
     rf"|--use_fast_math|--device-as-default-execution-space|--pre-include=jitify_preinclude\.h|{OWN_MACRO}"
 )
 _WORTH = 2
 """A header takes as long as one cell without it: it is made for so many cells that ask for the same."""
-_MOST = 20
-"""Headers that one fork server makes; each is a file of 70 MB."""
+_MOST = 4
+"""Headers that one fork server makes; each is a file of 70 MB, in memory where the temporary folder is."""
+# Of the builtin headers, which are texts in a library of NVRTC.
+_TEXT = re.compile(rb"[\t\n\v\f\r -~]{200,}")
 _ROOM = 4 << 30  # bytes that have to be free where they are kept
 _SECONDS = 30.0
 _BEAT = 0.5  # seconds
@@ -73,23 +75,32 @@ class Precompiled:
         self._table = table
         self._headers: dict[str, Header] = {}
         self._asked_for: Counter[str] = Counter()
-        self._answers: Answers | None = None
-        self._folder = Path(tempfile.mkdtemp(prefix="precompiled-"))
+        self._added: tuple[str, ...] | None = None
+        self._folder = own_folder.make()
         # The header can be used where its memory lies at the same place: all children have it from here.
         self._compile("", "nothing.cu", (f"--pch-dir={self._folder}", "--pch"))
 
     @cached_property
     def words(self) -> set[bytes]:
-        """Every identifier in the table that a macro could change."""
-        return set().union(*map(words_of, self._texts))
+        """Every identifier in the table and in NVRTC's builtin headers that a macro could change; none where those are not found."""
+        builtin = _builtin()
+        return set().union(*map(words_of, [*self._texts, *builtin])) if builtin else set()
 
-    def ahead(self, job: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> None:
+    def ahead(
+        self,
+        job: Job,
+        options: Callable[[Job], Sequence[str]],
+        compile_job: Callable[[Job], None],
+        pulse: Callable[[], None],
+    ) -> None:
         """Make the header for a cell and all like it, when it is not the first of them.
 
         Parameters
         ----------
         job : Job
             The cell.
+        options : callable
+            The options that a job asks for itself.
         compile_job : callable
             Compiles a job as cells are compiled.
         pulse : callable
@@ -101,6 +112,9 @@ class Precompiled:
         self._asked_for[key] += 1
         if self._asked_for[key] != _WORTH or len(self._headers) >= _MOST:
             return
+        blank = Job("headers", Path("headers.cu"), {}, {}, job.target, job.options, [])
+        if not all(map(_PLAIN.fullmatch, options(blank))):
+            return
         try:
             room = os.statvfs(self._folder)
             if room.f_bavail * room.f_frsize < _ROOM:
@@ -110,40 +124,39 @@ class Precompiled:
             return  # no room, as above
         child = os.fork()
         if child == 0:
-            self._make(folder, job, compile_job)
+            self._make(folder, replace(blank, source=folder / "headers.cu", scratch=folder), compile_job)
         _wait(child, pulse)
         try:
             said = json.loads((folder / "made.json").read_text("utf-8"))
         except (OSError, ValueError):
             shutil.rmtree(folder, ignore_errors=True)
             return
-        self._answers = Answers(tuple(said["added"]), said["refusal"], said["down"])
-        self._headers[key] = Header(str(folder / "header.pch"), tuple(said["options"]), said["said"])
+        self._added = tuple(said["added"])
+        self._headers[key] = Header(str(folder / "header.pch"), tuple(said["options"]))
 
     def stand_before(self, compiler: Any, jitify: Any, job: Job) -> Program | None:
         """In a cell: compile its program with its header where that is possible; None where there is no header for it."""
         header = self._headers.get(_key(job))
-        if header is None or self._answers is None:
+        if header is None or self._added is None:
             return None
         table, words = (self._texts, self._names), self.words if job.definitions else set()
-        program = Program(self._nvrtc, jitify.jitify, header, self._answers, table, words)
+        program = Program(self._nvrtc, jitify.jitify, header, self._added, table, words)
         jitify.jitify, compiler.nvrtc = program.jitify, program
         return program
 
-    def _make(self, folder: Path, job: Job, compile_job: Callable[[Job], None]) -> NoReturn:
+    def _make(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> NoReturn:
         """In a child: make a header, see that it can be used, and write down what for."""
         try:
-            options = self._options(folder, job, compile_job)
+            options = self._options(blank, compile_job)
             plain = tuple(option for option in options if not option.startswith("-I"))
-            answers = self._answers or self._asked(plain, options, folder)
+            added = self._asked(plain, options) if self._added is None else self._added
             path = folder / "header.pch"
-            every = (*plain, *answers.added)
+            every = (*plain, *added)
             if all(map(_PLAIN.fullmatch, every)):
-                said = self._compile(PREFIX, "headers.cu", (*every, f"--create-pch={path}", SILENT))
+                self._compile(PREFIX, "headers.cu", (*every, f"--create-pch={path}", SILENT))
                 use = (*every, f"--use-pch={path}")
-                later = self._compile(PREFIX, "headers.cu", (*use, SILENT))
                 if "using precompiled header" in self._compile(PREFIX, "headers.cu", use):
-                    made = {"options": plain, "said": None if later else said, **asdict(answers)}
+                    made = {"options": plain, "added": added}
                     part = folder / "made.part"
                     part.write_text(json.dumps(made), "utf-8")
                     os.replace(part, folder / "made.json")
@@ -152,9 +165,8 @@ class Precompiled:
         finally:
             os._exit(0)
 
-    def _options(self, folder: Path, job: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:
+    def _options(self, blank: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:
         """What CuPy asks Jitify for with a cell's options, but for the cell's macros."""
-        blank = Job("headers", folder / "headers.cu", {}, {}, job.target, job.options, [], scratch=folder)
         blank.source.write_text("")
         real = self._jitify.jitify
 
@@ -170,20 +182,12 @@ class Precompiled:
             self._jitify.jitify = real
         raise RuntimeError("CuPy has not asked Jitify")
 
-    def _asked(self, plain: tuple[str, ...], options: tuple[str, ...], folder: Path) -> Answers:
-        """Ask Jitify what it adds to options, and what it says of a program that is refused."""
+    def _asked(self, plain: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:
+        """Ask Jitify what it adds to options."""
         _, used, texts, names = self._jitify.jitify("headers.cu\n" + PREFIX, options)
         if tuple(used[: len(plain)]) != plain or dict(zip(names, texts)) != self._table:  # noqa: B905 (Python 3.9)
             raise RuntimeError(f"Jitify makes {used} of {options}")
-        nvrtc_tap.listen(folder / "refused.tap")
-        try:
-            self._jitify.jitify("headers.cu\n" + PREFIX + "#error\n", options)
-        except RuntimeError as error:
-            (call,) = nvrtc_tap.heard(folder / "refused.tap")
-            found = re.search(r"^headers\.cu\((\d+)\): (?:catastrophic )?error", call.log, re.MULTILINE)
-            if found:
-                return Answers(tuple(used[len(plain) :]), str(error), int(found[1]) - 2)
-        raise RuntimeError("Jitify does not refuse a program as it always did")
+        return tuple(used[len(plain) :])
 
     def _compile(self, source: str, name: str, options: Sequence[str]) -> str:
         """Compile, and return the log."""
@@ -203,6 +207,16 @@ def begin(library: ctypes.CDLL, compiler: Any, jitify: Any, table: dict[bytes, b
         return Precompiled(compiler, jitify, table)
     except (compiler.nvrtc.NVRTCError, OSError):
         return None  # no memory for it, for one
+
+
+def _builtin() -> list[bytes]:
+    """NVRTC's builtin headers, which a macro of a program's command line is in front of too."""
+    try:
+        with open("/proc/self/maps") as maps:
+            paths = {line.split(maxsplit=5)[5].strip() for line in maps if "libnvrtc-builtins" in line}
+        return [text for path in paths for text in _TEXT.findall(Path(path).read_bytes())]
+    except OSError:
+        return []
 
 
 def _key(job: Job) -> str:

@@ -7,23 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.backends.cupy import nvrtc_tap
-from harness.nvidia.nvrtc import COMPILATION
-
 PREFIX = "#include <cupy/cuda_workaround.h>\n"
 SILENT = "--pch-messages=false"
 OWN_MACRO = "-DCUPY_USE_JITIFY"
-_MACRO = re.compile(r"-D([A-Za-z_]\w*)(?:=(.*))?")
+_MACRO = re.compile(r"-D([A-Za-z_][A-Za-z0-9_]*)(?:=([ -~]*))?")
 # What would be read another way in a line than on the command line.
-_APART = re.compile(r"\\|//|/\*")
+_APART = re.compile(rf"\\|//|/\*|\?\?|{OWN_MACRO}\b")
+# Jitify compiles a program a line further down, and looks for pragmas in strings too: where one of the two could make it refuse
+# what CuPy then would not, it is asked. Names that are put together could be any of these.
+_LEFT = re.compile(r"LINE|source_location|R\"|##|%:%:|\?\?")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 # Quotes, which may hold what looks like a comment, and comments.
 _ASIDE = re.compile(rb""" "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])' | //[^\n]* | /\*.*?\*/ """, re.DOTALL | re.VERBOSE)
 _FUNCTION = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)\n]*)\)(.*)$", re.MULTILINE)
-# What NVRTC says when Jitify has to look for a file.
-_MISSING = "open source file"
 # Jitify writes pragmas another way before it compiles a program; this one is the same as an operator.
 _PRAGMA = re.compile(r"pragma", re.IGNORECASE)
+_JOINED = re.compile(r"\\[ \t]*\n[ \t]*#pragma")
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?:[ \t]+\w+)?[ \t]*$", re.MULTILINE)
 
 
@@ -37,22 +36,10 @@ class Header:
         The file.
     options : tuple of str
         What it was made for, without include directories, which Jitify keeps to itself.
-    said : str or None
-        What NVRTC says of it before it says anything of a program; None where that is not known.
     """
 
     path: str
     options: tuple[str, ...]
-    said: str | None
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What Jitify adds to options, what it says of a program that NVRTC refuses, and by how many lines it moves programs down."""
-
-    added: tuple[str, ...]
-    refusal: str
-    down: int
 
 
 class Program:
@@ -63,11 +50,11 @@ class Program:
         nvrtc: Any,
         jitify: Callable[..., Any],
         header: Header,
-        answers: Answers,
+        added: tuple[str, ...],
         table: tuple[list[bytes], list[bytes]],
         words: set[bytes],
     ) -> None:
-        self._nvrtc, self._jitify, self._header, self._answers = nvrtc, jitify, header, answers
+        self._nvrtc, self._jitify, self._header, self._added = nvrtc, jitify, header, added
         self._words = words
         self._texts, self._names = table
         self._same: tuple[str, str, tuple[str, ...]] | None = None
@@ -82,35 +69,26 @@ class Program:
         """What ``cupy.cuda.jitify.jitify`` answers."""
         name, _, text = source.partition("\n")
         plain = tuple(option for option in options if not option.startswith("-I"))
-        if macros(text, plain, self._header.options, self._words) is None:
-            return self._jitify(source, options)
-        added = self._answers.added
-        program, said = self._compile(name, text, plain)
-        if said is None:
-            self._made, self._same = program, (text, name, (*plain, *added))
-            self.options = (*added, *plain)
-            return name, self._same[2], self._texts, self._names
-        if self._header.said is not None and said and _MISSING not in said:
-            _, said = self._compile(name, text, plain, self._answers.down)
-            if said is not None:
-                nvrtc_tap.note(nvrtc_tap.Call(COMPILATION, (*added, *plain), self._header.said + said))
-                raise RuntimeError(self._answers.refusal)
-        return self._jitify(source, options)
-
-    def _compile(self, name: str, text: str, plain: tuple[str, ...], down: int = 0) -> tuple[Any, str | None]:
-        """The program compiled with the header, `down` lines further down; and where it is refused, the log."""
         defined = macros(text, plain, self._header.options, self._words)
-        line = f"#line {2 + down}\n" if defined or down else ""
-        source = f"{PREFIX}{defined}{line}{text[len(PREFIX) :]}"
+        if defined is None:
+            return self._jitify(source, options)
+        program = self._compile(name, f"{PREFIX}{defined}{text[len(PREFIX) :]}")
+        if program is None:
+            return self._jitify(source, options)
+        self._made, self._same = program, (text, name, (*plain, *self._added))
+        self.options = (*self._added, *plain)
+        return name, self._same[2], self._texts, self._names
+
+    def _compile(self, name: str, source: str) -> Any:
+        """A program compiled with the header; None where NVRTC refuses it."""
         program = self._nvrtc.createProgram(source, name, self._texts, self._names)
         use = f"--use-pch={self._header.path}"
         try:
-            self._nvrtc.compileProgram(program, (*self._header.options, *self._answers.added, use, SILENT))
+            self._nvrtc.compileProgram(program, (*self._header.options, *self._added, use, SILENT))
         except self._nvrtc.NVRTCError:
-            log = str(self._nvrtc.getProgramLog(program))
             self._nvrtc.destroyProgram(program)
-            return None, log
-        return program, None
+            return None
+        return program
 
     def createProgram(self, source: str, name: str, texts: Any, names: Any) -> Any:
         if self._same and (source, name) == self._same[:2] and texts is self._texts and names is self._names:
@@ -136,18 +114,23 @@ def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: se
     words : set of bytes
         Every identifier in the header.
     """
-    if not text.startswith(PREFIX) or len(_PRAGMA.findall(text)) != len(_UNROLL.findall(text)):
+    joined = text.replace("\\\n", "")
+    if not text.startswith(PREFIX) or _LEFT.search(joined) or _JOINED.search(text):
+        return None
+    if len(_PRAGMA.findall(joined)) != len(_UNROLL.findall(text)):
         return None
     asked = [option for option in options if option.startswith("-D") and option != OWN_MACRO]
     if [option for option in options if option not in asked] != list(made_for):
         return None
-    defined = ""
+    defined: dict[str, str] = {}
     for macro in asked:
         found = _MACRO.fullmatch(macro)
-        if not found or found[1].encode() in words or found[1].startswith("__") or _APART.search(macro):
+        if not found or found[1] in defined or _APART.search(macro) or _LEFT.search(macro):
             return None
-        defined += f"#define {found[1]} {'1' if found[2] is None else found[2]}\n"
-    return defined
+        if not words or found[1].encode() in words or found[1].startswith("__"):
+            return None
+        defined[found[1]] = f"#define {found[1]} {'1' if found[2] is None else found[2]}\n"
+    return "".join([*defined.values(), "#line 2\n"]) if defined else ""
 
 
 def words_of(text: bytes) -> set[bytes]:

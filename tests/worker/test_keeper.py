@@ -1,0 +1,55 @@
+"""The process above a fork server: what that one has made for itself goes with it, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+# A scheduler, which starts a keeper and the fork server below it.
+STARTER = """
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", sys.argv[1]], start_new_session=True).wait()
+"""
+SERVER = """
+import os, time
+from harness.worker.keeper import keep
+keep()
+from harness.protocol import own_folder
+folder = own_folder.make()
+(folder / "header.pch").write_bytes(bytes(1 << 20))
+print(os.getpid(), os.getppid(), folder, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("killed", ["fork server", "keeper is asked to end", "run"])
+def test_its_folders_go_however_it_ends(killed: str, tmp_path: Path) -> None:
+    (tmp_path / "fork-server-1-others").mkdir()
+    (tmp_path / "home").mkdir()
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER, SERVER], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    assert starter.stdout
+    server, keeper, folder = starter.stdout.readline().split()
+    assert (Path(folder) / "header.pch").is_file()
+    assert Path(folder).parent == tmp_path
+    if killed == "fork server":
+        os.kill(int(server), signal.SIGKILL)
+    elif killed == "run":
+        starter.kill()
+    else:
+        os.kill(int(keeper), signal.SIGTERM)
+    with starter.stdout as printed:
+        printed.read()  # until nobody is left who could print
+    starter.wait(60)
+    end = time.monotonic() + 60
+    while Path(f"/proc/{keeper}").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{server}").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fork-server-1-others", "home"]
