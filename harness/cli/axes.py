@@ -117,6 +117,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Write what every runner did when, as a trace that https://ui.perfetto.dev opens.",
         ),
         click.option(
+            "--executor", envvar="CUMATRIX_EXECUTOR", default="", metavar="NAME",
+            help="Where cells are compiled. Default: threads, on this machine; others come with other distributions.",
+        ),
+        click.option(
             "--total-memory", type=Size(), default="0", metavar="SIZE",
             help="What the cells that run at the same time may need together. Default: what the machine has free.",
         ),
@@ -146,5 +150,6 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         libraries=tuple(options["libraries"]),
         offline=options["offline"],
         trace=options["trace"],
+        executor=options["executor"],
         **more,
     )

@@ -43,9 +43,21 @@ _RESULTS = click.argument(
     help="History of earlier runs (cumatrix history): changes, trends, and what became of each cell.",
 )
 @where_option("""'toolkit == "12.9" and backend in ("nvrtc", "nvcc")'""", "Only the cells for which this holds")
+@click.option(
+    "--export",
+    multiple=True,
+    metavar="NAME",
+    help="Also what an exporter of another distribution makes, into exports/NAME.",
+)
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
 def report(
-    results: tuple[Path, ...], out: Path, cases: Path, history: Path | None, where: str | None, address: str
+    results: tuple[Path, ...],
+    out: Path,
+    cases: Path,
+    history: Path | None,
+    where: str | None,
+    address: str,
+    export: tuple[str, ...],
 ) -> int:
     """Build the page and its data from records.
 
@@ -68,6 +80,7 @@ def report(
         address=address,
         rejudge=rejudger(cases),
         where=where,
+        export=export,
     )
     for warning in summary.warnings:
         say(f"cumatrix: {warning}", err=True)

@@ -44,6 +44,8 @@ class RunContext:
         Where it is noted what every runner does when.
     others : tuple of Environment
         Further environments under test, one for each release of ``--with``; each has a name of its own.
+    executor : str
+        Where cells are compiled (`harness.engine.executor.EXECUTORS`); threads of this process when empty.
     """
 
     environment: Environment
@@ -57,6 +59,7 @@ class RunContext:
     longest_first: bool = True
     trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
+    executor: str = ""
 
     def environment_of(self, toolchain: Toolchain) -> Environment:
         """The environment that the cells of a toolchain run in."""

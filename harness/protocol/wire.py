@@ -81,6 +81,8 @@ class Setup(Message):
         Name of the real device that cells run on; empty for a worker that never sees one.
     builds : dict
         Development builds by normalized name of their distributions; what is imported instead is not what was asked for.
+    module, place : str
+        What has the backend (`harness.backends.BackendInfo`); an empty `module` is the one that the backend's name stands for.
     """
 
     home: Path
@@ -92,6 +94,8 @@ class Setup(Message):
     wheels: bool = False
     device: str = ""
     builds: dict[str, Build] = field(default_factory=dict)
+    module: str = ""
+    place: str = ""
 
     @property
     def version(self) -> tuple[int, int]:

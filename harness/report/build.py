@@ -20,6 +20,7 @@ from harness.records.parquet import results_parquet
 from harness.records.where import choose
 from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
+from harness.report.exporters import FOLDER, check, exported
 from harness.report.exports import matrix_csv, matrix_json
 from harness.report.feed import atom_feed, entries_of
 from harness.report.inputs import read_results
@@ -45,7 +46,7 @@ _OURS = frozenset(
             "pictures.html",
         ),
         *("assets", "badges", "cases", "data", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
-        *("junit.xml", "regressions.atom"),
+        *("junit.xml", "regressions.atom", FOLDER),
     )
 )
 
@@ -93,6 +94,7 @@ def build_report(
     address: str = "",
     rejudge: Rejudge | None = None,
     where: str | None = None,
+    export: Sequence[str] = (),
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -114,6 +116,8 @@ def build_report(
         Gives a record its verdict anew, against what the cases expect today.
     where : str, optional
         A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
+    export : sequence of str
+        Names of exporters of other distributions (`harness.report.exporters`).
 
     Raises
     ------
@@ -126,6 +130,7 @@ def build_report(
     ReportError
         When `out` holds something else than an earlier report.
     """
+    check(export)
     with _no_collection():
         site = _read(paths, cases, history, rejudge, where)
         table, merged = site.table, site.merged
@@ -133,7 +138,9 @@ def build_report(
         with _replacing(Path(out)) as folder:
             in_parallel(
                 lambda: _write(folder, chain(case_files_of(site), _lists(site))),
-                lambda: _write(folder, chain(front_files(site), _exports(site, address))),
+                lambda: _write(
+                    folder, chain(front_files(site), _exports(site, address), exported(export, site.merged.records))
+                ),
                 # Starting a process for a small report takes longer than the report.
                 apart=len(table) > _MANY,
             )
@@ -248,5 +255,5 @@ def _check_ours(out: Path) -> None:
 def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     for name, data in files:
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
