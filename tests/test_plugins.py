@@ -58,13 +58,14 @@ def test_what_cannot_be_used_is_told_and_left_out(tmp_path: Path) -> None:
     distribution(
         folder, "broken",
         {"cumatrix.backends": {"gone": "no_such_module:INFO", "nvrtc": "mine:MINE", "odd": "mine:NUMBER", "other": "mine:MINE"},
-         "cumatrix.causes": {"torn": "mine:TABLE"}, "cumatrix.exporters": {"number": "mine:NUMBER"}},
-        {"mine.py": "from cumatrix.backend import BackendInfo\nNUMBER = 1\nTABLE = 'none.toml'\n"
+         "cumatrix.causes": {"torn": "mine:TABLE"}, "cumatrix.libraries": {"mylib": "mine:LIBRARY"}, "cumatrix.exporters": {"number": "mine:NUMBER"}},
+        {"mine.py": "from cumatrix.backend import BackendInfo, Library\nLIBRARY = Library(distributions={'mylib': ''})\nNUMBER = 1\nTABLE = 'none.toml'\n"
                     "MINE = BackendInfo(name='mine', title='', module='mine', languages=('cuda',))\n"},
     )  # fmt: skip
     asked = (
         "from harness.backends import BACKENDS; from harness.causes import catalogue; from harness.report.exporters import EXPORTERS\n"
-        "from harness.plugins import problems; import json\n"
+        "from harness.plugins import problems; from harness.model.condition import Condition; import json\n"
+        "Condition.parse('mylib < \"2\"')\n"
         "print(json.dumps([list(BACKENDS), len(catalogue()) > 50, list(EXPORTERS), BACKENDS['nvrtc'].place, problems()]))"
     )
     names, causes, exporters, place, problems = json.loads(run(folder, "-c", asked).stdout)

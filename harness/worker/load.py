@@ -6,8 +6,8 @@ import importlib
 import importlib.util
 import os
 import sys
+from pathlib import Path
 
-import harness
 from harness.backends import BACKENDS
 from harness.protocol.backend import Backend
 from harness.protocol.wire import Setup
@@ -22,8 +22,7 @@ def load_backend(name: str, setup: Setup) -> Backend:
     if not setup.place:
         module = importlib.import_module(f"harness.backends.{setup.module or BACKENDS[name].module}")
     else:
-        package = os.path.dirname(os.path.abspath(harness.__file__ or ""))
-        _make_known("cumatrix", os.path.join(os.path.dirname(package), "cumatrix", "__init__.py"))
+        _make_known("cumatrix", str(Path(__file__).resolve().parents[2] / "cumatrix" / "__init__.py"))
         _make_known(setup.module.partition(".")[0], setup.place)
         module = importlib.import_module(setup.module)
     backend: Backend = module.backend
