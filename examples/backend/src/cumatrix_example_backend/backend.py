@@ -27,6 +27,8 @@ class ExampleBackend:
             virtual_driver(setup).virtual_configure(1000 * setup.version[0], 8, 0, None)
         import cuda.core
 
+        if not hasattr(cuda.core, "Program"):
+            raise Unsupported(f"this example is for cuda-core 0.5 and later, not {core}")
         self.core = cuda.core
         return Ready(
             observed={"nvrtc": nvrtc.version, "cuda_core": core},
@@ -43,7 +45,7 @@ class ExampleBackend:
             arch=job.target,
             name=job.source.name,
             include_path=[*job.include_beside(setup), *setup.include],
-            define_macro=[(name, str(value)) for name, value in job.definitions.items()],
+            define_macro=[(name, str(value)) for name, value in job.definitions.items()] or None,
         )
         job.command.append(f"cuda.core.Program(code, 'c++', ProgramOptions(arch={job.target!r}, …)).compile({kind!r})")
         job.enter("compile")
