@@ -30,10 +30,12 @@ COMMANDS = {
     "bless": "harness.cli.bless:bless",
     "cache": "harness.cli.cache:cache",
     "cases": "harness.cli.cases:cases",
+    "config": "harness.cli.config:config",
     "diff": "harness.cli.diff:diff",
     "doctor": "harness.cli.doctor:doctor",
     "explain": "harness.cli.explain:explain",
     "history": "harness.cli.history:history",
+    "init": "harness.cli.init:init",
     "libraries": "harness.cli.libraries:libraries",
     "merge": "harness.cli.report:merge",
     "repro": "harness.cli.repro:repro",
@@ -63,6 +65,7 @@ def cumatrix() -> None:
       cumatrix doctor                      what can be used here
       cumatrix try kernel.cu               where does this file compile?
       cumatrix try kernel.cu --with cupy=12,13,14    and in which releases of CuPy?
+      cumatrix init && cumatrix run        what this project has, and what of it compiles where
       cumatrix cases copy                  the library of cases, into this folder
       cumatrix run && cumatrix report reports    the cases, and the page
     """

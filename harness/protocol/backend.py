@@ -88,6 +88,11 @@ class Job(CellJob):
         number = int(self.arch.rstrip("af"))
         return number // 10, number % 10
 
+    @property
+    def sources(self) -> list[Path]:
+        """Every file of the program, in order."""
+        return [self.source, *self.together]
+
     def include_beside(self, setup: Setup) -> list[str]:
         """Include directories that were asked for, without the toolkit's; one of the toolkit's that was asked for is kept."""
         folders = list(self.include)

@@ -101,6 +101,8 @@ class CupyBackend:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
         if job.arch[-1] in "af":
             raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        if job.together:
+            raise Unsupported("RawModule takes one text, and this program has several files")
         self._own_cache(job)
         built = self._pretend(setup, job)
         options = options_of(setup, job, built)
