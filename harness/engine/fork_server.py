@@ -10,13 +10,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 import harness
 from harness.diagnostics import one_line
+from harness.engine.cgroups import group_for
 from harness.engine.collect import collect_lost, collect_outcome
 from harness.engine.left import remove
 from harness.engine.reads import Reads, reads_of
@@ -65,6 +66,8 @@ class ForkServer:
         The library that follows what is read (``native/reads.c``).
     startup : float
         Seconds that loading may take.
+    memory : int
+        What it and its cells may have together, in bytes, where a control group can limit that; 0 for no limit.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class ForkServer:
         env: Mapping[str, str],
         follow: Path | None = None,
         startup: float = 300.0,
+        memory: int = 0,
     ) -> None:
         self.backend = backend
         self._held = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
@@ -100,7 +104,9 @@ class ForkServer:
             start_new_session=True,
         )
         theirs.close()
-        self._setup, self._startup = setup, startup
+        self._group = group_for(memory)
+        self._setup = replace(setup, cgroup=str(self._group.path) if self._group else "")
+        self._startup = startup
         self._lost = False
 
     @cached_property
@@ -186,6 +192,8 @@ class ForkServer:
         self._log.close()
         remove(self.folder)
         self._held.remove()
+        if self._group:
+            self._group.remove()
 
     def _send(self, message: Message) -> None:
         try:

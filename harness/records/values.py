@@ -11,7 +11,6 @@ from typing import Any
 from harness.model import Target, TargetError
 from harness.model.target import TARGET_PATTERN
 
-
 _LONGEST = 10**12
 """In seconds: sums and roundings of what is less are numbers of JSON."""
 
