@@ -144,8 +144,9 @@ def _mounts(process: Path) -> Iterator[tuple[str, str, str, str]]:
     with suppress(OSError):
         for line in (process / "mountinfo").read_text().splitlines():
             before, _, after = line.partition(" - ")
+            root, place = before.split()[3:5]
             kind, _, options = after.split(" ", 2)
-            yield (*before.split()[3:5], kind, options)
+            yield root, place, kind, options
 
 
 def _hand_on(above: Path) -> None:
