@@ -83,12 +83,12 @@ class ForkServer:
         self.backend = backend
         self._held = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
         self.folder = self._held.path
-        ours, theirs = socket.socketpair()
-        self.channel = ours
+        # Before anything is started: this process may have to leave its control group, for which it must be alone there.
+        self._group = group_for(memory)
+        self.channel, theirs = socket.socketpair()
         self._buffer = bytearray()
         self._log = open(self.folder / "fork_server.log", "w+b")  # noqa: SIM115 - closed with the fork server
-        home = self.folder / "home"
-        home.mkdir()
+        (home := self.folder / "home").mkdir()
         # The library adds to this file and never makes it. The worker is the first program that is run.
         records = self.folder / "reads"
         records.write_text(f"X 0 0 0 0 0 {python}\0")
@@ -104,9 +104,7 @@ class ForkServer:
             start_new_session=True,
         )
         theirs.close()
-        self._group = group_for(memory)
-        self._setup = replace(setup, cgroup=str(self._group.path) if self._group else "")
-        self._startup = startup
+        self._setup, self._startup = replace(setup, cgroup=str(self._group.path) if self._group else ""), startup
         self._lost = False
 
     @cached_property
@@ -214,7 +212,7 @@ class ForkServer:
             left = heard + seconds - time.monotonic()
             ready, _, _ = select.select([self.channel], [], [], max(0.0, min(left, _LOOK)))
             if ready:
-                if not (data := self._heard()):
+                if not (data := _heard(self.channel)):
                     raise ForkServerDied(self._last_words())
                 self._buffer += data
             elif _is_stopped(self.process.pid):
@@ -223,13 +221,6 @@ class ForkServer:
             elif left <= 0:
                 self.process.terminate()
                 raise ForkServerDied(f"{'no word of it' if beats else 'no answer'} for {seconds:.0f} s")
-
-    def _heard(self) -> bytes:
-        """What has come; empty where the other side has gone."""
-        try:
-            return self.channel.recv(1 << 16)
-        except ConnectionError:
-            return b""  # it went before it had read what was sent
 
     def _read(self, kind: type[M], line: bytes) -> M:
         try:
@@ -253,6 +244,14 @@ class ForkServer:
             else f"its process ended with exit code {code}"
         )
         return f"{how}: {one_line(text)}" if text.strip() else how
+
+
+def _heard(channel: socket.socket) -> bytes:
+    """What has come; empty where the other side has gone."""
+    try:
+        return channel.recv(1 << 16)
+    except ConnectionError:
+        return b""  # it went before it had read what was sent
 
 
 def _is_stopped(pid: int) -> bool:

@@ -136,14 +136,8 @@ class PreparedToolchain:
     def fork_server(self) -> ForkServer:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
-        return ForkServer(
-            self.environment.python,
-            self.toolchain.backend,
-            self.setup,
-            self._variables,
-            self._library[0],
-            memory=self.memory,
-        )
+        python, backend, follow = self.environment.python, self.toolchain.backend, self._library[0]
+        return ForkServer(python, backend, self.setup, self._variables, follow, memory=self.memory)
 
     def products(self, folder: Path) -> list[str]:
         """Folders whose files are products of this run or of cumatrix itself, and no input of cells, with a fork server's `folder`."""
