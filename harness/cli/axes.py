@@ -107,7 +107,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--sanitize", is_flag=True, help="Run every launch once more under compute-sanitizer."),
         click.option("--timeout", type=Seconds(0.1, 7 * 86400), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
-        click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use; 0 for no limit."),
+        click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use, and memory of all together where a control group can limit that (see doctor); 0 for no limit."),
         click.option(
             "--limit", "rlimits", type=Rlimit(), multiple=True, metavar="NAME=SIZE",
             help="A further limit of each process, as ulimit sets it: stack=64M, cpu=600, nproc=200; also data, fsize, nofile.",

@@ -18,6 +18,7 @@ from harness.backends import BACKENDS
 from harness.cli.command import Command
 from harness.cli.terminal import console_for, say
 from harness.diagnostics import one_line
+from harness.engine import cgroups
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
 from harness.engine.line_up import default_toolkit
@@ -168,6 +169,15 @@ def _machine() -> Iterator[str]:
     yield f"isolation   cells are kept from {', '.join(kept) or 'nothing but their own limits'}"
     if open_:
         yield f"            not from {', '.join(open_)}: Linux 6.12 with Landlock and seccomp does (see SECURITY.md)"
+    group = cgroups.parent()
+    where = (
+        f"the control group (version {group.version}) of a worker, below {group.path}"
+        if group.path
+        else "limits of each process"
+    )
+    yield f"memory      --memory is kept by {where}"
+    if group.problem:
+        yield f"            not for all processes of a cell together: {one_line(group.problem, 300)}"
     for line in _devices():
         yield f"GPU         {line}"
     system = [name for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH") if os.environ.get(name)]

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from harness.cli.kept import KeptRecords
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line
@@ -27,7 +28,7 @@ from harness.matrix.kinds import as_expected, kind_of
 from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.plan import Plan
-from harness.records.remarks import Neighbours, remarks, with_remark
+from harness.records.remarks import Neighbours
 
 
 def perform(
@@ -50,7 +51,8 @@ def perform(
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
     plan = make_plan(cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit(), shard=shard)
-    records: list[Record] = []
+    records = KeptRecords()
+    count = 0
     neighbours = Neighbours(cells)
     interrupted = False
     with Run(context, jobs or os.cpu_count() or 1) as run, contextlib.ExitStack() as stack:
@@ -58,17 +60,24 @@ def perform(
         progress = stack.enter_context(_progress(console))
         task = progress.add_task("starting", total=len(cells))
 
+        def complete(found: Iterable[Record]) -> None:
+            for record in found:
+                records.append(record)
+                if as_json:
+                    say_json(record)
+
         def finished(result: Result) -> None:
+            nonlocal count
             record = record_of(result, run_id)
-            records.append({**record, "log": ""})  # of a run of many cells, logs are most of what there is to keep
+            count += 1
             if writer:
                 writer.append(record)
-            for complete in neighbours.add(record) if as_json else ():
-                say_json(complete)
+            # Of a run of many cells, logs are most of what there is to hold back.
+            complete(neighbours.add(record if as_json else {**record, "log": ""}))
             letter = kind_of(record).letter_in(console.encoding)
             progress.update(task, advance=1, description=clean(f"{letter} {result.cell.id}")[:90])
-            if not console.is_terminal and len(records) % 100 == 0:
-                console.print(f"{len(records)}/{len(cells)} cells", markup=False)
+            if not console.is_terminal and count % 100 == 0:
+                console.print(f"{count}/{len(cells)} cells", markup=False)
 
         try:
             for result in run.results(cells):
@@ -76,12 +85,9 @@ def perform(
                     finished(result)
         except KeyboardInterrupt:
             interrupted = True
-        for held in neighbours.rest() if as_json else ():
-            say_json(held)
-        found = remarks(records)
-        records = [with_remark(record, found) for record in records]
+        complete(neighbours.rest())
         if writer:
-            writer.remarks = found
+            writer.remarks = neighbours.found
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):

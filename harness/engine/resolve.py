@@ -91,7 +91,7 @@ class Resolver:
         if toolchain not in self._toolchains:
             self._toolchains[toolchain] = PreparedToolchain.of(
                 toolchain, self.context.environment_of(toolchain), self.context.store, self.context.tools, self._steps.path,
-                self.context.devices.variables if toolchain.device else {},
+                self.context.devices.variables if toolchain.device else {}, self.context.limits.memory,
             )  # fmt: skip
         return self._toolchains[toolchain]
 

@@ -42,6 +42,8 @@ class PreparedToolchain:
         Folder of steps that cells of this run share (`harness.nvidia.step_cache`).
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
+    memory : int
+        What a worker and its cell may have together, in bytes, where a control group can limit that; 0 for no limit.
     """
 
     toolchain: Toolchain
@@ -51,6 +53,7 @@ class PreparedToolchain:
     tools: Path
     steps: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    memory: int = 0
 
     @classmethod
     def of(
@@ -61,10 +64,11 @@ class PreparedToolchain:
         tools: Path,
         steps: Path | None = None,
         variables: Mapping[str, str] | None = None,
+        memory: int = 0,
     ) -> PreparedToolchain:
         """Prepare a toolchain from what is installed."""
         toolkit, headers = store.of(toolchain.toolkit)
-        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {})
+        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {}, memory)
 
     @cached_property
     def problem(self) -> Outcome | None:
@@ -134,9 +138,8 @@ class PreparedToolchain:
     def fork_server(self) -> ForkServer:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
-        return ForkServer(
-            self.environment.python, self.toolchain.backend, self.setup, self._variables, self._library[0]
-        )
+        python, backend, follow = self.environment.python, self.toolchain.backend, self._library[0]
+        return ForkServer(python, backend, self.setup, self._variables, follow, memory=self.memory)
 
     def products(self, folder: Path) -> list[str]:
         """Folders whose files are products of this run or of cumatrix itself, and no input of cells, with a fork server's `folder`."""

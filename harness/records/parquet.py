@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from harness.records.columns import COLUMNS, LAYOUT, NESTED, made_columns
 from harness.records.errors import RecordError
+from harness.records.jsontext import read_json
 from harness.records.plan import CELL_KEYS, Plan, check_plan
 from harness.records.record import SCHEMA, Record
 from harness.records.schema import check_record, check_value, upgrade
@@ -115,7 +116,7 @@ def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
         column = column.unify_dictionaries().combine_chunks()
     values = column.dictionary.to_pylist()
     if name.endswith("_json"):
-        values = [value and json.loads(value) for value in values]
+        values = [value and read_json(value.encode()) for value in values]
     if check and key == "more":
         for more in filter(None, values):
             for name in more:
@@ -149,7 +150,7 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
                 *plan["cells"],
             ],
         }
-        for plan in json.loads(data)
+        for plan in read_json(data)
     ]
     for plan in plans:
         check_plan(plan)

@@ -7,16 +7,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.diagnostics import one_line
 from harness.records.errors import RecordError
+from harness.records.jsontext import read_json
 from harness.records.plan import Plan, plan_path, read_plans
 from harness.records.record import Record
 from harness.records.schema import check_record, upgrade
 
 _CELL = re.compile(rb'"cell": ?("(?:[^"\\]|\\.)+")')
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,30 +127,13 @@ def _cut(line: bytes) -> str:
 
 def _read_line(line: bytes, where: str) -> Record:
     try:
-        value = json.loads(line.decode(), parse_constant=_no_constant)
+        value = read_json(line)
         if not isinstance(value, dict):
             raise RecordError("must be a table")
-        record = check_record(upgrade(value))
+        return check_record(upgrade(value))
     except RecordError as error:
         raise RecordError(f"{where}: {error}") from None
     except UnicodeDecodeError as error:
         raise RecordError(f"{where}: not UTF-8: {error}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RecordError(f"{where}: not JSON: {error}") from None
-    return _encodable(record) if _SURROGATE.search(line) else record
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number of JSON")
-
-
-def _encodable(value: Any) -> Any:
-    """Replace lone surrogates: no file that is written from the records could hold them."""
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case list():
-            return [_encodable(item) for item in value]
-        case dict():
-            return {_encodable(key): _encodable(item) for key, item in value.items()}
-    return value
