@@ -24,6 +24,9 @@ from harness.toolkits import Installed, ToolkitStore
 from harness.toolkits.borrowed import borrowed
 
 
+_HOST = ("NVCC_CCBIN", "CC", "CXX")
+
+
 @dataclass(frozen=True)
 class PreparedToolchain:
     """One toolchain made ready.
@@ -120,7 +123,7 @@ class PreparedToolchain:
     def setup(self) -> Setup:
         """What a worker of this toolchain is told first."""
         assert self.toolkit is not None
-        ref = self.toolchain.toolkit
+        ref, info = self.toolchain.toolkit, BACKENDS[self.toolchain.backend]
         return Setup(
             home=self.toolkit.home,
             release=ref.release,
@@ -131,8 +134,8 @@ class PreparedToolchain:
             wheels=takes_wheels(self.toolchain.library),
             device=self.toolchain.device,
             builds=self.environment.builds,
-            module=BACKENDS[self.toolchain.backend].module,
-            place=BACKENDS[self.toolchain.backend].place,
+            module=info.module,
+            place=info.place,
         )
 
     def fork_server(self) -> ForkServer:
@@ -174,14 +177,18 @@ class PreparedToolchain:
     @property
     def _steps(self) -> str:
         """Folder of shared steps: for compilers alone, since a program that runs could write to what others take from there."""
-        shared = self.steps and BACKENDS[self.toolchain.backend].nvcc and not self.toolchain.device
-        return str(self.steps) if shared else ""
+        return (
+            str(self.steps)
+            if self.steps and BACKENDS[self.toolchain.backend].nvcc and not self.toolchain.device
+            else ""
+        )
 
     @property
     def _host(self) -> dict[str, str]:
         """Variables by which users choose the host compiler, for backends that run one."""
-        names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[self.toolchain.backend].nvcc else ()
-        return {name: os.environ[name] for name in names if os.environ.get(name)}
+        return {
+            name: os.environ[name] for name in _HOST if BACKENDS[self.toolchain.backend].nvcc and os.environ.get(name)
+        }
 
     @cached_property
     def key(self) -> str:
