@@ -24,9 +24,6 @@ from harness.toolkits import Installed, ToolkitStore
 from harness.toolkits.borrowed import borrowed
 
 
-_HOST = ("NVCC_CCBIN", "CC", "CXX")
-
-
 @dataclass(frozen=True)
 class PreparedToolchain:
     """One toolchain made ready.
@@ -166,7 +163,7 @@ class PreparedToolchain:
 
     @cached_property
     def _variables(self) -> dict[str, str]:
-        return {**clean_environment(str(self.setup.home)), **self._host, **self.variables}
+        return {**clean_environment(str(self.setup.home)), **_host(self.toolchain), **self.variables}
 
     @cached_property
     def path(self) -> str:
@@ -182,13 +179,6 @@ class PreparedToolchain:
             if self.steps and BACKENDS[self.toolchain.backend].nvcc and not self.toolchain.device
             else ""
         )
-
-    @property
-    def _host(self) -> dict[str, str]:
-        """Variables by which users choose the host compiler, for backends that run one."""
-        return {
-            name: os.environ[name] for name in _HOST if BACKENDS[self.toolchain.backend].nvcc and os.environ.get(name)
-        }
 
     @cached_property
     def key(self) -> str:
@@ -234,6 +224,12 @@ class PreparedToolchain:
             if name in self.environment.origins
         }
         return {**found, **({"builds": builds} if builds else {})}
+
+
+def _host(toolchain: Toolchain) -> dict[str, str]:
+    """Variables by which users choose the host compiler, for backends that run one."""
+    names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[toolchain.backend].nvcc else ()
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
 def _problem(status: Status, reason: str) -> Outcome:
