@@ -51,6 +51,7 @@ class Session:
         self._run: Run | None = None
         self._writer: RecordWriter | None = None
         self.problem: CumatrixError | None = None
+        self._fingerprints: set[str] = set()
         self.reported: list[dict[str, Any]] = []
 
     def sentences(self) -> list[str]:
@@ -85,6 +86,7 @@ class Session:
             libraries=tuple(self.config.getoption("--cumatrix-with") or environ.get("CUMATRIX_WITH", "").split()),
             offline=bool(value("offline")),
             finder=self._finder,
+            earlier=tuple(self.config.getoption("--cumatrix-from") or environ.get("CUMATRIX_FROM", "").split()),
         )
 
     @property
@@ -137,6 +139,7 @@ class Session:
         if self._run is None:
             self._run = Run(self.context, keep=_FORK_SERVERS)
         record = record_of(self._run.result(cell), self.run)
+        self._fingerprints.add(record["fingerprint"])
         if self._writer:
             self._writer.append(record)
         return record
@@ -159,6 +162,8 @@ class Session:
             self.problem = error  # nobody listens to how a worker ends: its cells say it
 
     def close(self) -> None:
+        if self._run and self._writer:
+            self._writer.inputs = self._run.resolver.inputs(self._fingerprints)
         if self._run:
             self._run.close()
             self._run = None

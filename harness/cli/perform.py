@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from harness.cli.show import show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line
 from harness.engine.context import RunContext
+from harness.engine.earlier import Earlier
 from harness.engine.result import Result
 from harness.engine.run import Run
 from harness.engine.session import record_of
@@ -51,6 +53,7 @@ def perform(
     run_id = uuid.uuid4().hex[:12]
     plan = make_plan(cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit(), shard=shard)
     records: list[Record] = []
+    taken, missed = Counter[str](), Counter[str]()
     neighbours = Neighbours(cells)
     interrupted = False
     with Run(context, jobs or os.cpu_count() or 1) as run, contextlib.ExitStack() as stack:
@@ -60,6 +63,9 @@ def perform(
 
         def finished(result: Result) -> None:
             record = record_of(result, run_id)
+            if isinstance(context.cache, Earlier) and not result.cached and result.outcome.status.answered:
+                missed[context.cache.why_not(record["cell"], record.get("program", ""))] += 1
+            taken[result.taken_from] += 1
             records.append({**record, "log": ""})  # of a run of many cells, logs are most of what there is to keep
             if writer:
                 writer.append(record)
@@ -82,6 +88,7 @@ def perform(
         records = [with_remark(record, found) for record in records]
         if writer:
             writer.remarks = found
+            writer.inputs = run.resolver.inputs(record["fingerprint"] for record in records)
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
@@ -91,6 +98,12 @@ def perform(
         console.print(
             clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
         )
+    for where, count in taken.items():
+        if where:
+            console.print(clean(f"taken from {where}: {count} of {len(records)} cells"), markup=False, soft_wrap=True)
+    for why, count in missed.most_common():
+        if why:
+            console.print(clean(f"not taken ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True)
     if writer:
         kept = f", which keeps {writer.kept} of earlier runs" if writer.kept else ""
         console.print(f"records: {out}{kept}", markup=False, soft_wrap=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from harness.engine.cache import ResultCache
+from harness.engine.cache import Facts
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
+from harness.engine.roots import Roots
 from harness.engine.trace import Trace
 from harness.model import Toolchain
 from harness.protocol.wire import Limits
@@ -26,7 +27,7 @@ class RunContext:
         The environment under test that is there.
     store : ToolkitStore
         The installed toolkits.
-    cache : ResultCache or None
+    cache : Facts or None
         Outcomes of earlier runs; None compiles everything.
     limits : Limits
         What a cell may use.
@@ -48,7 +49,7 @@ class RunContext:
 
     environment: Environment
     store: ToolkitStore
-    cache: ResultCache | None
+    cache: Facts | None
     limits: Limits = field(default_factory=Limits)
     include: tuple[Path, ...] = ()
     memory: int = 0
@@ -57,6 +58,11 @@ class RunContext:
     longest_first: bool = True
     trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
+
+    @cached_property
+    def roots(self) -> Roots:
+        """By which names keys have the folders of this machine."""
+        return Roots.of(self.environment.python)
 
     def environment_of(self, toolchain: Toolchain) -> Environment:
         """The environment that the cells of a toolchain run in."""

@@ -15,6 +15,7 @@ from harness.backends import BACKENDS, takes_wheels
 from harness.engine.environment import Environment
 from harness.engine.fork_server import ForkServer
 from harness.engine.key import Key
+from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
 from harness.model import Cell, Outcome, Status, Toolchain
@@ -42,6 +43,8 @@ class PreparedToolchain:
         Folder of steps that cells of this run share (`harness.nvidia.step_cache`).
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
+    roots : Roots
+        By which names its key has folders.
     """
 
     toolchain: Toolchain
@@ -51,6 +54,7 @@ class PreparedToolchain:
     tools: Path
     steps: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    roots: Roots = field(default_factory=lambda: Roots({}), compare=False)
 
     @classmethod
     def of(
@@ -61,10 +65,11 @@ class PreparedToolchain:
         tools: Path,
         steps: Path | None = None,
         variables: Mapping[str, str] | None = None,
+        roots: Roots | None = None,
     ) -> PreparedToolchain:
         """Prepare a toolchain from what is installed."""
         toolkit, headers = store.of(toolchain.toolkit)
-        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {})
+        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {}, roots or Roots({}))
 
     @cached_property
     def problem(self) -> Outcome | None:
@@ -184,15 +189,16 @@ class PreparedToolchain:
         assert self.toolkit is not None and self.headers is not None
         info = BACKENDS[self.toolchain.backend]
         key = Key("toolchain").add("backend", info.name)
-        key.add("python", [self.environment.python, self.environment.version])
+        key.add("python", [self.roots.name(self.environment.python), self.environment.version])
         versions = {name: found.version for name, found in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
         key.add("library", self.toolchain.library)  # with where it takes CUDA from
         key.add("device", self.toolchain.device)
         key.add("toolkit", self.toolkit.fingerprint)
         key.add("headers", self.headers.fingerprint)
-        key.add("variables", {**self._variables, "PATH": self.path})
-        return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()
+        variables = {**self._variables, "PATH": self.path}
+        key.add("variables", {name: self.roots.names(value) for name, value in variables.items()})
+        return key.add("homes", [self.roots.name(str(home)) for home in (self.toolkit.home, self.headers.home)]).hex()
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
         """Why the cell's target is not known to this toolchain, by the compilers' own lists; empty where it is."""
