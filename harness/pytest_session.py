@@ -163,7 +163,7 @@ class Session:
 
     def close(self) -> None:
         if self._run and self._writer:
-            self._writer.inputs = self._run.resolver.inputs(self._fingerprints)
+            self._writer.inputs = self._run.inputs(self._fingerprints)
         if self._run:
             self._run.close()
             self._run = None

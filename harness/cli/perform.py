@@ -18,6 +18,8 @@ from rich.text import Text
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line
+from harness.engine.away import AwayRun
+from harness.engine.cluster import Cluster
 from harness.engine.context import RunContext
 from harness.engine.earlier import Earlier
 from harness.engine.result import Result
@@ -43,11 +45,12 @@ def perform(
     table: bool = False,
     asked: Sequence[Asked] = (),
     shard: Mapping[str, Any] | None = None,
+    cluster: Cluster | None = None,
 ) -> int:
     """Run cells; returns the exit code.
 
     Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr, and with it
-    what was `asked` for by name and got no answer.
+    what was `asked` for by name and got no answer. Cells are compiled on this machine, or by a `cluster`.
     """
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
@@ -56,7 +59,8 @@ def perform(
     taken, missed = Counter[str](), Counter[str]()
     neighbours = Neighbours(cells)
     interrupted = False
-    with Run(context, jobs or os.cpu_count() or 1) as run, contextlib.ExitStack() as stack:
+    begun = AwayRun(context, cluster) if cluster else Run(context, jobs or os.cpu_count() or 1)
+    with begun as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(_writer(out, plan, fresh)) if out else None
         progress = stack.enter_context(_progress(console))
         task = progress.add_task("starting", total=len(cells))
@@ -88,12 +92,14 @@ def perform(
         records = [with_remark(record, found) for record in records]
         if writer:
             writer.remarks = found
-            writer.inputs = run.resolver.inputs(record["fingerprint"] for record in records)
+            writer.inputs = run.inputs(record["fingerprint"] for record in records)
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
+    for text in cluster.told if cluster else ():
+        console.print(clean(f"cumatrix: {text}"), markup=False, soft_wrap=True)
     for why, count in run.resolver.finisher.unkept.most_common(3):
         console.print(
             clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True

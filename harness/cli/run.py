@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import click
 
 from harness.cli.axes import axes, request_of
+from harness.cli.cluster import cluster_for, dask_option, ready_for, with_devices
 from harness.cli.command import Command
 from harness.cli.forecast import forecast
-from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.engine.session import ORDERS, cells_of, context_for
 from harness.engine.shards import Shard, costs_of
@@ -23,6 +24,7 @@ from harness.records import read_records
 @click.command(cls=Command)
 @click.argument("selection", nargs=-1, metavar="[CASE]…")
 @axes
+@dask_option
 @click.option(
     "--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."
 )
@@ -61,6 +63,7 @@ def run(
     shard: str | None,
     costs: Path | None,
     dry_run: bool,
+    dask: str | None,
     as_json: bool,
     jobs: int | None,
     **options: Any,
@@ -74,28 +77,41 @@ def run(
     cumatrix run wmma --with cupy=12,13.0,13.1..14 -t 12.4,12.9
     cumatrix run -b all -t all --shard 2/5
     cumatrix run --dry-run -t 12.4..13.0
+    cumatrix run -b all -t all --dask tcp://head-node:8786
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
-    request = request_of(options, cases=cases, selection=selection, order=order)
-    context = context_for(request)
-    with context.trace.span("plan"):
-        cells = cells_of(request, context.environment, devices=context.devices, others=context.others)
-    part = Shard.parse(shard) if shard else None
-    whole, in_plan = cells, None
-    if part:
-        in_plan = part.in_plan(cells)
-        cells = part.take(cells, costs_of(read_records([costs]).records) if costs else None)
-    elif costs:
-        raise UsageError("--costs is for --shard: it says what cells took before")
-    if dry_run:
-        return forecast(cells, context, jobs=jobs, as_json=as_json)
-    if out is None and not as_json:
-        out = Path("reports") / f"{context.name}.jsonl"
-    asked = asked_of(request, context.environment, context.devices, context.others)
-    if request.where:
-        whole = cells_of(
-            replace(request, where=None), context.environment, devices=context.devices, others=context.others
+    with ExitStack() as stack:
+        cluster = cluster_for(dask, jobs, stack)
+        request = request_of(options, cases=cases, selection=selection, order=order)
+        context = with_devices(context_for(request), cluster, request.device)
+        with context.trace.span("plan"):
+            cells = cells_of(request, context.environment, devices=context.devices, others=context.others)
+        part = Shard.parse(shard) if shard else None
+        whole, in_plan = cells, None
+        if part:
+            in_plan = part.in_plan(cells)
+            cells = part.take(cells, costs_of(read_records([costs]).records) if costs else None)
+        elif costs:
+            raise UsageError("--costs is for --shard: it says what cells took before")
+        if dry_run:
+            return forecast(cells, context, jobs=jobs, as_json=as_json)
+        if out is None and not as_json:
+            out = Path("reports") / f"{context.name}.jsonl"
+        asked = asked_of(request, context.environment, context.devices, context.others)
+        if request.where:
+            whole = cells_of(
+                replace(request, where=None), context.environment, devices=context.devices, others=context.others
+            )
+        asked = without_left_out(asked, whole, cells)
+        context = ready_for(cells, context, cluster, request)
+        return perform(
+            cells,
+            context,
+            out=out,
+            as_json=as_json,
+            jobs=jobs,
+            fresh=fresh,
+            asked=asked,
+            shard=in_plan,
+            cluster=cluster,
         )
-    asked = without_left_out(asked, whole, cells)
-    context = install_for(cells, context, offline=request.offline)
-    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked, shard=in_plan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 import click
 
 from harness.cli.axes import axes
+from harness.cli.cluster import cluster_for, dask_option, ready_for, with_devices
 from harness.cli.habits import TryCommand, habits
 from harness.cli.host import with_nvcc
-from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.cli.program_options import program_options, program_request, programs_asked
 from harness.cli.terminal import console_for
@@ -35,6 +36,7 @@ from harness.model import Case, Cell
 @axes
 @habits
 @program_options
+@dask_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -43,7 +45,13 @@ from harness.model import Case, Cell
 )
 @click.option("--fresh", is_flag=True, help="Forget what earlier runs left in that file.")
 def try_(
-    files: tuple[Path, ...], out: Path | None, fresh: bool, as_json: bool, jobs: int | None, **options: Any
+    files: tuple[Path, ...],
+    out: Path | None,
+    fresh: bool,
+    dask: str | None,
+    as_json: bool,
+    jobs: int | None,
+    **options: Any,
 ) -> int:
     """Where does this file compile?
 
@@ -65,12 +73,16 @@ def try_(
     """
     cases = programs_asked(files, options)
     request = program_request(options)
-    context = context_for(request)
-    whole, cells = _cells(request, cases, context)
-    asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
-    asked = without_left_out(asked, whole, cells)
-    context = install_for(cells, context, offline=request.offline)
-    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
+    with ExitStack() as stack:
+        cluster = cluster_for(dask, jobs, stack)
+        context = with_devices(context_for(request), cluster, request.device)
+        whole, cells = _cells(request, cases, context)
+        asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
+        asked = without_left_out(asked, whole, cells)
+        context = ready_for(cells, context, cluster, request)
+        return perform(
+            cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked, cluster=cluster
+        )
 
 
 def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:

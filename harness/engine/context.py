@@ -45,6 +45,8 @@ class RunContext:
         Where it is noted what every runner does when.
     others : tuple of Environment
         Further environments under test, one for each release of ``--with``; each has a name of its own.
+    named : Roots or None
+        Names of folders for a run that was asked for on another machine.
     """
 
     environment: Environment
@@ -58,11 +60,12 @@ class RunContext:
     longest_first: bool = True
     trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
+    named: Roots | None = None
 
     @cached_property
     def roots(self) -> Roots:
         """By which names keys have the folders of this machine."""
-        return Roots.of(self.environment.python)
+        return self.named or Roots.of(self.environment.python)
 
     def environment_of(self, toolchain: Toolchain) -> Environment:
         """The environment that the cells of a toolchain run in."""
