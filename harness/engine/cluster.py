@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
+import socket
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,29 +19,18 @@ from harness.engine.key import engine_digest
 from harness.engine.memory import available
 from harness.engine.needs import Need
 from harness.engine.sent import Sent, collect, digests, has
+from harness.engine.tasks import Task, tasks_of
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status
 
 if TYPE_CHECKING:
-    from harness.engine.cluster_worker import Answer
+    from harness.engine.machine import Answer
 
-_SECONDS = 2.0
-"""What the cells of one task may take together: so much is done again where a worker is lost, and is waited for at the end."""
-_CELLS = 50
-_TASKS = 8  # for each core at least, so that all end together
 _WAIT = 300.0
 """Seconds to wait for a worker: clusters of queues (Slurm, PBS) start them when there is room."""
 _LOST = 3  # workers that a cell may take with it
 MEMORY, GPU = "MEMORY", "GPU"
 """Dask's resources that workers may declare: bytes, and devices."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """Cells of one toolchain, which one worker compiles one after another."""
-
-    cells: tuple[Cell, ...]
-    memory: int
 
 
 @dataclass(frozen=True)
@@ -90,11 +80,8 @@ class Cluster:
                 memory_limit=0, resources={MEMORY: self.memory}, silence_logs=50,
             )  # fmt: skip
         try:
-            target = self._cluster or (None if place.endswith(".json") else place)
-            self.client = distributed.Client(
-                target, scheduler_file=place if place.endswith(".json") else None, timeout=30, set_as_default=False
-            )
-        except (OSError, ValueError, TypeError) as error:
+            self.client = distributed.Client(self._cluster or _scheduler(place), timeout=30, set_as_default=False)
+        except (OSError, ValueError, TypeError, KeyError) as error:
             why = (str(error).splitlines() or [type(error).__name__])[0]
             raise PartUnavailable(f"--dask {place}: no scheduler answers there: {why}") from None
         self._name = f"cumatrix-{os.urandom(6).hex()}"
@@ -132,7 +119,8 @@ class Cluster:
 
     def begin(self, context: RunContext, cells: Sequence[Cell], *, device: str, offline: bool) -> None:
         """Give every worker, and those that join later, an engine for this run."""
-        from harness.engine.cluster_worker import Asked, EnginePlugin
+        from harness.engine.cluster_worker import EnginePlugin
+        from harness.engine.machine import Asked
 
         here, programs = Path.cwd(), {} if self.local else digests(cells, Path.cwd())
         shares = bool(self.local) or all(self.client.run(has, programs).values())
@@ -250,44 +238,19 @@ def lost(problem: str) -> Outcome:
     return Outcome(status=Status.CRASHED, stage=Stage.COMPILE, reason=problem, diagnostics=(crash,))
 
 
-def tasks_of(
-    cells: Sequence[tuple[Cell, Need]], slots: int, seconds: Callable[[Cell], float] | None = None
-) -> list[Task]:
-    """Cells as tasks: each of one toolchain, long ones first, and enough of them that all workers end together.
+def _scheduler(place: str) -> str:
+    """Address of a scheduler, once somebody listens there: a client of Dask's that finds nobody says so at length.
 
-    Parameters
-    ----------
-    cells : sequence of tuple
-        With what each may need.
-    slots : int
-        How many are compiled at a time.
-    seconds : callable, optional
-        What a cell takes of which nothing was ever seen.
+    Raises
+    ------
+    OSError, ValueError, TypeError, KeyError
+        When that is no address, or nobody does.
     """
-    guess = seconds or _guess
-    times = {id(cell): need.seconds or guess(cell) for cell, need in cells}
-    budget = min(_SECONDS, sum(times.values()) / (slots * _TASKS))
-    # A toolchain may be wanted by many: its tasks stand together, so that fork servers are kept.
-    rank = Counter[Any]()
-    for cell, _ in cells:
-        rank[cell.toolchain] += times[id(cell)]  # type: ignore[assignment]
-    found: list[Task] = []
-    ordered = sorted(cells, key=lambda pair: (-rank[pair[0].toolchain], pair[0].toolchain.name, -times[id(pair[0])]))
-    held: list[Cell] = []
-    memory, took = 0, 0.0
-    for cell, need in ordered:
-        if held and (cell.toolchain != held[0].toolchain or took + times[id(cell)] > budget or len(held) >= _CELLS):
-            found.append(Task(tuple(held), memory))
-            held, memory, took = [], 0, 0.0
-        held.append(cell)
-        memory, took = max(memory, need.memory), took + times[id(cell)]
-    return [*found, Task(tuple(held), memory)] if held else found
+    from distributed.comm.addressing import get_address_host_port
 
-
-def _guess(cell: Cell) -> float:
-    from harness.engine.shards import cost_of
-
-    return cost_of(cell, {})
+    address = str(json.loads(Path(place).read_bytes())["address"]) if place.endswith(".json") else place
+    socket.create_connection(get_address_host_port(address), timeout=10).close()
+    return address
 
 
 def _local(place: str) -> int:
