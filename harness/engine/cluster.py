@@ -229,7 +229,7 @@ class Cluster:
         try:
             return Done(task, future.result(timeout=60))
         except KilledWorker:
-            return Done(task, None, f"{_LOST} workers, one after another, were lost while this cell ran there")
+            return Done(task, None, "one worker after another was lost while this cell ran there")
 
 
 def lost(problem: str) -> Outcome:

@@ -44,7 +44,7 @@ class PreparedToolchain:
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
     roots : Roots
-        By which names its key has folders.
+        Names of folders in its key.
     """
 
     toolchain: Toolchain
@@ -64,9 +64,8 @@ class PreparedToolchain:
         store: ToolkitStore,
         tools: Path,
         steps: Path | None = None,
-        variables: Mapping[str, str] | None = None,
-        roots: Roots | None = None,
-    ) -> PreparedToolchain:
+        variables: Mapping[str, str] | None = None, roots: Roots | None = None,
+    ) -> PreparedToolchain:  # fmt: skip
         """Prepare a toolchain from what is installed."""
         toolkit, headers = store.of(toolchain.toolkit)
         return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {}, roots or Roots({}))
@@ -194,10 +193,9 @@ class PreparedToolchain:
         key.add("libraries", versions if info.distributions else {})
         key.add("library", self.toolchain.library)  # with where it takes CUDA from
         key.add("device", self.toolchain.device)
-        key.add("toolkit", self.toolkit.fingerprint)
-        key.add("headers", self.headers.fingerprint)
-        variables = {**self._variables, "PATH": self.path}
-        key.add("variables", {name: self.roots.names(value) for name, value in variables.items()})
+        key.add("toolkit", self.toolkit.fingerprint).add("headers", self.headers.fingerprint)
+        variables = {**self._variables, "PATH": self.path}.items()
+        key.add("variables", {name: self.roots.names(value) for name, value in variables})
         return key.add("homes", [self.roots.name(str(home)) for home in (self.toolkit.home, self.headers.home)]).hex()
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
