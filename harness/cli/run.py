@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.cli.axes import axes, request_of
-from harness.cli.cluster import cluster_for, dask_option, ready_for, with_devices
+from harness.cli.axes import axes
+from harness.cli.chosen import cells_of_cases
+from harness.cli.cluster import cluster_for, dask_option, ready_for
 from harness.cli.command import Command
 from harness.cli.forecast import forecast
 from harness.cli.perform import perform
-from harness.engine.session import ORDERS, cells_of, context_for
-from harness.engine.shards import Shard, costs_of
-from harness.engine.unanswered import asked_of, without_left_out
-from harness.errors import UsageError
-from harness.records import read_records
+from harness.engine.session import ORDERS
 
 
 @click.command(cls=Command)
@@ -82,36 +78,15 @@ def run(
     """
     with ExitStack() as stack:
         cluster = cluster_for(dask, jobs, stack)
-        request = request_of(options, cases=cases, selection=selection, order=order)
-        context = with_devices(context_for(request), cluster, request.device)
-        with context.trace.span("plan"):
-            cells = cells_of(request, context.environment, devices=context.devices, others=context.others)
-        part = Shard.parse(shard) if shard else None
-        whole, in_plan = cells, None
-        if part:
-            in_plan = part.in_plan(cells)
-            cells = part.take(cells, costs_of(read_records([costs]).records) if costs else None)
-        elif costs:
-            raise UsageError("--costs is for --shard: it says what cells took before")
-        if dry_run:
-            return forecast(cells, context, jobs=jobs, as_json=as_json)
-        if out is None and not as_json:
-            out = Path("reports") / f"{context.name}.jsonl"
-        asked = asked_of(request, context.environment, context.devices, context.others)
-        if request.where:
-            whole = cells_of(
-                replace(request, where=None), context.environment, devices=context.devices, others=context.others
-            )
-        asked = without_left_out(asked, whole, cells)
-        context = ready_for(cells, context, cluster, request)
-        return perform(
-            cells,
-            context,
-            out=out,
-            as_json=as_json,
-            jobs=jobs,
-            fresh=fresh,
-            asked=asked,
-            shard=in_plan,
-            cluster=cluster,
+        chosen = cells_of_cases(
+            options, selection=selection, cases=cases, order=order, shard=shard, costs=costs, cluster=cluster
         )
+        if dry_run:
+            return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
+        if out is None and not as_json:
+            out = Path("reports") / f"{chosen.context.name}.jsonl"
+        context = ready_for(chosen, cluster, options)
+        return perform(
+            chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=chosen.asked, shard=chosen.shard,
+            cluster=cluster,
+        )  # fmt: skip

@@ -10,7 +10,7 @@ from harness.model import Cell
 
 
 def cells(count: int, seconds: float, **fields: str) -> list[tuple[Cell, Need]]:
-    return [(cell(variant={"n": number}, **fields), Need(1 << 20, seconds)) for number in range(count)]  # type: ignore[arg-type]
+    return [(cell(variant={"n": number}, **fields), Need(1 << 20, seconds)) for number in range(count)]
 
 
 def test_every_cell_is_in_one_task_of_its_toolchain() -> None:
