@@ -3,7 +3,7 @@
 The compiler is made up: it answers in 0 ms. Everything else is what a run does: cells become tasks, go to runners or workers, come back, are
 judged, and are written as records. So this measures what limits how many cells a run can have, and nothing of compilers.
 
-growth.py --cells 100,1000,10000 --workers 0,1,2,4 --json growth.json --chart docs/growth.svg
+growth.py --json growth.json --chart docs/growth.svg
 """
 
 from __future__ import annotations
@@ -111,23 +111,33 @@ def measure(results: Iterator[Result], cells: Sequence[Cell], folder: Path) -> d
 
 
 def chart(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Processor time a cell over the number of cells, a line for each kind of workers."""
+    """Processor time a cell over the number of cells, a line for each number of workers."""
+    import pandas as pd
+
     from harness.report.draw import lines
 
-    path.write_text(lines(rows), "utf-8")
+    table = pd.DataFrame(rows).pivot_table(index="workers", columns="cells", values="processor_ms_a_cell")
+    table.index = [f"{count} Dask workers" if count else "threads of one process" for count in table.index]
+    title = "What a cell costs the scheduler, with a made-up compiler that answers at once"
+    path.write_text(
+        lines(table, [f"{count:,}" for count in table.columns], "cells", "ms of processor time a cell", title), "utf-8"
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", default="100,1000,10000,100000")
     parser.add_argument("--workers", default="0,1,2,4", help="Dask workers; 0 is threads of one process")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="also to go on from: what is in it is not measured again")
     parser.add_argument("--chart", type=Path)
     args = parser.parse_args()
     counts = [int(word) for word in args.cells.split(",")]
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = json.loads(args.json.read_text()) if args.json and args.json.is_file() else []
+    there = {(row["workers"], row["cells"]) for row in rows}
     with tempfile.TemporaryDirectory(prefix="cumatrix-growth-") as name:
         for workers in map(int, args.workers.split(",")):
+            if all((workers, count) in there for count in counts):
+                continue
             cluster = Cluster(f"local:{workers}", workers) if workers else None
             try:
                 if cluster:
@@ -136,6 +146,8 @@ def main() -> int:
                     cluster.client.register_plugin(MadeUpPlugin(cluster._name, cast("Any", None)), name=cluster._name)
                     list(on_workers(cells_of(10 * workers), cluster))  # workers import cumatrix with their first task
                 for count in counts:
+                    if (workers, count) in there:
+                        continue
                     cells = cells_of(count)
                     results = on_workers(cells, cluster) if cluster else on_threads(cells, os.cpu_count() or 1)
                     rows.append({"workers": workers, "cells": count, **measure(results, cells, Path(name))})

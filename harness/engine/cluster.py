@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _WAIT = 300.0
 """Seconds to wait for a worker: clusters of queues (Slurm, PBS) start them when there is room."""
+_GATHER = 10.0  # seconds for an answer to come from its worker
 _LOST = 3  # workers that a cell may take with it
 MEMORY, GPU = "MEMORY", "GPU"
 """Dask's resources that workers may declare: bytes, and devices."""
@@ -76,7 +77,7 @@ class Cluster:
         if self.local:
             threads = max(1, (jobs or os.cpu_count() or 1) // self.local)
             self._cluster = distributed.LocalCluster(
-                n_workers=self.local, threads_per_worker=threads, processes=True, dashboard_address=None, host="127.0.0.1",
+                n_workers=self.local, threads_per_worker=threads, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1",
                 memory_limit=0, resources={MEMORY: self.memory}, silence_logs=50,
             )  # fmt: skip
         try:
@@ -142,8 +143,11 @@ class Cluster:
         count = len(tasks)
         while count:
             task, future = self._next()
-            self._left.discard(future)
             done = self._answer(task, future)
+            if done is None:
+                self._watch(task, future)
+                continue
+            self._left.discard(future)
             future.release()
             if done.answer is None and len(task.cells) > 1:
                 # One of them takes workers with it: each by itself tells which.
@@ -182,6 +186,9 @@ class Cluster:
             workers=[worker for worker, names in self._devices.items() if device in names] if device else None,
         )  # fmt: skip
         self._left.add(future)
+        self._watch(task, future)
+
+    def _watch(self, task: Task, future: Any) -> None:
         future.add_done_callback(lambda ended: self._done.put((task, ended)))
 
     def _resources(self, task: Task) -> dict[str, float]:
@@ -223,11 +230,14 @@ class Cluster:
                 elif time.monotonic() - alone > _WAIT:
                     raise PartUnavailable(f"--dask: the cluster has had no worker for {_WAIT:.0f} s") from None
 
-    def _answer(self, task: Task, future: Any) -> Done:
+    def _answer(self, task: Task, future: Any) -> Done | None:
+        """What came of a task; None where that went with its worker, and the task is at work again."""
         from distributed import KilledWorker
 
         try:
-            return Done(task, future.result(timeout=60))
+            return Done(task, future.result(timeout=_GATHER))
+        except TimeoutError:
+            return None
         except KilledWorker:
             return Done(task, None, "one worker after another was lost while this cell ran there")
 

@@ -27,7 +27,7 @@ from harness.engine.result import Result
 from harness.engine.sent import Places, Sent
 from harness.held import TEMPORARY, HeldFolder
 from harness.libraries import LIBRARIES
-from harness.model import Cell, Outcome, Status
+from harness.model import Cell, Outcome, Status, Toolchain
 from harness.protocol.wire import Limits
 from harness.records.inputs import Inputs
 from harness.toolkits import ToolkitStore
@@ -137,7 +137,7 @@ class Engine:
             places = self._lay_out()
             moved = [replace(cell, case=places.case(cell.case)) for cell in cells]
             resolver = self._resolver(moved, answer)
-            executor = self._take(cells[0].toolchain.environment, resolver)
+            executor = self._take(cells[0].toolchain, resolver)
         before = resolver.finisher.unkept.copy()
         try:
             for cell in moved:
@@ -205,13 +205,14 @@ class Engine:
             self._context = context
         return self._context
 
-    def _take(self, environment: str, resolver: Resolver) -> ThreadExecutor:
-        """An executor that has nothing to do, of this environment if possible."""
+    def _take(self, toolchain: Toolchain, resolver: Resolver) -> ThreadExecutor:
+        """An executor of this environment that has nothing to do, if possible with a fork server of the toolchain."""
         self._busy += 1
-        for place, (name, executor) in reversed(list(enumerate(self._idle))):
-            if name == environment:
-                del self._idle[place]
-                return executor
+        free = [each for each in self._idle if each[0] == toolchain.environment]
+        if free:
+            chosen = next((each for each in free if toolchain in each[1].runners[0].fork_servers.running), free[-1])
+            self._idle.remove(chosen)
+            return chosen[1]
         if len(self._idle) + self._busy > self.slots:
             self._end(self._idle[:1])
             del self._idle[:1]
