@@ -120,10 +120,10 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     cumatrix merge reports --out all.jsonl
     cumatrix merge reports --where 'toolkit >= "12.0"' --out cuda12.jsonl
     """
-    read = read_records(results)
+    read = read_records(results, inputs=True)
     for warning in read.warnings:
         say(f"cumatrix: {warning}", err=True)
-    merged = merge_records(read.records, read.plans)
+    merged = merge_records(read.records, read.plans, read.inputs)
     if not merged.records and not merged.missing:
         raise NothingToRun("there are no records in these files")
     if where:

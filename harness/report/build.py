@@ -163,8 +163,9 @@ def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
 
 def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
     merged, table = site.merged, site.table
+    inputs = merged.inputs.of({record["fingerprint"] for record in merged.records})
     yield "matrix.md", matrix_markdown(table).encode()
-    yield "results.parquet", results_parquet(merged.records, merged.plans)
+    yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
     for name, data in badges(table).items():
         yield f"badges/{name}", data
     if site.history is not None:
