@@ -9,7 +9,7 @@ from functools import cached_property
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.names import LABELS
 from harness.answers.question import Chip, Vocabulary
-from harness.answers.table import Field, Line, field_of, lines_of
+from harness.answers.table import Field, Line, lines_of
 from harness.answers.verdict import SILENT, WORKS, Verdict, picked
 from harness.answers.words import says, score
 from harness.backends import BACKENDS
@@ -152,7 +152,7 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
     chosen = [key for key, (missing, _) in scores.items() if missing == least and (missing < len(words) or not words)]
     chosen = best_variants(chosen, {key: line.words for key, line in lines.items()}, words, vocabulary)
     chosen.sort(key=lambda key: -scores[key][1])
-    findings = [_finding(lines[key], asked, known, vocabulary) for key in chosen]
+    findings = [finding_of(lines[key], asked, known, asked.tools(vocabulary) or {}) for key in chosen]
     findings = [finding for finding in findings if finding.said]
     findings.sort(key=lambda finding: not any(said.proof for said in finding.said))
     return Answer(findings=tuple(findings[:SHOWN]), more=max(0, len(findings) - SHOWN))
@@ -174,19 +174,32 @@ def best_variants(
     return [key for key in keys if counts[key] == most[key[0]]]
 
 
-def _finding(line: Line, asked: Asked, known: Known, vocabulary: Vocabulary) -> Finding:
-    tools, headers = asked.tools(vocabulary), asked.headers()
+def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Sequence[str] | None]) -> Finding:
+    """What is known of a line.
+
+    Parameters
+    ----------
+    line : Line
+        The feature, on the architectures that count.
+    asked : Asked
+        The question: CUDA releases and header libraries in it.
+    known : Known
+        What was tried.
+    tools : Mapping
+        Versions by backend, None for all (`Asked.tools`); none of them for every tool.
+    """
+    headers = asked.headers()
     said: list[Said] = []
     by_tool: dict[tuple[str, str], list[Field]] = {}
     for field in line.fields:
-        if tools is None or field.entry.backend in tools:
+        if not tools or field.entry.backend in tools:
             by_tool.setdefault((field.entry.tool, field.entry.axis), []).append(field)
     for fields in by_tool.values():
         entry = fields[0].entry
         if entry.axis in headers:
-            versions = headers[entry.axis] or None
+            versions: Sequence[str] | None = headers[entry.axis] or None
         else:
-            versions = (tools or {}).get(entry.backend) if not entry.axis else None
+            versions = tools.get(entry.backend) if not entry.axis else None
         said += _said(fields, versions, asked.toolkits)
     feature = known.features[line.case]
     return Finding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=feature.faults)
@@ -198,9 +211,15 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
     groups: dict[tuple[Verdict, str], list[Field]] = {}
     for field in fields:
         verdict = picked(field.grid, versions, toolkits) if some else field.verdict
-        overall = f"with other versions: {field.verdict.text}" if some and not field.verdict.silent and field.verdict.text not in (verdict.text, "never") else ""
+        overall = (
+            f"with other versions: {field.verdict.text}"
+            if some and not field.verdict.silent and field.verdict.text not in (verdict.text, "never")
+            else ""
+        )
         alone = len(fields) == 1
-        where = f"works {field.where}" if alone and field.where and field.where != "nowhere" and not verdict.works else ""
+        where = (
+            f"works {field.where}" if alone and field.where and field.where != "nowhere" and not verdict.works else ""
+        )
         groups.setdefault((verdict, "; ".join(filter(None, (overall, where)))), []).append(field)
     every = [field.target for field in fields]
     if any(not verdict.silent for verdict, _ in groups):

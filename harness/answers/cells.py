@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from harness.answers.verdict import FAULT, NOT, NOTHING, SILENT, SURPRISE, UNAVAILABLE, UNTRIED, WORKS, Grid
@@ -107,6 +107,15 @@ class Entry:
         return tuple(target for target, grid in self.grids.items() if WORKS in grid.letters)
 
     @cached_property
+    def compared(self) -> tuple[str, ...]:
+        """Targets that were tried with versions with which it works somewhere: only of these can be said where it works."""
+        grids = [grid.letters for grid in self.grids.values()]
+        places = [place for place, letters in enumerate(zip(*grids, strict=True)) if WORKS in letters]
+        return tuple(
+            target for target, grid in self.grids.items() if any(grid.letters[place] not in SILENT for place in places)
+        )
+
+    @cached_property
     def answered(self) -> tuple[str, ...]:
         """Targets of which a compiler said something, in order."""
         return tuple(target for target, grid in self.grids.items() if set(grid.letters) - SILENT)
@@ -148,6 +157,17 @@ class Known:
         ]  # fmt: skip
 
     @cached_property
+    def _by_case(self) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.case, []).append(entry)
+        return found
+
+    def entries_of(self, case: str) -> list[Entry]:
+        """Those of a case."""
+        return self._by_case.get(case, [])
+
+    @cached_property
     def targets(self) -> list[str]:
         """Every target that a compiler said something of, in order."""
         return sorted({row.target for row in self.rows if row.letter not in SILENT}, key=target_key)
@@ -177,17 +197,14 @@ def split_variant(variant: str) -> tuple[str, str, str]:
 _split = lru_cache(maxsize=None)(split_variant)
 
 
-def make_row(
-    cell: str, case: str, variant: str, backend: str, library: str, toolkit: str, target: str, mark: str, status: str, message: str
-) -> Row:  # fmt: skip
-    """A row of a record's values (`COLUMNS`)."""
+def make_row(*values: str) -> Row:
+    """A row of a record's values, one for each of `COLUMNS`."""
+    cell, case, variant, backend, library, toolkit, target, mark, status, message = values
     rest, header, version = _split(variant)
     tool, axis = backend, library
     if header:
         tool, axis = (f"{backend} {library}" if library else backend), version
-    return Row(
-        cell, case, rest, tool, header, axis, toolkit, target, letter_of(mark, status), message or ""
-    )
+    return Row(cell, case, rest, tool, header, axis, toolkit, target, letter_of(mark, status), message or "")
 
 
 def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any]]) -> dict[str, Feature]:
@@ -216,7 +233,7 @@ def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str
     }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _words(feature: Feature) -> tuple[list[str], list[str], list[str]]:
     from harness.answers.spelling import words_of
 

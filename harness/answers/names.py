@@ -109,7 +109,7 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("fp4", "e2m1", "nvfp4"),
     ("fp64", "double", "float64"),
     ("sync", "synchronize", "synchronise", "synchronisation", "synchronization"),
-    ("exception", "exceptions", "throw", "raise", "try"),
+    ("exception", "exceptions", "throw", "raise"),
     ("smem", "shared"),
     ("tensorcore", "tensor"),
     ("cg", "cooperative"),

@@ -132,9 +132,7 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
     return [_word(word, known) for word in words], at + 1
 
 
-def _versioned(
-    name: str, text: str, tokens: Sequence[str], at: int, known: Vocabulary
-) -> tuple[list[Chip], int]:
+def _versioned(name: str, text: str, tokens: Sequence[str], at: int, known: Vocabulary) -> tuple[list[Chip], int]:
     """What may be followed by a version."""
     version = tokens[at] if at < len(tokens) else ""
     capability = _CAPABILITY.fullmatch(version)

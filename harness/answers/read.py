@@ -37,7 +37,7 @@ def read_known(paths: Sequence[Path]) -> Known:
                 rows[row.cell] = row
         facts.update(dict.fromkeys(told))
         runs |= started
-    features = features_of((*fact[:3], *(loads(text) for text in fact[3:])) for fact in facts)  # type: ignore[arg-type]
+    features = features_of((*fact[:3], *(loads(text) for text in fact[3:])) for fact in facts)
     return Known(rows=list(rows.values()), features=features, runs=runs)
 
 
@@ -81,11 +81,13 @@ def _lines(path: Path) -> _Part:
 
     results = read_records([path])
     merged = merge(results.records, results.plans)
-    rows, facts = [], {}
+    rows: list[Row] = []
+    facts: dict[tuple[Any, ...], None] = {}
     for record in merged.records:
         message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
-        rows.append(make_row(*(record[name] for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message))
-        nested = (json.dumps(record[name]) for name in ("features", "links", "expected"))
+        place: Mapping[str, Any] = record
+        rows.append(make_row(*(place[name] for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message))
+        nested = (json.dumps(place[name]) for name in ("features", "links", "expected"))
         facts[record["case"], record["title"], record["topic"], *nested] = None
     return rows, facts, _runs(merged.plans)
 

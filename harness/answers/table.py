@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from math import prod
 
@@ -82,21 +82,21 @@ class Line:
         return list(dict.fromkeys(word for variant in self.variants for word in words_of(variant)))
 
 
-def lines_of(known: Known, targets: Sequence[str]) -> list[Line]:
-    """Every feature on these architectures; those that nobody tried there have no line."""
+def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Line]:
+    """Every feature, or one, on these architectures; those that nobody tried there have no line."""
     found: dict[str, dict[str, list[Field]]] = {}
-    for entry in known.entries:
+    for entry in known.entries_of(case) if case else known.entries:
         fields = [field_of(entry, target) for target in targets if target in entry.grids]
         if fields:
             found.setdefault(entry.case, {}).setdefault(entry.rest, []).extend(fields)
     lines = []
-    for case, programs in found.items():
+    for name, programs in found.items():
         groups: dict[tuple[object, ...], list[str]] = {}
         for rest, fields in programs.items():
             groups.setdefault(tuple(field.seen for field in fields), []).append(rest)
         for variants in groups.values():
             label = _label(variants, list(programs)) if len(groups) > 1 else ""
-            lines.append(Line(case=case, label=label, variants=tuple(variants), fields=tuple(programs[variants[0]])))
+            lines.append(Line(case=name, label=label, variants=tuple(variants), fields=tuple(programs[variants[0]])))
     return lines
 
 
@@ -105,26 +105,36 @@ def field_of(entry: Entry, target: str) -> Field:
     grid = entry.grids[target]
     library = entry.axis or (BACKENDS[entry.backend].library if entry.backend in BACKENDS else "")
     verdict = _verdict(grid, library)
-    return Field(entry=entry, target=target, verdict=verdict, where=_where(entry, target))
+    return Field(
+        entry=entry,
+        target=target,
+        verdict=verdict,
+        where=_where(entry.compared or entry.answered, entry.working, target),
+    )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _verdict(grid: Grid, library: str) -> Verdict:
     return verdict_of(grid, known_releases(), library)
 
 
-def _where(entry: Entry, target: str) -> str:
+@cache
+def _where(every: tuple[str, ...], works_on: tuple[str, ...], target: str) -> str:
     """On which architectures it works with some version; nothing where it works on all, or where there is no other."""
     kind = target.partition("_")[0] + "_"
-    answered = [item for item in entry.answered if item.startswith(kind)]
-    working = [item for item in entry.working if item.startswith(kind)]
+    answered = [item for item in every if item.startswith(kind)]
+    working = [item for item in works_on if item.startswith(kind)]
     if len(answered) < 2 or working == answered or not answered:
         return ""
     if not working:
         return "nowhere"
     plain = [item for item in answered if item[-1].isdigit()]
     works = [item for item in working if item[-1].isdigit()]
-    if works and works == plain[-len(works) :] and all(item in working or natural_key(item) < natural_key(works[0]) for item in answered):
+    if (
+        works
+        and works == plain[-len(works) :]
+        and all(item in working or natural_key(item) < natural_key(works[0]) for item in answered)
+    ):
         return f"from {works[0]}" if len(works) < len(plain) else ""
     return f"on {fold_targets(working, answered)} only"
 
@@ -137,7 +147,12 @@ def _label(variants: Sequence[str], every: Sequence[str]) -> str:
     plain = len(keys) == 1 and all(re.match(r"(?!true|false)[a-z]", item.get(keys[0], "")) for item in split.values())
     values = {key: list(dict.fromkeys(split[item].get(key, "") for item in variants)) for key in keys}
     if prod(map(len, values.values())) == len(variants):
-        return ", ".join(f"{'' if plain else f'{key}='}{(', ' if plain else ' or ').join(each)}" for key, each in values.items()) or "(none)"
+        return (
+            ", ".join(
+                f"{'' if plain else f'{key}='}{(', ' if plain else ' or ').join(each)}" for key, each in values.items()
+            )
+            or "(none)"
+        )
     return "; ".join(", ".join(f"{key}={split[item].get(key, '')}" for key in keys) for item in variants)
 
 
@@ -179,4 +194,3 @@ def vocabulary_of(known: Known) -> Vocabulary:
         synonyms=names.SYNONYMS,
         words=sorted(words),
     )
-

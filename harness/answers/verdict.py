@@ -133,14 +133,18 @@ def picked(grid: Grid, libraries: Sequence[str] | None, toolkits: Sequence[str] 
         bad = {item[place] for item in told if item[2] != WORKS}
         if not good & bad:
             names = [list(dict.fromkeys(item[place] for item in told if item[place] in group)) for group in (good, bad)]
-            return Verdict(kind="part", text=f"works with {prefix}{', '.join(names[0])}; not with {prefix}{', '.join(names[1])}")
+            return Verdict(
+                kind="part", text=f"works with {prefix}{', '.join(names[0])}; not with {prefix}{', '.join(names[1])}"
+            )
     return Verdict(kind="part", text=f"works in {len(works)} of {len(told)} combinations")
 
 
 def _silent(letters: str) -> Verdict:
     if UNAVAILABLE in letters:
-        return Verdict(kind="untried", text="not available", note="a part of it cannot be had here")
-    return Verdict(kind="na", text="not applicable") if NOTHING in letters else Verdict(kind="untried", text="not tried")
+        return Verdict(kind="untried", text="not available")
+    return (
+        Verdict(kind="na", text="not applicable") if NOTHING in letters else Verdict(kind="untried", text="not tried")
+    )
 
 
 def _sum(letters: str) -> str:

@@ -24,9 +24,7 @@ def alike(word: str, synonyms: Sequence[Sequence[str]]) -> list[str]:
     return [word, *(other for group in synonyms if word in group for other in group if other != word)]
 
 
-def score(
-    words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Sequence[Sequence[str]]
-) -> tuple[int, int]:
+def score(words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Sequence[Sequence[str]]) -> tuple[int, int]:
     """How many of the words are missing, and how much the others count.
 
     Parameters

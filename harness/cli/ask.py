@@ -86,9 +86,11 @@ def _check(asked: Asked) -> None:
     for chip in asked.unknown:
         if chip.name != "word":
             what = {"target": "architecture", "version": "version of anything named before it"}.get(chip.name, "")
-            near = f"; the nearest {'are' if len(chip.near) > 1 else 'is'} {' and '.join(chip.near)}" if chip.near else ""
+            near = (
+                f"; the nearest {'are' if len(chip.near) > 1 else 'is'} {' and '.join(chip.near)}" if chip.near else ""
+            )
             raise UsageError(f"nothing is known as {chip.text}{f', no {what}' if what else ''}{near}")
-    if not any(chip.kind == "word" or chip.kind == "header" or chip.kind == "tool" for chip in asked.chips):
+    if not any(chip.kind in {"word", "header", "tool"} for chip in asked.chips):
         words = [f"{chip.text}{f' (did you mean {chip.near[0]}?)' if chip.near else ''}" for chip in asked.unknown]
         what = f"no feature is called {', '.join(words)}" if words else "the question names no feature"
         raise UsageError(f"{what}: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")
@@ -143,7 +145,9 @@ def _show_finding(console: Any, finding: Finding, *, title: bool) -> None:
             silent.setdefault(said.verdict.text, []).append(said.tool)
     for text, tools in silent.items():
         console.print(Text(f"  ? {', '.join(dict.fromkeys(tools))}: {text}", "dim"), soft_wrap=True)
-    for reason, link in finding.faults[:3] if any(said.verdict.kind not in ("works", "na", "untried") for said in finding.said) else ():
+    for reason, link in (
+        finding.faults[:3] if any(said.verdict.kind not in ("works", "na", "untried") for said in finding.said) else ()
+    ):
         console.print(Text(f"  known fault: {reason}{f' ({link})' if link else ''}", "yellow"), soft_wrap=True)
     console.print()
 

@@ -37,6 +37,7 @@ _OURS = frozenset(
     (
         *(
             "index.html",
+            "matrix.html",
             "support.html",
             "disagreements.html",
             "changes.html",

@@ -14,7 +14,7 @@ class Visit(Protocol):
 
     def __call__(
         self,
-        address: str = "index.html",
+        address: str = "matrix.html",
         *,
         script: bool = True,
         folder: Path = ...,
