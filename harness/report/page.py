@@ -230,7 +230,8 @@ def _snippet(sources: Mapping[str, str]) -> str:
     programs = [
         text for name, text in sources.items() if name.endswith((".cu", ".cuh", ".py")) and "reference" not in name
     ]
-    return programs[0] if programs and programs[0].count("\n") <= SNIPPET else ""
+    short = [text for text in programs if text.count("\n") <= SNIPPET and len(text) < SNIPPET * 100]
+    return short[0] if short else ""
 
 
 def proof_link(case: str, backend: str, target: str) -> str:

@@ -35,6 +35,9 @@ from harness.report.sections import make_sections, section_names
 from harness.report.sources import case_files
 from harness.report.table import parts
 
+TITLE = "CUDA compatibility matrix"
+"""What the answer page is called, where nobody says."""
+
 DIFFERING = 5
 """Disagreements on the answer page."""
 
@@ -64,7 +67,7 @@ class Site:
     warnings: tuple[str, ...] = ()
     cases: Path | None = None
     history: History | None = None
-    title: str = "CUDA compatibility matrix"
+    title: str = TITLE
 
     @cached_property
     def known(self) -> Known:

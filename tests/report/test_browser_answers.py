@@ -79,7 +79,6 @@ def test_the_first_view_tells_what_works_without_a_script(visit: Visit, answers:
     text = words(page.inner_text("main"))
     assert re.search(r"[\d,]+ works [\d,]+ does not work \d+ known fault", text)
     assert "works since 13.6.0" in text
-    assert "Known to be broken now" in text
     assert "Latest changes" in text
     with_script = visit("index.html", folder=answers)
     shown = [page.locator(f"#answers {part}").all_inner_texts() for part in ("thead th", "tbody td")]
