@@ -2,8 +2,9 @@
 "use strict";
 
 /** @typedef {{kind: string, text: string, note: string}} Verdict */
-/** @typedef {[string[], string[], string]} Grid versions, CUDA releases, and a letter for each pair */
-/** @typedef {{case: string, title: string, topic: string, page: string, words: [string[], string[], string[]]}} Feature */
+/** @typedef {[string[], string[], string]} VersionGrid versions, CUDA releases, and a letter for each pair */
+/** @typedef {[string[], string[], string[]]} Words of the name, of title and features, of causes */
+/** @typedef {{case: string, title: string, topic: string, page: string, words: Words}} Feature */
 /**
  * @typedef {object} AnswersData
  * @property {Vocabulary} vocabulary
@@ -12,8 +13,9 @@
  * @property {[string, string, string, string][]} columns key, heading, backend, header library
  * @property {Feature[]} features
  */
-/** @typedef {[number, string, string[], [number, number, number][]]} Line feature, label, words; column, verdict, grid of each field */
-/** @typedef {{verdicts: [string, string, string][], grids: Grid[], lines: Line[]}} Part */
+/** @typedef {[number, number, number][]} Fields column, verdict and grid of each */
+/** @typedef {[number, string, string[], Fields]} FeatureLine feature, label, words */
+/** @typedef {{verdicts: [string, string, string][], grids: VersionGrid[], lines: FeatureLine[]}} OnTarget */
 /**
  * @typedef {object} Asked
  * @property {string[]} targets
@@ -22,7 +24,7 @@
  * @property {Map<string, string[]>} headers
  * @property {string[]} words
  */
-/** @typedef {{line: Line, fields: Map<number, Verdict>}} Found */
+/** @typedef {{line: FeatureLine, fields: Map<number, Verdict>}} Found */
 
 const answering = (() => {
   const SILENT = "nu.";
@@ -37,14 +39,16 @@ const answering = (() => {
   /**
    * What is known of some of the versions.
    *
-   * @param {Grid} grid
+   * @param {VersionGrid} grid
    * @param {string[] | null} libraries
    * @param {string[] | null} toolkits
    * @returns {Verdict}
    */
   const picked = ([versions, releases, letters], libraries, toolkits) => {
     const found = versions
-      .flatMap((library, row) => releases.map((toolkit, at) => ({ of: [library, toolkit], letter: letters[row * releases.length + at] })))
+      .flatMap((library, row) =>
+        releases.map((toolkit, at) => ({ of: [library, toolkit], letter: letters[row * releases.length + at] })),
+      )
       .filter(({ of }) => (!libraries || libraries.includes(of[0])) && (!toolkits || toolkits.includes(of[1])));
     const told = found.filter(({ letter }) => !SILENT.includes(letter));
     if (!told.length) return silent(found.map(({ letter }) => letter).join(""));
@@ -54,12 +58,19 @@ const answering = (() => {
       const fault = told.every(({ letter }) => letter === "k");
       return { kind: fault ? "fault" : "never", text: `does not work${fault ? ": a known fault" : ""}`, note: "" };
     }
-    for (const [place, prefix] of /** @type {[number, string][]} */ ([[0, ""], [1, "CUDA "]])) {
+    for (const [place, prefix] of /** @type {[number, string][]} */ ([
+      [0, ""],
+      [1, "CUDA "],
+    ])) {
       const [good, bad] = [true, false].map((wanted) => [
         ...new Set(told.filter(({ letter }) => (letter === "w") === wanted).map(({ of }) => of[place])),
       ]);
       if (!good.some((name) => bad.includes(name))) {
-        return { kind: "part", text: `works with ${prefix}${good.join(", ")}; not with ${prefix}${bad.join(", ")}`, note: "" };
+        return {
+          kind: "part",
+          text: `works with ${prefix}${good.join(", ")}; not with ${prefix}${bad.join(", ")}`,
+          note: "",
+        };
       }
     }
     return { kind: "part", text: `works in ${works.length} of ${told.length} combinations`, note: "" };
@@ -73,7 +84,9 @@ const answering = (() => {
    * @returns {Asked}
    */
   const asked = (chips, known) => {
-    const values = (/** @type {string} */ kind) => [...new Set(chips.filter((chip) => chip.kind === kind).flatMap((chip) => chip.values))];
+    const values = (/** @type {string} */ kind) => [
+      ...new Set(chips.filter((chip) => chip.kind === kind).flatMap((chip) => chip.values)),
+    ];
     /** @type {Map<string, string[] | null>} */
     const tools = new Map();
     for (const chip of chips.filter(({ kind }) => kind === "tool")) {
@@ -96,13 +109,15 @@ const answering = (() => {
    * The lines that a question finds, best first, with what is known of each field.
    *
    * @param {AnswersData} data
-   * @param {Part} part
+   * @param {OnTarget} part
    * @param {Asked} of
    * @returns {Found[]}
    */
   const find = (data, part, of) => {
     const { synonyms } = data.vocabulary;
-    const withHeader = part.lines.filter(([, , , fields]) => fields.some(([column]) => of.headers.has(data.columns[column][3])));
+    const withHeader = part.lines.filter(([, , , fields]) =>
+      fields.some(([column]) => of.headers.has(data.columns[column][3])),
+    );
     const lines = withHeader.length ? withHeader : part.lines;
     const words = withHeader.length ? of.words.filter((word) => !of.headers.has(word)) : of.words;
     const scored = lines.map((line, at) => ({
@@ -126,8 +141,8 @@ const answering = (() => {
 
   /**
    * @param {AnswersData} data
-   * @param {Part} part
-   * @param {Line} line
+   * @param {OnTarget} part
+   * @param {FeatureLine} line
    * @param {Asked} of
    * @param {boolean} some whether only some versions may be asked for
    */
@@ -138,14 +153,17 @@ const answering = (() => {
       const [, , backend, header] = data.columns[column];
       if (of.tools && !of.tools.has(backend)) continue;
       const [kind, text, note] = part.verdicts[verdict];
-      const versions = header ? (of.headers.get(header) || []) : (of.tools?.get(backend) ?? []);
+      const versions = header ? of.headers.get(header) || [] : (of.tools?.get(backend) ?? []);
       if (!some || !(versions.length || of.toolkits)) {
         found.set(column, { kind, text, note });
         continue;
       }
       const own = picked(part.grids[grid], versions.length ? versions : null, of.toolkits);
       const silentOne = kind === "na" || kind === "untried";
-      const overall = silentOne || text === own.text || (text === "never" && own.kind !== "untried") ? "" : `with other versions: ${text}`;
+      const overall =
+        silentOne || text === own.text || (text === "never" && own.kind !== "untried")
+          ? ""
+          : `with other versions: ${text}`;
       found.set(column, { ...own, note: [overall, note].filter(Boolean).join("; ") });
     }
     return found;

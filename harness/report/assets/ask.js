@@ -42,7 +42,8 @@ class AnswerPage {
   mend(text, by) {
     const at = this.input.value.toLowerCase().replace(/\s+/g, " ").indexOf(text);
     const value = this.input.value.replace(/\s+/g, " ");
-    if (at >= 0) this.input.value = `${value.slice(0, at)}${by}${value.slice(at + text.length)}`.replace(/\s+/g, " ").trim();
+    if (at >= 0)
+      this.input.value = `${value.slice(0, at)}${by}${value.slice(at + text.length)}`.replace(/\s+/g, " ").trim();
   }
 
   async update() {
@@ -57,7 +58,7 @@ class AnswerPage {
     history.replaceState(null, "", hash.size ? `#${hash}` : location.pathname + location.search);
     timers.pending++;
     try {
-      /** @type {Part} */
+      /** @type {OnTarget} */
       const part = await cumatrix.load(`answers-${target}`);
       if (target !== this.on.value) return;
       this.show(part, chips, of, target);
@@ -69,7 +70,7 @@ class AnswerPage {
     document.documentElement.dataset.ready = "true";
   }
 
-  /** @param {Part} part @param {Chip[]} chips @param {Asked} of @param {string} target */
+  /** @param {OnTarget} part @param {Chip[]} chips @param {Asked} of @param {string} target */
   show(part, chips, of, target) {
     const found = answering.find(this.data, part, of);
     dom.get("shown-on").textContent = target;
@@ -78,7 +79,12 @@ class AnswerPage {
     const used = new Set(found.flatMap(({ fields }) => [...fields.keys()]));
     const columns = this.data.columns.map((_, at) => at).filter((at) => used.has(at));
     const { h } = dom;
-    const head = h("tr", {}, h("th", { scope: "col" }, "Feature"), columns.map((at) => h("th", { scope: "col" }, this.data.columns[at][1])));
+    const head = h(
+      "tr",
+      {},
+      h("th", { scope: "col" }, "Feature"),
+      columns.map((at) => h("th", { scope: "col" }, this.data.columns[at][1])),
+    );
     let before = -1;
     const rows = found.map(({ line, fields }) => {
       const [feature, label] = line;
@@ -103,25 +109,44 @@ class AnswerPage {
     if (!verdict) return h("td");
     const [, , backend] = this.data.columns[column];
     const query = `case:"${this.data.features[feature].case}" backend:${backend} target:${target}`;
-    const proof = verdict.kind === "untried" ? verdict.text : h("a", { href: `matrix.html#q=${encodeURIComponent(query)}`, title: "The cells that show it" }, verdict.text);
+    const proof =
+      verdict.kind === "untried"
+        ? verdict.text
+        : h("a", { href: `matrix.html#q=${encodeURIComponent(query)}`, title: "The cells that show it" }, verdict.text);
     return h("td", { class: `is-${verdict.kind}` }, proof, verdict.note && h("small", {}, verdict.note));
   }
 
   /** @param {Chip[]} chips @param {string} target */
   showChips(chips, target) {
     const { h } = dom;
-    const names = /** @type {Record<string, string>} */ ({ target: "architecture", toolkit: "CUDA", tool: "tool", header: "library", word: "feature", unknown: "not known" });
+    const names = /** @type {Record<string, string>} */ ({
+      target: "architecture",
+      toolkit: "CUDA",
+      tool: "tool",
+      header: "library",
+      word: "feature",
+      unknown: "not known",
+    });
     dom.get("chips").replaceChildren(
       ...chips.map((chip) => {
-        const others = chip.kind === "target" ? chip.values.filter((value) => value !== target && this.data.targets.some(([known]) => known === value)) : chip.near;
+        const others =
+          chip.kind === "target"
+            ? chip.values.filter((value) => value !== target && this.data.targets.some(([known]) => known === value))
+            : chip.near;
         const told = chip.kind === "target" && chip.name !== target ? `${chip.text}: ${target}` : chip.text;
         return h(
           "li",
           { class: `chip is-${chip.kind}` },
           h("small", {}, names[chip.kind]),
           ` ${told} `,
-          others.map((other) => h("button", { type: "button", class: "small", click: () => this.take(chip, other) }, other)),
-          h("button", { type: "button", class: "small", "aria-label": `Without ${chip.text}`, click: () => this.take(chip, "") }, "×"),
+          others.map((other) =>
+            h("button", { type: "button", class: "small", click: () => this.take(chip, other) }, other),
+          ),
+          h(
+            "button",
+            { type: "button", class: "small", "aria-label": `Without ${chip.text}`, click: () => this.take(chip, "") },
+            "×",
+          ),
         );
       }),
     );
@@ -139,17 +164,28 @@ class AnswerPage {
   /** @param {Found[]} found @param {Chip[]} chips @param {Asked} of @param {string} target */
   say(found, chips, of, target) {
     const unknown = chips.filter(({ kind }) => kind === "unknown");
-    const missed = of.targets.length && !of.targets.includes(target) ? `Nobody tried ${of.targets.join(", ")}; this is ${target}. ` : "";
-    const odd = unknown.map((chip) => `Nothing is known as ${chip.text}${chip.near.length ? `; the nearest: ${chip.near.join(", ")}` : ""}. `).join("");
+    const missed =
+      of.targets.length && !of.targets.includes(target)
+        ? `Nobody tried ${of.targets.join(", ")}; this is ${target}. `
+        : "";
+    const odd = unknown
+      .map(
+        (chip) =>
+          `Nothing is known as ${chip.text}${chip.near.length ? `; the nearest: ${chip.near.join(", ")}` : ""}. `,
+      )
+      .join("");
     if (!chips.length) {
       this.told.textContent = "";
       return;
     }
-    const told = found.filter(({ fields }) => [...fields.values()].some(({ kind }) => kind !== "untried" && kind !== "na"));
+    const told = found.filter(({ fields }) =>
+      [...fields.values()].some(({ kind }) => kind !== "untried" && kind !== "na"),
+    );
     const none = found.length ? "Nobody tried that: " : "No feature is like that: ";
     const command = `${none}cumatrix try kernel.cu -a ${target}${of.toolkits ? ` -t ${of.toolkits.join()}` : ""}`;
     const features = new Set(found.map(({ line }) => line[0])).size;
-    this.told.textContent = `${odd}${missed}${told.length ? `${features} feature${features === 1 ? "" : "s"} on ${target}.` : command}`;
+    const some = `${features} feature${features === 1 ? "" : "s"} on ${target}.`;
+    this.told.textContent = `${odd}${missed}${told.length ? some : command}`;
   }
 }
 

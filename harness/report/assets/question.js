@@ -1,8 +1,9 @@
-// The grammar of questions: the same as harness/answers/question.py and words.py, with the same table of names, which comes as data.
+// The grammar of questions: the same as harness/answers/question.py and words.py; the table of names comes as data.
 // tests/answers/questions.toml holds both to the same examples.
 "use strict";
 
 /** @typedef {{kind: string, text: string, name: string, values: string[], near: string[]}} Chip */
+/** @typedef {{found: Chip[], end: number}} Step */
 /**
  * @typedef {object} Vocabulary
  * @property {Record<string, string[]>} architectures targets by marketing name
@@ -40,7 +41,8 @@ const question = (() => {
 
   /** @param {number[]} one @param {number[]} other */
   const compare = (one, other) => {
-    for (let at = 0; at < Math.min(one.length, other.length); at++) if (one[at] !== other[at]) return one[at] - other[at];
+    for (let at = 0; at < Math.min(one.length, other.length); at++)
+      if (one[at] !== other[at]) return one[at] - other[at];
     return one.length - other.length;
   };
 
@@ -137,7 +139,14 @@ const question = (() => {
     return inSeries(value, match[2]);
   };
 
-  /** @param {string} kind @param {string} text @param {string} name @param {string[]} values @param {string[]} near @returns {Chip} */
+  /**
+   * @param {string} kind
+   * @param {string} text
+   * @param {string} name
+   * @param {string[]} values
+   * @param {string[]} near
+   * @returns {Chip}
+   */
   const chip = (kind, text, name, values = [], near = []) => ({ kind, text, name, values, near });
 
   /** @param {string} target @param {string} text @param {Vocabulary} known */
@@ -176,7 +185,16 @@ const question = (() => {
     return [chip(tool ? "tool" : "header", text, name, values)];
   };
 
-  /** @param {string} name @param {string} text @param {string[]} tokens @param {number} at @param {Vocabulary} known @returns {{found: Chip[], end: number}} */
+  /**
+   * What may be followed by a version.
+   *
+   * @param {string} name
+   * @param {string} text
+   * @param {string[]} tokens
+   * @param {number} at
+   * @param {Vocabulary} known
+   * @returns {Step}
+   */
   const versioned = (name, text, tokens, at, known) => {
     const version = tokens[at] || "";
     const capability = CAPABILITY.exec(version);
@@ -205,7 +223,15 @@ const question = (() => {
     return /^\d+$/.test(token) ? [wordChip(token, known)] : [chip("unknown", token, "version")];
   };
 
-  /** @param {string[]} tokens @param {number} at @param {Vocabulary} known @param {Chip[]} before @returns {{found: Chip[], end: number}} */
+  /**
+   * The next chips, and where what follows begins.
+   *
+   * @param {string[]} tokens
+   * @param {number} at
+   * @param {Vocabulary} known
+   * @param {Chip[]} before
+   * @returns {Step}
+   */
   const next = (tokens, at, known, before) => {
     for (let length = Math.min(3, tokens.length - at); length > 0; length--) {
       const text = tokens.slice(at, at + length).join(" ");
@@ -240,7 +266,7 @@ const question = (() => {
     const tokens = tokensOf(text);
     /** @type {Chip[]} */
     const chips = [];
-    for (let at = 0; at < tokens.length; ) {
+    for (let at = 0; at < tokens.length;) {
       const { found, end } = next(tokens, at, known, chips);
       at = end;
       for (const item of found) {
