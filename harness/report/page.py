@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, cast
+from typing import Any
 
 import jinja2
 import pandas as pd
@@ -16,10 +16,10 @@ from harness import __version__
 from harness.answers.feature import FeaturePage
 from harness.matrix.axes import COLUMNS
 from harness.matrix.kinds import GROUPS, KINDS
-from harness.matrix.links import matrix_link
-from harness.records import Merged, Record, spell_other
+from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
 from harness.report.annotations import remedies
+from harness.report.feature import helps_of, proof_link, snippet_of
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
 from harness.report.overview import Sum, make_overview, unavailable_of
@@ -33,12 +33,6 @@ LISTED = 100
 
 FRONT = 8
 """Entries of the lists on the answer page."""
-
-HELPS = 3
-"""Known causes that the page of a case names first."""
-
-SNIPPET = 60
-"""Lines of a program that is short enough to be read first."""
 
 SHOWN = 60
 """Kinds of outcome that the page of a case shows in full, the gravest first."""
@@ -203,9 +197,9 @@ def case_page(
         links=about["links"] if about else [],
         feature=feature,
         faults=faults,
-        helps=_helps(groups),
+        helps=helps_of(groups),
         proof=proof_link,
-        snippet=_snippet(sources),
+        snippet=snippet_of(sources),
         sum=Sum(totals(table)),
         grid=make_grid(table, of_cell),
         groups=shown,
@@ -213,30 +207,6 @@ def case_page(
         more=len(groups) - len(shown),
         sources=sources,
     )
-
-
-def _helps(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """What helps against what is refused: known causes, the gravest first, each once."""
-    found: dict[str, dict[str, Any]] = {}
-    for group in groups:
-        if group.kind.group in ("not", "fault", "surprise"):
-            for item in remedies(cast("Record", group.first)):
-                found.setdefault(item["title"], item)
-    return list(found.values())[:HELPS]
-
-
-def _snippet(sources: Mapping[str, str]) -> str:
-    """The program, where it is short: what is tried, in code."""
-    programs = [
-        text for name, text in sources.items() if name.endswith((".cu", ".cuh", ".py")) and "reference" not in name
-    ]
-    short = [text for text in programs if text.count("\n") <= SNIPPET and len(text) < SNIPPET * 100]
-    return short[0] if short else ""
-
-
-def proof_link(case: str, backend: str, target: str) -> str:
-    """Address of the cells that show something, from the page of a case."""
-    return f"../{matrix_link(case=case, backend=backend, target=target)}"
 
 
 def section_page(section: Section, sections: Sequence[tuple[str, str]], files: Mapping[str, str]) -> str:
