@@ -14,8 +14,8 @@ from harness import __version__
 from harness.cli.lazy import LazyGroup
 from harness.cli.signals import interrupted_once, undisturbed
 from harness.cli.terminal import flush_streams, open_streams, say
-from harness.diagnostics import clean
 from harness.errors import CumatrixError
+from harness.protocol.text import clean
 
 EXIT_CODES = """\b
 Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or bad input;

@@ -7,8 +7,8 @@ import re
 from pathlib import PurePath
 
 from harness.diagnostics.lines import Line, read_lines
-from harness.diagnostics.text import one_line
 from harness.model import Diagnostic
+from harness.protocol.text import one_line
 
 _MAX = 40
 _RANK = {"fatal": 0, "error": 0, "warning": 2, "remark": 3, "note": 4}
