@@ -27,7 +27,7 @@ from harness.report.inputs import read_results
 from harness.report.junit import junit_xml
 from harness.report.markdown import matrix_markdown
 from harness.report.parallel import in_parallel
-from harness.report.site import Site, case_files_of, front_files
+from harness.report.site import TITLE, Site, case_files_of, front_files
 from harness.report.table import totals
 
 DEFAULT_OUT = Path("reports/html")
@@ -38,6 +38,7 @@ _OURS = frozenset(
     (
         *(
             "index.html",
+            "matrix.html",
             "support.html",
             "disagreements.html",
             "changes.html",
@@ -95,6 +96,7 @@ def build_report(
     address: str = "",
     rejudge: Rejudge | None = None,
     where: str | None = None,
+    title: str = TITLE,
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -118,6 +120,8 @@ def build_report(
         Gives a record its verdict anew, against what the cases expect today.
     where : str, optional
         A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
+    title : str
+        What the answer page is called.
 
     Raises
     ------
@@ -131,7 +135,7 @@ def build_report(
         When `out` holds something else than an earlier report.
     """
     with _no_collection():
-        site = _read(paths, (cases, programs), history, rejudge, where)
+        site = replace(_read(paths, (cases, programs), history, rejudge, where), title=title)
         table, merged = site.table, site.merged
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:
