@@ -33,6 +33,8 @@ class Options(TypedDict, total=False):
         Requirements that the environment was made for.
     sanitize, offline : bool
         Whether compute-sanitizer goes over launches; whether nothing may be downloaded.
+    from_ : str or iterable of str
+        Results of others, whose outcomes are taken where nothing has changed (``--from``).
     cache : bool
         Whether outcomes of earlier runs may answer; true when left out.
     jobs : int
@@ -65,6 +67,7 @@ class Options(TypedDict, total=False):
     device: str
     sanitize: bool
     offline: bool
+    from_: Words
     cache: bool
     jobs: int
     timeout: float
@@ -108,7 +111,7 @@ class TryOptions(Options, total=False):
 _FOR_ONE = re.compile(r"[A-Za-z][\w-]*:-")
 _FLAGS = ("sanitize", "offline", "fresh", "device_only")
 _LISTS = ("backend", "toolkit", "target")
-_SEVERAL = ("with_", "library", "require", "limit")
+_SEVERAL = ("with_", "library", "require", "limit", "from_")
 
 
 def words_of(function: str, options: Mapping[str, Any], known: Iterable[str]) -> list[str]:

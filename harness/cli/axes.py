@@ -83,6 +83,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
         click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores."),
         click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
+        click.option(
+            "--from", "earlier", multiple=True, envvar="CUMATRIX_FROM", metavar="RESULTS",
+            help="Results of others, whose outcomes are taken where program, options, versions and every file that was read are the same: results.parquet, a .jsonl, a folder of either, or the address of a published page. May be given several times.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
         click.option(
             "--with", "libraries", multiple=True, envvar="CUMATRIX_WITH", metavar="NAME=V,…",
@@ -151,5 +155,6 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         offline=options["offline"],
         trace=options["trace"],
         executor=options["executor"],
+        earlier=tuple(options["earlier"]),
         **more,
     )

@@ -41,11 +41,21 @@ class ThreadExecutor:
         Number of runners.
     keep : int
         How many fork servers each runner keeps for further cells.
+    memory, devices
+        What its cells share with those of other executors of this machine; of its own when None.
     """
 
-    def __init__(self, resolver: Resolver, jobs: int = 1, keep: int = 1) -> None:
+    def __init__(
+        self,
+        resolver: Resolver,
+        jobs: int = 1,
+        keep: int = 1,
+        memory: Memory | None = None,
+        devices: DevicePool | None = None,
+    ) -> None:
         context = resolver.context
-        memory, devices = Memory(context.memory or available()), DevicePool(context.devices)
+        memory = memory or Memory(context.memory or available())
+        devices = devices or DevicePool(context.devices)
         self._work = _Queue()
         self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
         self.runners = [Runner(resolver, memory, devices, self._results.put, keep) for _ in range(jobs)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,6 +14,7 @@ from harness.engine.resolve import Resolver
 from harness.engine.result import Result
 from harness.held import TEMPORARY, sweep
 from harness.model import Cell
+from harness.records.inputs import Inputs
 
 
 class Run:
@@ -59,6 +60,10 @@ class Run:
         """The result of one cell."""
         (result,) = self.results([cell])
         return result
+
+    def inputs(self, keys: Iterable[str]) -> Inputs:
+        """What outcomes of this run follow from, by their content keys."""
+        return self.resolver.inputs(keys)
 
     def close(self) -> None:
         """End what was started, and keep what was learned."""

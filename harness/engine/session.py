@@ -10,10 +10,11 @@ from pathlib import Path
 
 from harness.backends import BackendInfo
 from harness.cases import load_cases
-from harness.engine.cache import ResultCache
+from harness.engine.cache import Facts, ResultCache
 from harness.engine.context import RunContext
 from harness.engine.development import others_of
 from harness.engine.devices import Devices, find_devices, find_sanitizer
+from harness.engine.earlier import Earlier, read_source
 from harness.engine.environment import Environment, look
 from harness.engine.executor import executor_named
 from harness.engine.header_axis import Finder, parse_chosen, with_libraries
@@ -22,6 +23,7 @@ from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
+from harness.engine.roots import Roots
 from harness.engine.trace import Trace
 from harness.environments.pythons import is_version, parse_pythons
 from harness.errors import PartUnavailable, UsageError
@@ -85,6 +87,8 @@ class Request:
         Where to write what every runner did when.
     executor : str
         Where cells are compiled.
+    earlier : tuple of str
+        ``--from``: results of others, whose outcomes answer where nothing has changed.
     """
 
     cases: Path | tuple[Path, ...] = Path("cases")
@@ -110,6 +114,7 @@ class Request:
     finder: Finder = field(default_factory=Finder, compare=False)
     trace: Path | None = None
     executor: str = ""
+    earlier: tuple[str, ...] = ()
 
 
 def context_for(request: Request) -> RunContext:
@@ -121,7 +126,10 @@ def context_for(request: Request) -> RunContext:
         hint(problem)
     with trace.span("look at the environment"):
         environment = look(own_python(request), name=request.environment, require=request.require)
-    cache = ResultCache.if_there_is_room() if request.cache else None
+    cache: Facts | None = ResultCache.if_there_is_room() if request.cache else None
+    if request.earlier:
+        with trace.span("read earlier results"):
+            cache = Earlier(cache, Roots.of(environment.python), [read_source(place) for place in request.earlier])
     store, devices = ToolkitStore(), find_devices(request.device)
     store.sweep()
     LibraryStore().sweep()
@@ -266,5 +274,6 @@ def record_of(result: Result, run: str) -> Record:
     expected = expectation_of(result.cell)
     verdict = judge(expected, result.outcome)
     return make_record(
-        result.cell, result.outcome, expected, verdict, run=run, cached=result.cached, fingerprint=result.key
-    )
+        result.cell, result.outcome, expected, verdict, run=run, cached=result.cached, fingerprint=result.key,
+        taken_from=result.taken_from,
+    )  # fmt: skip

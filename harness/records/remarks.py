@@ -153,6 +153,11 @@ class Neighbours:
         return [with_remark(record, found) for record in held]
 
 
+def of_neighbours(note: str) -> bool:
+    """Whether a note is a remark that was made beside other records, and not of this one's own code alone."""
+    return note.startswith(REMARK) and " looks compiled out for " in note
+
+
 def with_remark(record: Record, found: Remarks) -> Record:
     """The record with remarks among its notes, one for each kernel; as it is where there is nothing to add."""
     known = {note.split()[1] for note in record["notes"] if note.startswith(REMARK)}

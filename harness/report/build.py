@@ -28,7 +28,7 @@ from harness.report.inputs import read_results
 from harness.report.junit import junit_xml
 from harness.report.markdown import matrix_markdown
 from harness.report.parallel import in_parallel
-from harness.report.site import Site, case_files_of, front_files
+from harness.report.site import TITLE, Site, case_files_of, front_files
 from harness.report.table import totals
 
 DEFAULT_OUT = Path("reports/html")
@@ -39,6 +39,7 @@ _OURS = frozenset(
     (
         *(
             "index.html",
+            "matrix.html",
             "support.html",
             "disagreements.html",
             "changes.html",
@@ -97,6 +98,7 @@ def build_report(
     rejudge: Rejudge | None = None,
     where: str | None = None,
     export: Sequence[str] = (),
+    title: str = TITLE,
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -122,6 +124,8 @@ def build_report(
         A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
     export : sequence of str
         Names of exporters of other distributions (`harness.report.exporters`).
+    title : str
+        What the answer page is called.
 
     Raises
     ------
@@ -136,7 +140,7 @@ def build_report(
     """
     check(export)
     with _no_collection():
-        site = _read(paths, (cases, programs), history, rejudge, where)
+        site = replace(_read(paths, (cases, programs), history, rejudge, where), title=title)
         table, merged = site.table, site.merged
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:
@@ -170,8 +174,9 @@ def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
 
 def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
     merged, table = site.merged, site.table
+    inputs = merged.inputs.of({record["fingerprint"] for record in merged.records})
     yield "matrix.md", matrix_markdown(table).encode()
-    yield "results.parquet", results_parquet(merged.records, merged.plans)
+    yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
     for name, data in badges(table).items():
         yield f"badges/{name}", data
     if site.history is not None:
