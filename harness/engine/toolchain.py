@@ -132,7 +132,7 @@ class PreparedToolchain:
             headers=ref.headers,
             include=[str(folder) for folder in self.include],
             tools=self.tools,
-            steps=self._steps,
+            steps=_shared(self.toolchain, self.steps),
             wheels=takes_wheels(self.toolchain.library),
             device=self.toolchain.device,
             builds=self.environment.builds,
@@ -175,15 +175,6 @@ class PreparedToolchain:
         """``PATH`` of the cells: the user's where a host compiler is looked for there."""
         home = str(self.setup.home)
         return self._variables["PATH"] if BACKENDS[self.toolchain.backend].nvcc else plain_path(home)
-
-    @property
-    def _steps(self) -> str:
-        """Folder of shared steps: for compilers alone, since a program that runs could write to what others take from there."""
-        return (
-            str(self.steps)
-            if self.steps and BACKENDS[self.toolchain.backend].nvcc and not self.toolchain.device
-            else ""
-        )
 
     @cached_property
     def key(self) -> str:
@@ -229,6 +220,11 @@ class PreparedToolchain:
             if name in self.environment.origins
         }
         return {**found, **({"builds": builds} if builds else {})}
+
+
+def _shared(toolchain: Toolchain, steps: Path | None) -> str:
+    """Folder of shared steps: for compilers alone, since a program that runs could write to what others take from there."""
+    return str(steps) if steps and BACKENDS[toolchain.backend].nvcc and not toolchain.device else ""
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:
