@@ -115,7 +115,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             title="CuPy's RawModule through NVRTC",
             module="cupy.nvrtc",
             seconds=0.2,
-            languages=("cuda",),
+            languages=("cupy", "cuda"),
             library="cupy",
         ),
         BackendInfo(
@@ -123,7 +123,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             title="CuPy's RawModule through Jitify",
             module="cupy.jitify",
             seconds=1.5,
-            languages=("cuda",),
+            languages=("cupy", "cuda"),
             library="cupy",
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
         ),

@@ -130,6 +130,7 @@ KINDS: Mapping[str, Kind] = {
     "size": _text(r"^[0-9]+[KMG]$", wanted='a size such as "3G"'),
     "standard": _text(r"^(c|gnu)\+\+[0-9]{2}$", wanted='a C++ standard such as "c++17"'),
     "reference": _text(wanted="a Python file"),
+    "program": _text(r"^.+\.py$", wanted='a Python file such as "program.py"'),
     "kernel": _text(IDENTIFIER, wanted="the name of a kernel"),
     "number": Kind(schema={"type": "number", "minimum": 0}, wrong=_number_wrong),
     "seed": Kind(schema={"type": "integer", "minimum": 0, "maximum": 2**32 - 1}, wrong=_seed_wrong),
@@ -172,6 +173,7 @@ SOURCE: Mapping[str, Key] = {
     "cuda": Key(kind="line", help="CUDA C++, a file in the case's folder"),
     "torch": Key(kind="line", help="CUDA C++ with PyTorch's headers, a file in the case's folder"),
     "python": Key(kind="line", help="Python for Numba, a file in the case's folder"),
+    "cupy": Key(kind="program", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
 }
 
 OPTIONS: Mapping[str, Key] = {

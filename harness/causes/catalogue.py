@@ -23,6 +23,7 @@ FILES = (
     "linking.toml",
     "device.toml",
     "language.toml",
+    "cupy.toml",
     "types.toml",
     "options.toml",
     "causes.toml",

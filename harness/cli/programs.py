@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.habits import spell
+from harness.cli.languages import languages_of
 from harness.cli.signatures import entries_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
@@ -18,7 +19,6 @@ from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
 from harness.records.programs import DIGITS
 
-LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cuda", ".py": "python"}
 _LONGEST = 160
 _MACRO = re.compile(r"[A-Za-z_]\w*")
 
@@ -52,23 +52,23 @@ def programs_of(
         On a file that cannot be read, and on options that none of the files takes.
     """
     places = {place_of(file): file for file in files}
-    languages = {place: _language(file) for place, file in places.items()}
-    if "cuda" not in languages.values():
+    languages = {place: languages_of(file) for place, file in places.items()}
+    if ("cuda",) not in languages.values():
         lost = [*spell(rules), *(f"-I{folder}" for folder in include)]
         if lost:
             raise UsageError(
-                f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…)"
+                f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…), CuPy's in options=(…)"
             )
     definitions = dict(_definition(text) for text in define)
-    signed = entries_of([file for place, file in places.items() if languages[place] == "python"], signatures)
+    signed = entries_of([file for place, file in places.items() if "python" in languages[place]], signatures)
     cases = []
     for place, file in places.items():
-        language, entries = languages[place], signed.get(file, {})
+        own, entries = languages[place], signed.get(file, {})
         options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
         if file.suffix in (".cuh", ".cpp"):  # nvcc goes by the name
             options.insert(0, OptionRule(when=_only(("nvcc",)), values={"flags": ["-x", "cu"]}))
         words = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
-        if language == "cuda":
+        if "cuda" in own:
             words = [*spell(rules), *words, *(f"-I{_shown(folder, place)}" for folder in include)]
         else:
             words += [f"--signature={name}={value}" for name, value in sorted(entries.items())]
@@ -78,23 +78,13 @@ def programs_of(
                 path=file,
                 program=digest_of(place),
                 title=f"{file.name}, as it stands",
-                sources={language: file},
-                entries={language: entries} if entries else {},
+                sources=dict.fromkeys(own, file),
+                entries={"python": entries} if entries else {},
                 variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
-                options=tuple(options) if language == "cuda" else (),
+                options=tuple(options) if "cuda" in own else (),
             )
         )
     return cases
-
-
-def _language(file: Path) -> str:
-    if file.suffix not in LANGUAGES:
-        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py)")
-    try:
-        file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from None
-    return LANGUAGES[file.suffix]
 
 
 def _only(backends: Sequence[str]) -> Condition:

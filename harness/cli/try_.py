@@ -47,7 +47,7 @@ def try_(
 ) -> int:
     """Where does this file compile?
 
-    FILE is CUDA C++ (.cu, .cuh) or a module with Numba kernels (.py). It is compiled as it stands: the toolkit's own include
+    FILE is CUDA C++ (.cu, .cuh), or Python (.py) with Numba kernels or CuPy's own API (ReductionKernel, cupyx.jit). It is compiled as it stands: the toolkit's own include
     directories are added and nothing else, unless asked for. Several files are programs of their own, and so is a file with other
     options. Everything that a compiler refuses exits with 1.
 
