@@ -9,35 +9,30 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.diagnostics import one_line
-from harness.matrix.axes import AXIS, PROGRAM, TOOLCHAIN, place_of, program_of
 from harness.matrix.kinds import KINDS, Kind, kind_of
-from harness.matrix.order import place_key, target_key
+from harness.matrix.rows import rows_of, short_target, targets_of
 
 _LEAST_NAME = 12
 
 
 def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """Print the matrix; where not all targets fit beside each other, in several parts below each other."""
-    targets = sorted({record["target"] for record in records}, key=target_key)
-    rows: dict[tuple[str, str], dict[str, Kind]] = {}
-    for record in sorted(records, key=_order):
-        case, variant = program_of(record)
-        row = rows.setdefault((one_line(f"{case}[{variant}]" if variant else case), _toolchain(record)), {})
-        row[record["target"]] = kind_of(record)
-    name = min(max((len(toolchain) for _, toolchain in rows), default=0), max(_LEAST_NAME, console.width // 2)) + 2
-    for part in _parts([(target, _short(target)) for target in targets], console.width - name - 1):
+    rows = [(one_line(row.program), one_line(row.toolchain), row.cells) for row in rows_of(records)]
+    name = min(max((len(toolchain) for _, toolchain, _ in rows), default=0), max(_LEAST_NAME, console.width // 2)) + 2
+    columns = [(target, short_target(target)) for target in targets_of(records)]
+    for part in _parts(columns, console.width - name - 1):
         head = Text(" " * name)
         for _, short in part:
             head.append(f" {short}", "bold")
         console.print(head, no_wrap=True, crop=True)
         shown = None
-        for (case, toolchain), kinds in rows.items():
+        for case, toolchain, cells in rows:
             if case != shown:
                 console.print(Text(_cut(case, console.width), "bold"), no_wrap=True)
                 shown = case
             line = Text("  " + _cut(toolchain, name - 2).ljust(name - 2))
             for target, short in part:
-                kind = kinds.get(target)
+                kind = kind_of(cells[target]) if target in cells else None
                 line.append(" " * len(short))
                 line.append(kind.letter_in(console.encoding) if kind else " ", kind.style if kind else "")
             console.print(line, no_wrap=True)
@@ -48,20 +43,6 @@ def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
 def named(console: Console, kind: Kind) -> Text:
     """Letter and word of a kind in its style, in letters that the console's stream has."""
     return Text(f"{kind.letter_in(console.encoding)} {kind.word}", kind.style)
-
-
-def _order(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    keys = (*PROGRAM, *TOOLCHAIN)
-    return place_key(keys, place_of(record, keys))
-
-
-def _toolchain(record: Mapping[str, Any]) -> str:
-    values = zip(TOOLCHAIN, place_of(record, TOOLCHAIN), strict=True)
-    return one_line(" ".join(f"{AXIS[key].prefix.lower()}{value}" for key, value in values if value))
-
-
-def _short(target: str) -> str:
-    return target.replace("compute_", "c").replace("sm_", "")
 
 
 def _parts(columns: Iterable[tuple[str, str]], room: int) -> Iterable[list[tuple[str, str]]]:

@@ -54,7 +54,7 @@ def perform(
     neighbours = Neighbours(cells)
     interrupted = False
     with Run(context, jobs or os.cpu_count() or 1) as run, contextlib.ExitStack() as stack:
-        writer = stack.enter_context(_writer(out, plan, fresh)) if out else None
+        writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
         progress = stack.enter_context(_progress(console))
         task = progress.add_task("starting", total=len(cells))
 
@@ -105,7 +105,8 @@ def perform(
     return 3 if silence else 0
 
 
-def _writer(out: Path, plan: Plan, fresh: bool) -> RecordWriter:
+def writer_for(out: Path, plan: Plan, fresh: bool) -> RecordWriter:
+    """Open a file of records, in a folder that is made where it is missing."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

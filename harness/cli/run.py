@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.cli.axes import axes, request_of
+from harness.cli.axes import axes
+from harness.cli.chosen import cells_of_cases
 from harness.cli.command import Command
 from harness.cli.forecast import forecast
 from harness.cli.install import install_for
 from harness.cli.perform import perform
-from harness.engine.session import ORDERS, cells_of, context_for
-from harness.engine.shards import Shard, costs_of
-from harness.engine.unanswered import asked_of, without_left_out
-from harness.errors import UsageError
-from harness.records import read_records
+from harness.engine.session import ORDERS
 
 
 @click.command(cls=Command)
@@ -76,26 +72,12 @@ def run(
     cumatrix run --dry-run -t 12.4..13.0
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
-    request = request_of(options, cases=cases, selection=selection, order=order)
-    context = context_for(request)
-    with context.trace.span("plan"):
-        cells = cells_of(request, context.environment, devices=context.devices, others=context.others)
-    part = Shard.parse(shard) if shard else None
-    whole, in_plan = cells, None
-    if part:
-        in_plan = part.in_plan(cells)
-        cells = part.take(cells, costs_of(read_records([costs]).records) if costs else None)
-    elif costs:
-        raise UsageError("--costs is for --shard: it says what cells took before")
+    chosen = cells_of_cases(options, selection=selection, cases=cases, order=order, shard=shard, costs=costs)
     if dry_run:
-        return forecast(cells, context, jobs=jobs, as_json=as_json)
+        return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
     if out is None and not as_json:
-        out = Path("reports") / f"{context.name}.jsonl"
-    asked = asked_of(request, context.environment, context.devices, context.others)
-    if request.where:
-        whole = cells_of(
-            replace(request, where=None), context.environment, devices=context.devices, others=context.others
-        )
-    asked = without_left_out(asked, whole, cells)
-    context = install_for(cells, context, offline=request.offline)
-    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=asked, shard=in_plan)
+        out = Path("reports") / f"{chosen.context.name}.jsonl"
+    context = install_for(chosen.cells, chosen.context, offline=options["offline"])
+    return perform(
+        chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=chosen.asked, shard=chosen.shard
+    )

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.cli.axes import axes
+from harness.cli.chosen import cells_of_files
 from harness.cli.habits import TryCommand, habits
-from harness.cli.host import with_nvcc
 from harness.cli.install import install_for
 from harness.cli.perform import perform
-from harness.cli.program_options import program_options, program_request, programs_asked
-from harness.cli.terminal import console_for
-from harness.engine.context import RunContext
-from harness.engine.session import Request, cells_of, context_for
-from harness.engine.unanswered import Asked, asked_of, without_left_out
-from harness.errors import NothingToRun
-from harness.model import Case, Cell
+from harness.cli.program_options import program_options
 
 
 @click.command("try", cls=TryCommand)
@@ -63,33 +54,8 @@ def try_(
     cumatrix try kernel.cu -t 11.8,12.9 --where 'toolkit >= "12.8" or cc < "10.0"'
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
-    cases = programs_asked(files, options)
-    request = program_request(options)
-    context = context_for(request)
-    whole, cells = _cells(request, cases, context)
-    asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
-    asked = without_left_out(asked, whole, cells)
-    context = install_for(cells, context, offline=request.offline)
-    return perform(cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=asked)
-
-
-def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:
-    """Cells of every file, all of them and those that are chosen; a file that no backend takes is reported where others have any."""
-    whole: list[Cell] = []
-    cells: list[Cell] = []
-    nothing: NothingToRun | None = None
-    console = console_for(sys.stderr)
-    for each in cases:
-        asking, case = with_nvcc(request, each, context.environment, context.store, console, context.others)
-        try:
-            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices, context.others)
-            cells += cells_of(asking, context.environment, [case], context.devices, context.others)
-        except NothingToRun as error:
-            nothing = error
-    if nothing and not cells:
-        raise nothing
-    return whole, cells
-
-
-def _files(cases: Sequence[Case]) -> list[Asked]:
-    return [Asked(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases]
+    chosen = cells_of_files(options, files)
+    context = install_for(chosen.cells, chosen.context, offline=options["offline"])
+    return perform(
+        chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=chosen.asked
+    )

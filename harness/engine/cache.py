@@ -43,6 +43,12 @@ def lasting(outcome: Outcome) -> bool:
     return outcome.status is Status.REJECTED and recognised and not _MACHINE.search(outcome.log)
 
 
+def cache_folder() -> Path:
+    """What the user names, or the cache folder of the user's."""
+    named = os.environ.get("CUMATRIX_CACHE")
+    return Path(named).expanduser() if named else platformdirs.user_cache_path("cumatrix")
+
+
 class CacheFull(UsageError):
     """A cache on a disk that has no room left, which costs time and is no reason not to run."""
 
@@ -64,10 +70,7 @@ class ResultCache:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        named = os.environ.get("CUMATRIX_CACHE")
-        self.folder = (
-            folder or (Path(named).expanduser() if named else platformdirs.user_cache_path("cumatrix")) / "results"
-        )
+        self.folder = folder or cache_folder() / "results"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Values are texts of JSON: diskcache stores those as they are, and nothing is ever unpickled.

@@ -1,0 +1,75 @@
+"""What CUDA code compiles where, from Python.
+
+>>> import cumatrix
+>>> results = cumatrix.try_("kernel.cu", toolkit=["12.4", "13.0"], target="sm_75..sm_120")
+>>> results.as_expected
+>>> results.frame()
+
+`run` puts cases through compilers, `try_` files or texts that have no case; both give `Results`, which a notebook shows as the
+matrix. `iter_run` and `iter_try` give each `Cell` as it finishes. `read` opens records of earlier runs, and `explain` tells the known
+cause of what a compiler said. Errors are `CumatrixError`: one sentence that says what to do, as the command prints it.
+
+What stands in ``__all__`` keeps its name and meaning; everything else is an inside. Names are imported as they are first used, so
+that ``import cumatrix`` takes no time.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from harness import __version__
+
+if TYPE_CHECKING:
+    from cumatrix._cells import Cell, Diagnostic, Kernel
+    from cumatrix._explain import Cause, Explanation, explain
+    from cumatrix._results import Results, read
+    from cumatrix._run import iter_run, iter_try, run, try_
+    from cumatrix._words import Options, TryOptions
+    from harness.errors import CumatrixError, NothingToRun, PartUnavailable, UsageError
+    from harness.records.errors import RecordError
+
+__all__ = [
+    "Cause",
+    "Cell",
+    "CumatrixError",
+    "Diagnostic",
+    "Explanation",
+    "Kernel",
+    "NothingToRun",
+    "Options",
+    "PartUnavailable",
+    "RecordError",
+    "Results",
+    "TryOptions",
+    "UsageError",
+    "__version__",
+    "explain",
+    "iter_run",
+    "iter_try",
+    "read",
+    "run",
+    "try_",
+]
+
+_FROM = {
+    "cumatrix._cells": ("Cell", "Diagnostic", "Kernel"),
+    "cumatrix._explain": ("Cause", "Explanation", "explain"),
+    "cumatrix._results": ("Results", "read"),
+    "cumatrix._run": ("iter_run", "iter_try", "run", "try_"),
+    "cumatrix._words": ("Options", "TryOptions"),
+    "harness.errors": ("CumatrixError", "NothingToRun", "PartUnavailable", "UsageError"),
+    "harness.records.errors": ("RecordError",),
+}
+_PLACES = {name: module for module, names in _FROM.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,100 @@
+"""From options, as click reads them, to the cells of ``run`` and ``try``, and to what they are run with.
+
+The commands and `cumatrix`, the public package, begin here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.cli.axes import request_of
+from harness.cli.host import with_nvcc
+from harness.cli.program_options import program_request, programs_asked
+from harness.cli.terminal import console_for
+from harness.engine.context import RunContext
+from harness.engine.session import Request, cells_of, context_for
+from harness.engine.shards import Shard, costs_of
+from harness.engine.unanswered import Asked, asked_of, without_left_out
+from harness.errors import NothingToRun, UsageError
+from harness.model import Case, Cell
+from harness.records import read_records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """What is to be run.
+
+    Parameters
+    ----------
+    cells : list of Cell
+        The chosen cells.
+    context : RunContext
+        What there is; what is missing is not installed yet.
+    asked : list of Asked
+        What was named, and has to be answered for.
+    shard : Mapping or None
+        Which part of a run the cells are, as plans have it.
+    """
+
+    cells: list[Cell]
+    context: RunContext
+    asked: list[Asked]
+    shard: Mapping[str, Any] | None = None
+
+
+def cells_of_cases(
+    options: Mapping[str, Any], *, selection: Sequence[str], cases: Path, order: str, shard: str | None, costs: Path | None
+) -> Chosen:  # fmt: skip
+    """The cells of ``run``; parameters are called as its options are."""
+    request = request_of(options, cases=cases, selection=tuple(selection), order=order)
+    context = context_for(request)
+    environments = (context.environment, None, context.devices, context.others)
+    with context.trace.span("plan"):
+        cells = cells_of(request, *environments)
+    part = Shard.parse(shard) if shard else None
+    whole, in_plan = cells, None
+    if part:
+        in_plan = part.in_plan(cells)
+        cells = part.take(cells, costs_of(read_records([costs]).records) if costs else None)
+    elif costs:
+        raise UsageError("--costs is for --shard: it says what cells took before")
+    asked = asked_of(request, context.environment, context.devices, context.others)
+    if request.where:
+        whole = cells_of(replace(request, where=None), *environments)
+    return Chosen(cells=cells, context=context, asked=without_left_out(asked, whole, cells), shard=in_plan)
+
+
+def cells_of_files(options: Mapping[str, Any], files: Sequence[Path]) -> Chosen:
+    """The cells of ``try``."""
+    cases = programs_asked(files, options)
+    request = program_request(options)
+    context = context_for(request)
+    whole, cells = _cells(request, cases, context)
+    asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
+    return Chosen(cells=cells, context=context, asked=without_left_out(asked, whole, cells))
+
+
+def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:
+    """Cells of every file, all of them and those that are chosen; a file that no backend takes is reported where others have any."""
+    whole: list[Cell] = []
+    cells: list[Cell] = []
+    nothing: NothingToRun | None = None
+    console = console_for(sys.stderr)
+    for each in cases:
+        asking, case = with_nvcc(request, each, context.environment, context.store, console, context.others)
+        try:
+            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices, context.others)
+            cells += cells_of(asking, context.environment, [case], context.devices, context.others)
+        except NothingToRun as error:
+            nothing = error
+    if nothing and not cells:
+        raise nothing
+    return whole, cells
+
+
+def _files(cases: Sequence[Case]) -> list[Asked]:
+    return [Asked(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases]

@@ -1,0 +1,92 @@
+"""Sessions in the documentation: what is typed, and what is said to come out."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(r"^```(?P<kind>[\w-]+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a session.
+
+    Parameters
+    ----------
+    line : int
+        Where it stands in its page, from 1.
+    typed : str
+        What is typed, further lines (``> …``) included.
+    said : str
+        What comes out, on both streams; a line ``...`` stands for any lines, ``...`` within a line for any words.
+    """
+
+    line: int
+    typed: str
+    said: str
+
+
+def blocks(text: str, kind: str) -> Iterator[tuple[int, str]]:
+    """The fenced blocks of a kind, with the number of their first line."""
+    for match in _FENCE.finditer(text):
+        if match["kind"] == kind:
+            yield text.count("\n", 0, match.start("text")) + 1, match["text"]
+
+
+def commands(text: str) -> Iterator[Command]:
+    """Every command of the ``console`` blocks of a page, in order."""
+    for first, block in blocks(text, "console"):
+        typed: list[str] = []
+        said: list[str] = []
+        line = first
+        for number, each in enumerate(block.splitlines(), first):
+            if each.startswith("$ "):
+                if typed:
+                    yield Command(line, "\n".join(typed), "\n".join(said))
+                typed, said, line = [each[2:]], [], number
+            elif each.startswith("> ") and typed and not said:
+                typed.append(each[2:])
+            elif typed:
+                said.append(each)
+            else:
+                raise ValueError(f"line {number}: a session begins with a command: $ …")
+        if typed:
+            yield Command(line, "\n".join(typed), "\n".join(said))
+
+
+def run(command: Command, folder: Path) -> str:
+    """What it says, on both streams as they come."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command.typed], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_SECONDS,
+        stdin=subprocess.DEVNULL, env={**os.environ, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"},
+    )  # fmt: skip
+    return done.stdout
+
+
+def differs(command: Command, came: str, folder: Path) -> str:
+    """What of the output is not as written, as a message; empty where all is."""
+    wanted, got = _plain(command.said, folder), _plain(came, folder)
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == "..." else ".*?".join(map(re.escape, line.split("..."))) + "\n"
+        for line in wanted.splitlines()
+    )
+    if re.fullmatch(pattern, got):
+        return ""
+    return f"line {command.line}: $ {command.typed}\nsays\n{got}\nand is said to say\n{wanted}"
+
+
+def _plain(text: str, folder: Path) -> str:
+    """Without what differs from one run to another: places, times, what an earlier run has answered, what had to be installed first."""
+    text = text.replace(str(folder), "FOLDER")
+    text = re.sub(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds)\b", "TIME", text)
+    text = re.sub(r" *\(\d+ from earlier runs\)", "", text)
+    lines = [line.rstrip() for line in text.splitlines() if not line.startswith("installing ")]
+    return "".join(f"{line}\n" for line in lines)
