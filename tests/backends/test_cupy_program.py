@@ -65,6 +65,12 @@ def test_a_virtual_architecture_ends_with_ptx(run_cell: RunCell) -> None:
     assert (reply["status"], reply["artifact"]["format"], reply["artifact"]["target"]) == ("built", "ptx", "compute_90")
 
 
+LARGE = """\
+code = "__shared__ float s[12289]; s[threadIdx.x] = *x; __syncthreads(); *x = s[*(int *)x];"
+cupy.RawKernel('extern "C" __global__ void k(float *x) { ' + code + " }", "k")((1,), (1,), (cupy.zeros(4, "f"),))
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "status", "stage", "words"),
     [
@@ -72,8 +78,7 @@ def test_a_virtual_architecture_ends_with_ptx(run_cell: RunCell) -> None:
          "rejected", "compile", 'identifier "nothing" is undefined'),
         ('try:\n    cupy.ElementwiseKernel("T x", "T y", "y = nothing(x)", "wrong")(cupy.zeros(4, "f"))\nexcept Exception:\n    pass',
          "rejected", "compile", 'identifier "nothing" is undefined'),
-        ('cupy.RawKernel("extern \\"C\\" __global__ void k(float *x) { __shared__ float s[12289]; s[threadIdx.x] = *x; __syncthreads(); '
-         '*x = s[*(int *)x]; }", "k")((1,), (1,), (cupy.zeros(4, "f"),))',
+        (LARGE,
          "rejected", "assemble", r"uses too much shared data"),
         ('cupy.RawModule(code="extern \\"C\\" __global__ void k() {}").get_function("no_such")',
          "rejected", "load", "named symbol not found: no_such"),
@@ -84,9 +89,7 @@ def test_a_virtual_architecture_ends_with_ptx(run_cell: RunCell) -> None:
         ("import no_such_module", "unavailable", None, "no module no_such_module is there"),
     ],
 )  # fmt: skip
-def test_what_a_program_comes_to(
-    run_cell: RunCell, program: str, status: str, stage: str | None, words: str
-) -> None:
+def test_what_a_program_comes_to(run_cell: RunCell, program: str, status: str, stage: str | None, words: str) -> None:
     reply = run_cell(NEW, "cupy-nvrtc", "12.9", f"import cupy\n{program}\n", "sm_80", {}, {})
     assert reply["status"] == status, reply
     assert stage is None or reply["stage"] == stage
@@ -98,8 +101,13 @@ def test_what_a_program_comes_to(
 def test_what_differs_between_cells_has_to_reach_the_program(run_cell: RunCell) -> None:
     program = "import cupy\ncupy.zeros(4, 'f') + 1\n"
     reply = run_cell(NEW, "cupy-nvrtc", "12.9", program, "sm_80", {}, {"fastmath": True})
-    assert (reply["status"], "does not use OPTIONS, so fastmath would not reach CuPy" in reply["reason"]) == ("unsupported", True)
-    program = "import cupy\ncupy.RawKernel('extern \"C\" __global__ void k() {}', 'k', options=OPTIONS)((1,), (1,), ())\n"
+    assert (reply["status"], "does not use OPTIONS, so fastmath would not reach CuPy" in reply["reason"]) == (
+        "unsupported",
+        True,
+    )
+    program = (
+        "import cupy\ncupy.RawKernel('extern \"C\" __global__ void k() {}', 'k', options=OPTIONS)((1,), (1,), ())\n"
+    )
     reply = run_cell(NEW, "cupy-nvrtc", "12.9", program, "sm_80", {"k": ""}, {"fastmath": True})
     assert reply["status"] == "built"
     assert "--use_fast_math" in reply["command"][-1]

@@ -66,7 +66,7 @@ def _prototype(signature: str) -> tuple[Any, int]:
     result = "PyObject *" if _is_object(signature) else match[1]
     arguments = [each.strip() for each in match[2].split(",") if each.strip() != "void"]
     count = arguments.index(_SKIP) if _SKIP in arguments else len(arguments)
-    types = [_TYPES.get(each) for each in arguments[:count]]
+    types: list[Any] = [_TYPES.get(each) for each in arguments[:count]]
     if result not in _TYPES or None in types:
         return None, 0
     # An object is handed back as the address of one that the caller owns.

@@ -144,11 +144,15 @@ def run(job: Job, names: dict[str, Any], watch: Watch, gpu: VirtualGpu | None, t
         except BaseException as error:  # noqa: BLE001 (what it means is told below)
             raised = error
     if watch.nvcc:
-        raise Unsupported(f"CuPy would have nvcc compile a kernel of {job.source.name}, and this backend is for NVRTC alone")
+        raise Unsupported(
+            f"CuPy would have nvcc compile a kernel of {job.source.name}, and this backend is for NVRTC alone"
+        )
     if gpu is not None and gpu.fault is not None:
         raise gpu.fault
     if tap and not watch.jitify:
-        raise Unsupported(f"Jitify has no part in {job.source.name}, so it is as under cupy-nvrtc: RawModule(…, jitify=JITIFY)")
+        raise Unsupported(
+            f"Jitify has no part in {job.source.name}, so it is as under cupy-nvrtc: RawModule(…, jitify=JITIFY)"
+        )
     for refusal in watch.refused[:1]:
         _refused(job, refusal, tap, virtual=gpu is not None)
     if gpu is not None and gpu.ended is not None:

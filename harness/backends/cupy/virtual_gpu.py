@@ -67,7 +67,7 @@ class VirtualGpu:
 
     def _runtime(self, attributes: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
         """Functions by name; `attributes` is the runtime's own class of what is known of an address."""
-        functions = dict.fromkeys(_NOTHING_TO_DO, _nothing)
+        functions: dict[str, Callable[..., Any]] = dict.fromkeys(_NOTHING_TO_DO, _nothing)
         functions |= dict.fromkeys(("eventCreate", "eventCreateWithFlags", "streamCreate"), self._handle)
         functions |= dict.fromkeys(("streamCreateWithFlags", "streamCreateWithPriority"), self._handle)
         functions |= dict.fromkeys(("malloc", "mallocManaged", "mallocAsync", "hostAlloc"), self._allocate)
