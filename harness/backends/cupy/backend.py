@@ -97,7 +97,7 @@ class CupyBackend:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
         if job.arch[-1] in "af":
             raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
-        self._own_cache(job)
+        _own_cache(self.compiler, job)
         built = self._pretend(setup, job)
         options = options_of(setup, job, built)
         if is_program(job):
@@ -142,7 +142,7 @@ class CupyBackend:
 
         if job.arch[-1] in "af":
             raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
-        self._own_cache(job)
+        _own_cache(self.compiler, job)
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
         self.compiler.function = SimpleNamespace(
@@ -204,12 +204,6 @@ class CupyBackend:
         if self.gpu and not job.virtual:
             job.enter("assemble")
 
-    def _own_cache(self, job: Job) -> None:
-        """Have CuPy keep what it compiles in the cell's folder; from 14 on it chooses a folder when it is imported."""
-        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
-        if hasattr(self.compiler, "_DiskKernelCacheBackend"):
-            self.compiler._kernel_cache_backend = self.compiler._DiskKernelCacheBackend()
-
     def _compile_headers(self, setup: Setup, source: str) -> None:
         """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
         with tempfile.TemporaryDirectory() as folder:
@@ -261,6 +255,13 @@ def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -
         # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
         *(f"-I{folder}" for folder in job.include_beside(setup)),
     )
+
+
+def _own_cache(compiler: Any, job: Job) -> None:
+    """Have CuPy keep what it compiles in the cell's folder; from 14 on it chooses a folder when it is imported."""
+    os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+    if hasattr(compiler, "_DiskKernelCacheBackend"):
+        compiler._kernel_cache_backend = compiler._DiskKernelCacheBackend()
 
 
 def _distribution(setup: Setup) -> tuple[str, str]:
