@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from harness.backends import BACKENDS
 from harness.bisection.cuda import CudaReleases, releases_of
 from harness.bisection.header_library import HeaderReleases, versions_of, with_version
 from harness.bisection.library import LibraryReleases
@@ -20,6 +21,7 @@ from harness.cli.host import with_nvcc
 from harness.cli.languages import SUFFIXES
 from harness.cli.program_options import programs_asked
 from harness.engine.context import RunContext
+from harness.engine.header_axis import parse_chosen
 from harness.engine.line_up import default_toolkit
 from harness.engine.session import Request
 from harness.environments.releases import NAMES
@@ -104,6 +106,10 @@ def axis_of(
         request, case = as_meant(replace(request, toolkits=compiler[0]), case, context, console)
         return CudaReleases(context, request, case, releases_of(releases), compiler[0])
     if over in LIBRARIES:
+        if over in parse_chosen(request.headers, Path.cwd()):
+            raise UsageError(
+                f"--over {over} searches versions of {over}: name them with --releases, and not with --library"
+            )
         versions = versions_of(LIBRARIES[over], releases)
         with_version(case, LIBRARIES[over], versions[0])  # says where the case has nothing to do with it
         request, case = as_meant(request, case, context, console)
@@ -112,6 +118,15 @@ def axis_of(
         if request.libraries:
             raise UsageError(
                 f"--over {over} searches releases of {over}: name them with --releases, and not with --with"
+            )
+        fitting = [info.name for info in BACKENDS.values() if info.library == over and info.language(case)]
+        asked = fitting if request.backends in (None, "all") else (request.backends or "").split(",")
+        if not fitting:
+            of_it = ", ".join(info.name for info in BACKENDS.values() if info.library == over)
+            raise UsageError(f"--over {over}: {case.name} is not for {of_it}")
+        if not {word.strip() for word in asked} & set(fitting):
+            raise UsageError(
+                f"--over {over}: -b {request.backends} is no backend of {over}; it has {', '.join(fitting)}"
             )
         return LibraryReleases.of(over, request, case, releases)
     raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")

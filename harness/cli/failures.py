@@ -40,6 +40,8 @@ def show_failures(console: Console, records: Records) -> None:
 
 def _what(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """All that makes one failure another; an architecture in a message does not."""
+    if record["status"] == "unavailable":  # whatever needs it, and whatever was expected of that
+        return ("unavailable", *_said(record))
     expected = record["expected"]
     return (
         record["case"], record["status"], record["stage"], record["signal"], *_said(record),
@@ -90,9 +92,12 @@ def _cells(group: Records, axis: Sequence[str]) -> str:
     """The cell's id, or the program, and where it fails: toolchains with their targets folded."""
     if len(group) == 1:
         return one_line(group[0]["cell"])
+    programs = list(dict.fromkeys(record["case"] for record in group))
     variants = list(dict.fromkeys(record["variant"] for record in group))
     variant = f"[{variants[0]}]" if len(variants) == 1 and variants[0] else ""
     more = f" ({len(variants)} variants)" if len(variants) > 1 else ""
+    if len(programs) > 1:
+        variant, more = "", f" and {len(programs) - 1} more program{'s' if len(programs) > 2 else ''}"
     by_toolchain: dict[ToolchainColumn, set[str]] = {}
     for record in group:
         by_toolchain.setdefault(ToolchainColumn.of(record), set()).add(record["target"])
@@ -102,7 +107,7 @@ def _cells(group: Records, axis: Sequence[str]) -> str:
         by_targets.setdefault(folded, []).append(toolchain)
     places = [f"{_toolchains(toolchains)}, {targets}" for targets, toolchains in by_targets.items()]
     rest = f"; and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
-    return one_line(f"{group[0]['case']}{variant}{more}: {'; '.join(places[:_MOST_PLACES])}{rest}", 500)
+    return one_line(f"{programs[0]}{variant}{more}: {'; '.join(places[:_MOST_PLACES])}{rest}", 500)
 
 
 def _toolchains(toolchains: Sequence[ToolchainColumn]) -> str:

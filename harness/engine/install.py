@@ -13,9 +13,10 @@ from harness.engine.environment import Environment, look
 from harness.environments.index import Index
 from harness.environments.recipe import Recipe
 from harness.environments.store import EnvironmentStore
-from harness.errors import CumatrixError, PartUnavailable
+from harness.errors import CumatrixError, PartUnavailable, UsageError
 from harness.model import Cell, HeaderLibrary
 from harness.toolkits import RELEASES, LibraryStore, Release, ToolkitStore
+from harness.toolkits.libraries import known_versions
 from harness.toolkits.store import data_folder
 from harness.toolkits.wheels import pinned
 
@@ -200,7 +201,9 @@ def install(
     if offline:
         tell(f"not installed, and --offline downloads nothing: {wanted}. To install it, run `{wanted.command}`")
         return with_made(context, f"not installed, and --offline downloads nothing: run `{wanted.command}`")
-    to_do = steps(wanted, Index(data_folder() / "index"), tell)
+    index = Index(data_folder() / "index")
+    _check_published(wanted, index)
+    to_do = steps(wanted, index, tell)
     under = report(to_do)
     problems = []
     for step in to_do:
@@ -212,6 +215,15 @@ def install(
     for problem in problems:
         tell(problem)
     return with_made(context, problems[-1] if problems else "")
+
+
+def _check_published(wanted: Missing, index: Index) -> None:
+    """Refuse versions of header libraries that neither cumatrix nor the index knows, before anything is installed."""
+    for library, version in wanted.libraries:
+        known = known_versions(library)
+        distribution, number = library.wheel(version)
+        if version not in known and not index.has(distribution, number):
+            raise UsageError(f"there is no {library.name} {version}; known are {', '.join(known)}")
 
 
 def with_made(context: RunContext, why: str = "") -> RunContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +14,7 @@ from harness.engine.environment import Environment
 from harness.environments.index import Index
 from harness.environments.pythons import parse_pythons
 from harness.environments.recipe import Recipe, recipes
-from harness.environments.releases import Published, Wanted, choose, parse_with, published
+from harness.environments.releases import NoSuchRelease, Published, Wanted, choose, parse_with, published
 from harness.environments.store import EnvironmentStore, Resolved
 from harness.errors import PartUnavailable
 from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES, runtime_wheel
@@ -56,12 +57,8 @@ def line_up(
     store.sweep()
     refs = parse_toolkits(toolkits) if toolkits else []
     pythons = parse_pythons(python) if python else None
-    found = [
-        recipe
-        for each in _together(map(parse_with, wanted))
-        for release in choose(each, published(each.library, index))
-        for recipe in recipes(release, majors_of(release, refs), pythons)
-    ]
+    chosen = _chosen(_together(map(parse_with, wanted)), index, toolkits, python)
+    found = [recipe for release in chosen for recipe in recipes(release, majors_of(release, refs), pythons)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         planned = list(pool.map(lambda recipe: plan_environment(recipe, store), found))
     several = pythons is not None
@@ -74,6 +71,30 @@ def line_up(
         for each in planned
         if each.resolved
     )
+
+
+def _chosen(wanted: Sequence[Wanted], index: Index, toolkits: str | None, python: str | None) -> list[Published]:
+    """The releases that are meant. Without the network, all that is not known is told at once, with the command that asks and installs."""
+    found: list[Published] = []
+    unknown: list[Wanted] = []
+    for each in wanted:
+        releases = published(each.library, index)
+        try:
+            found += choose(each, releases)
+        except (NoSuchRelease, PartUnavailable):
+            if not index.offline:
+                raise
+            unknown.append(each)
+    if unknown:
+        words = [
+            *map(str, unknown),
+            *(["-t", toolkits] if toolkits else []),
+            *(["--python", python] if python else []),
+        ]
+        raise PartUnavailable(
+            f"--offline asks no index, and no earlier answer knows {', '.join(map(str, unknown))}: run `cumatrix libraries install {shlex.join(words)}`"
+        )
+    return found
 
 
 def _together(wanted: Iterable[Wanted]) -> list[Wanted]:

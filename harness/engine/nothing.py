@@ -11,7 +11,12 @@ from harness.model import Case
 
 
 def nothing(
-    cases: Sequence[Case], backends: Sequence[BackendInfo], environment: Environment, *, named: bool
+    cases: Sequence[Case],
+    backends: Sequence[BackendInfo],
+    environment: Environment,
+    *,
+    named: bool,
+    releases: bool = False,
 ) -> NothingToRun:
     """The error for a selection without a cell.
 
@@ -19,6 +24,8 @@ def nothing(
     ----------
     named : bool
         Whether the user named the backends.
+    releases : bool
+        Whether environments of ``--with`` are tried, and not `environment`.
     """
     fitting = {name for name, info in BACKENDS.items() if any(info.language(case) for case in cases)}
     if cases and fitting and not fitting & {info.name for info in backends}:
@@ -28,6 +35,10 @@ def nothing(
         if named:
             asked = ", ".join(info.name for info in backends)
             return NothingToRun(f"nothing to run: {what} not for {asked}, only for {', '.join(sorted(fitting))}")
+        if python and releases:
+            return NothingToRun(
+                f"nothing to run: {what} for Numba: name its releases with --with, numba=V or numba-cuda=V"
+            )
         if python:
             return LibraryMissing(
                 f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "

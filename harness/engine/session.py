@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
 from harness.engine.trace import Trace
-from harness.environments.pythons import is_version
+from harness.environments.pythons import is_version, parse_pythons
 from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
 from harness.model import KNOWN_TARGETS, Case, Cell, Target, TargetError, ToolkitRef
@@ -133,8 +134,22 @@ def versions_of_python(request: Request) -> str | None:
 
 
 def own_python(request: Request) -> str | None:
-    """The interpreter of the environment that is there; None for cumatrix's own."""
-    return None if versions_of_python(request) else request.python
+    """The interpreter of the environment that is there; None for cumatrix's own.
+
+    Raises
+    ------
+    UsageError
+        On a version of Python where there is nothing that it could be for.
+    """
+    if versions_of_python(request):
+        return None
+    if request.python and re.fullmatch(r"[\d.,\s]+", request.python):
+        if request.libraries:
+            parse_pythons(request.python)  # says what is wrong with them
+        raise UsageError(
+            f"--python {request.python}: versions are for the environments of --with; without it, name an interpreter by its path"
+        )
+    return request.python
 
 
 def cells_of(
@@ -173,7 +188,7 @@ def cells_of(
         nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
     )  # fmt: skip
     if not cells:
-        raise nothing(chosen, backends, environment, named=named)
+        raise nothing(chosen, backends, environment, named=named, releases=bool(others))
     if request.order == "reverse":
         cells.reverse()
     elif request.order == "random":

@@ -146,6 +146,8 @@ def _at(text: str, name: str, target: str, base: Path, *, offline: bool) -> list
     if path and path.is_file():
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         return [_of_wheel(build, path.as_uri(), path.name, identity=digest)]
+    if path and path.suffix == ".whl":
+        raise UsageError(f"there is no file {str(path)!r}")
     if path and path.is_dir():
         distribution, own = _project(path)
         if own != library:

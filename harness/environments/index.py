@@ -115,6 +115,14 @@ class Index:
             ]
         return self._said[distribution]
 
+    def has(self, distribution: str, version: str) -> bool:
+        """Whether it has a wheel of a version, for whatever machine; an index that cannot be asked may have it."""
+        try:
+            files = self.files(canonicalize_name(distribution))
+        except PartUnavailable:
+            return True
+        return any(_is_for(file.name, version, None) for file in files)
+
     def size(self, packages: Mapping[str, str], wheels: Mapping[str, Sequence[str]] | None = None) -> int:
         """Bytes of the wheels of some exact versions, as far as an index tells; one that cannot be asked tells nothing.
 
@@ -178,10 +186,10 @@ class Index:
             pass  # it is asked again
 
 
-def _is_for(name: str, version: str, tags: AbstractSet[Tag]) -> bool:
+def _is_for(name: str, version: str, tags: AbstractSet[Tag] | None) -> bool:
     try:
         _, of, _, fits = parse_wheel_filename(name)
-        return of == Version(version) and bool(fits & tags)
+        return of == Version(version) and (tags is None or bool(fits & tags))
     except (InvalidWheelFilename, InvalidVersion):
         return False
 

@@ -85,7 +85,7 @@ def parse_pythons(text: str) -> list[Python]:
     """
     chosen: dict[tuple[int, int], Python] = {}
     for word in filter(None, (item.strip() for item in text.split(","))):
-        if not is_version(word):
+        if not re.fullmatch(r"\d\.\d{1,2}(\.\d{1,3})?", word):
             raise UsageError(f"{word!r} is no version of Python such as 3.13")
         number = (int(word.split(".")[0]), int(word.split(".")[1]))
         if number < OLDEST:

@@ -16,6 +16,11 @@ from harness.environments.pythons import Python, tags_of
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.libraries import LIBRARIES
 
+
+class NoSuchRelease(UsageError):
+    """Words that none of the known releases is meant by."""
+
+
 NAMES = tuple(name for name, library in LIBRARIES.items() if library.releases)
 """Libraries that ``--with`` takes."""
 
@@ -158,19 +163,37 @@ def parse_with(text: str) -> Wanted:
     name = canonicalize_name(name.strip())
     words = tuple(filter(None, (word.strip().removesuffix(".*") for word in spec.lstrip("=").split(","))))
     if name not in NAMES:
-        raise UsageError(f"--with {text}: unknown library {name!r}{did_you_mean(name, NAMES)}")
+        raise UsageError(f"--with {text}: {_unknown(text, name)}")
     if not equals or not words:
         raise UsageError(f"--with {text}: name versions as in {name}={_example(name)}")
     for word in words:
         if word not in ("all", "pre"):
-            for end in word.split("..", 1):
-                if end:
-                    _version(end, text)
             if word == "..":
                 raise UsageError(f"--with {text}: a range has an end, as in 13.1..14; all stands for every release")
+            ends = [_version(end, text) for end in word.split("..", 1) if end]
+            if len(ends) == 2 and ends[1] < ends[0] and not _in_series(ends[0], ends[1]):
+                raise UsageError(f"--with {text}: a range goes from the older to the newer: {ends[1]}..{ends[0]}")
     if words == ("pre",):
         raise UsageError(f"--with {text}: pre adds pre-releases to versions, as in {name}=all,pre")
     return Wanted(name, words)
+
+
+def _unknown(text: str, name: str) -> str:
+    """What is wrong with a name, and where what was meant is asked for."""
+    first = re.split(r"[\s<>=!~@]", text.strip())[0]
+    owner = next((own for own in NAMES if canonicalize_name(first) in LIBRARIES[own].distributions), None)
+    if text.strip().startswith("-"):
+        return "an editable install names its folder, as in -e ../numba-cuda"
+    if owner and "@" in text:
+        return f"behind @ comes what is built: a folder, a wheel or git+ADDRESS@REVISION, as in {owner} @ ./{owner}"
+    if owner == canonicalize_name(first):
+        return f"name versions as in {owner}={_example(owner)}, or a range such as {owner}={_example(owner)}.."
+    if owner:
+        return f"{first} is a wheel of {owner}, which follows the toolkit (-t): write {owner}=V"
+    if name in ("cutlass", "cccl", "cuda", "toolkit"):
+        option = "--library NAME=V" if name in ("cutlass", "cccl") else "-t V"
+        return f"--with takes {', '.join(NAMES)}; {name} is named with {option}"
+    return f"unknown library {name!r}{did_you_mean(name, NAMES)}" if name else f"name a library: {', '.join(NAMES)}"
 
 
 def choose(wanted: Wanted, releases: Sequence[Published]) -> list[Published]:
@@ -181,22 +204,22 @@ def choose(wanted: Wanted, releases: Sequence[Published]) -> list[Published]:
 
     Raises
     ------
-    UsageError
+    NoSuchRelease
         On words that no release is meant by.
     PartUnavailable
         When the index has no release at all.
     """
     if not releases:
-        raise PartUnavailable(
-            f"the index has no release of {wanted.library}, or none is known of it without the network"
-        )
+        raise PartUnavailable(f"the index has no release of {wanted.library}")
     chosen: dict[Version, Published] = {}
     pre = "pre" in wanted.words
     for word in wanted.words:
         if word != "pre":
             found = _of_word(word, [each for each in releases if not each.yanked or str(each.version) == word], pre=pre)
             if not found:
-                raise UsageError(f"--with {wanted}: the index has no {wanted.library} {word}{_nearest(word, releases)}")
+                raise NoSuchRelease(
+                    f"--with {wanted}: the index has no {wanted.library} {word}{_nearest(word, releases)}"
+                )
             chosen |= {each.version: each for each in found}
     return [chosen[version] for version in sorted(chosen)]
 

@@ -11,7 +11,8 @@
  *   E  there, or not: it could not be looked at
  *   W  opened for writing
  *   X  about to run this program;  Y  that failed;  B  a program began, with this file loaded into it
- * A program that X names and that never says B is linked statically, or has dropped its environment.
+ * A program that X names and that never says B is linked statically, or has dropped its environment. `ldconfig -p` is the one such program of which
+ * it is known what it reads: its file and the linker's cache are told in its place, and no X.
  *
  * Symbols of glibc are wrapped by name, so calls from inside glibc are not seen: what opens files for others there
  * (fopen, opendir, glob, nftw, execvp, posix_spawnp) is wrapped as well. What the dynamic linker opens is told afterwards, from what it
@@ -701,14 +702,47 @@ static size_t length_of(char *const list[])
     snprintf(load, sizeof load, "LD_PRELOAD=%s", preload);                        \
     char **with = where[0] ? with_ours(env, into, reads, load) : (char **)env
 
+/* Whether this is the program `ldconfig -p`, which is linked statically and prints the linker's cache: that is all it reads (elf/ldconfig.c of glibc, main),
+ * and with LC_ALL=C no locale. ctypes.util.find_library of Python runs it. The script of this name that Ubuntu has is followed as others are. */
+static int prints_cache(const char *path, char *const argv[], char *const env[])
+{
+    static const char *const places[] = {"/sbin/ldconfig", "/usr/sbin/ldconfig", "/sbin/ldconfig.real", "/usr/sbin/ldconfig.real"};
+    char magic[4] = "";
+    int named = 0, plain = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        named |= !strcmp(path, places[i]);
+    if (!named || length_of(argv) != 2 || strcmp(argv[1], "-p"))
+        return 0;
+    for (char *const *one = env; one && *one; one++)
+        plain |= !strcmp(*one, "LC_ALL=C");
+    int fd = plain ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return 0;
+    long got = syscall(SYS_read, fd, magic, sizeof magic);
+    syscall(SYS_close, fd);
+    return got == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic);
+}
+
+/* Before a program is run; gives whether it will say itself what it reads. */
+static int note_program(const char *path, char *const argv[], char *const env[])
+{
+    note_path(AT_FDCWD, path);
+    if (prints_cache(path, argv, env)) {
+        note_path(AT_FDCWD, "/etc/ld.so.cache");
+        return 0;
+    }
+    put('X', NULL, AT_FDCWD, path, 0);
+    return 1;
+}
+
 EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
     WITH_OURS(env);
-    note_path(AT_FDCWD, path);
-    put('X', NULL, AT_FDCWD, path, 0);
+    int follows = note_program(path, argv, env);
     int result = (int)syscall(SYS_execve, path, argv, with);
     int error = errno;
-    put('Y', NULL, AT_FDCWD, path, 0);
+    if (follows)
+        put('Y', NULL, AT_FDCWD, path, 0);
     errno = error;
     return result;
 }
@@ -804,10 +838,9 @@ EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
     REAL(int, "posix_spawn", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
          char *const[], char *const[]);
     WITH_OURS(env);
-    note_path(AT_FDCWD, path);
-    put('X', NULL, AT_FDCWD, path, 0);
+    int follows = note_program(path, argv, env);
     int result = real(pid, path, actions, how, argv, with);
-    if (result)
+    if (result && follows)
         put('Y', NULL, AT_FDCWD, path, 0);
     return result;
 }

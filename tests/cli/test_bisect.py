@@ -197,6 +197,15 @@ def test_commits_of_a_checkout(cumatrix: Command, library: Path, toolkit: Callab
         (["case/one[n=9]", "--over", "cuda"], "case/one has no variant with 'n=9' (did you mean"),
         (["case", "--over", "cuda"], "bisect takes one case, and case stands for 2"),
         (["kernel.cu", "--over", "cuda"], "there is no file kernel.cu"),
+        (["case/one", "--over", "numba"], "case/one is not for numba"),
+        (
+            ["case/one", "--over", "cutlass", "--library", "cutlass=4.2.0"],
+            "name them with --releases, and not with --library",
+        ),
+        (
+            ["case/one", "--over", "cupy", "-b", "nvrtc"],
+            "-b nvrtc is no backend of cupy; it has cupy-nvrtc, cupy-jitify",
+        ),
         (["case/one", "--over", "numba", "--with", "cupy=13"], "name them with --releases, and not with --with"),
     ],
 )

@@ -52,6 +52,14 @@ def test_other_words_and_other_programs_are_other_failures() -> None:
     assert "wmma/fragments nvrtc cuda12.4 sm_80" in text  # a single one has its id
 
 
+def test_what_is_not_installed_is_told_once_whatever_needs_it() -> None:
+    absent = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not installed: run it")
+    records = [record(nvrtc(case=f"wmma/{name}"), absent) for name in ("a", "b", "c")]
+    assert shown(records).startswith(
+        "U not available ×3: wmma/a and 2 more programs: nvrtc, CUDA 12.4, sm_80\n    CUDA 12.4 is not installed: run it\n"
+    )
+
+
 def test_the_least_expected_comes_first() -> None:
     died = Outcome(status=Status.CRASHED, signal=11, reason="the compiler's process was ended by signal 11")
     absent = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not installed")

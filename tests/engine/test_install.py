@@ -11,6 +11,8 @@ import pytest
 
 from harness.engine.context import RunContext
 from harness.engine.install import Step, install, missing
+from harness.environments.index import File, Index
+from harness.errors import UsageError
 from harness.model import Case, Cell, HeaderLibrary, Target, Toolchain, ToolkitRef, UnsupportedRule, Variant
 from harness.model.condition import Condition
 from harness.protocol.wire import Limits
@@ -78,6 +80,18 @@ def test_offline_says_once_what_is_missing() -> None:
     )
     assert "`cumatrix toolkits install 12.4 12.9 && cumatrix libraries install numba=0.59.0 numba=0.59.1`" in sentence
     assert all("run `cumatrix toolkits install" in each.broken["numba"] for each in after.others)
+
+
+def test_a_header_library_that_nothing_knows_is_refused_before_anything_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = [File("nvidia_cutlass-98.0.0.0-py3-none-any.whl"), File("nvidia-cutlass-99.tar.gz")]
+    monkeypatch.setattr(Index, "files", lambda self, name: files if name == "nvidia-cutlass" else [])
+    with pytest.raises(UsageError, match=r"there is no cutlass 99; known are 3\.3\.0, "):
+        install([cell(cutlass="99")], context(), none_shown, lambda _: None)
+    index = Index(Path("nowhere"))
+    assert index.has("nvidia-cutlass", "98.0")  # a newer one than cumatrix knows
+    assert not index.has("nvidia-cutlass", "99")
 
 
 def test_what_cannot_be_had_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from harness.engine.environment import Environment
-from harness.engine.line_up import default_toolkit, plan_environment, toolkit_of_time, toolkits_of
+from harness.engine.line_up import default_toolkit, line_up, plan_environment, toolkit_of_time, toolkits_of
 from harness.engine.plan import choose_backends, plan
 from harness.engine.session import Request, axes_of, own_python, versions_of_python
 from harness.environments.recipe import Recipe
 from harness.environments.store import EnvironmentStore, Resolved
+from harness.errors import PartUnavailable, UsageError
 from harness.model import Target, ToolkitRef
 from harness.protocol.probes import Distribution
 from harness.toolkits.releases import release_of
@@ -114,13 +116,35 @@ def test_without_a_toolkit_the_others_say_which() -> None:
 
 @pytest.mark.parametrize(
     ("python", "libraries", "versions", "own"),
-    [("3.9,3.13", ("cupy=13",), "3.9,3.13", None), ("3.9", (), None, "3.9"), ("/usr/bin/python3", ("cupy=13",), None, "/usr/bin/python3"), (None, ("cupy=13",), None, None)],
+    [("3.9,3.13", ("cupy=13",), "3.9,3.13", None), ("python3.9", (), None, "python3.9"), ("/usr/bin/python3", ("cupy=13",), None, "/usr/bin/python3"), (None, ("cupy=13",), None, None)],
 )  # fmt: skip
 def test_python_is_an_axis_beside_libraries_and_a_path_everywhere(
     python: str | None, libraries: tuple[str, ...], versions: str | None, own: str | None
 ) -> None:
     request = Request(python=python, libraries=libraries)
     assert (versions_of_python(request), own_python(request)) == (versions, own)
+
+
+@pytest.mark.parametrize(
+    ("python", "libraries", "words"),
+    [("3.12", (), "are for the environments of --with"), ("2.7", ("cupy=13",), "3.9 and later, not in 2.7"), ("3", ("cupy=13",), "no version")],
+)  # fmt: skip
+def test_a_version_of_python_that_is_for_nothing_is_refused(
+    python: str, libraries: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        own_python(Request(python=python, libraries=libraries))
+
+
+def test_without_the_network_all_that_is_not_known_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUMATRIX_HOME", str(tmp_path))
+    with pytest.raises(PartUnavailable) as caught:
+        line_up(["numba=0.59.0", "cupy=13"], "12.4", "3.11", offline=True)
+    assert "knows numba=0.59.0, cupy=13" in str(caught.value)
+    command = "`cumatrix libraries install numba=0.59.0 cupy=13 -t 12.4 --python 3.11`"
+    assert str(caught.value).endswith(f"run {command}")
 
 
 def test_what_cannot_be_made_is_broken_and_says_why(tmp_path: object) -> None:

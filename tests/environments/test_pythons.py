@@ -31,7 +31,7 @@ def test_versions_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("three", "is no version of Python such as 3.13"),
         (",", "names no version"),
         ("3.8", "run in Python 3.9 and later"),
-        ("3.9,2.7", "is no version"),
+        ("3.9,2.7", "Python 3.9 and later, not in 2.7"),
     ],
 )
 def test_what_is_no_version_is_said(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:

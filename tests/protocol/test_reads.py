@@ -233,6 +233,40 @@ def test_a_static_program_is_not_known(follow: Follow, tmp_path: Path) -> None:
     assert "linked statically" in follow(*python("import subprocess; subprocess.run(['./static'])")).unknown
 
 
+FIND = "import ctypes.util; print(ctypes.util.find_library('c'))"
+
+
+def ldconfig(argv: str, env: str) -> str:
+    return f"import subprocess; subprocess.run(['/sbin/ldconfig', {argv}], env={env})"
+
+
+@pytest.mark.skipif(not os.access("/sbin/ldconfig", os.X_OK), reason="no ldconfig here")
+@pytest.mark.parametrize("code", [FIND, ldconfig("'-p'", "{'LC_ALL': 'C'}")])
+def test_of_ldconfig_it_is_known_what_it_reads(follow: Follow, code: str) -> None:
+    reads = follow(*python(code))
+    assert follow.done.stdout.strip() not in ("", "None")
+    assert reads.unknown == ""
+    assert reads.seen["/etc/ld.so.cache"] == Files().state_now("/etc/ld.so.cache")[1]
+    assert "/sbin/ldconfig" in reads.seen
+
+
+@pytest.mark.skipif(not os.access("/sbin/ldconfig", os.X_OK), reason="no ldconfig here")
+@pytest.mark.parametrize(
+    "code",
+    [
+        ldconfig("'-p'", "{'LC_ALL': 'de_DE.UTF-8'}"),
+        ldconfig("'-p'", "{}"),
+        ldconfig("'-V'", "{'LC_ALL': 'C'}"),
+        ldconfig("'-p', '-C', 'other'", "{'LC_ALL': 'C'}"),
+    ],
+)
+def test_of_other_words_to_ldconfig_it_is_not(follow: Follow, code: str) -> None:
+    with open("/sbin/ldconfig", "rb") as file:
+        if file.read(4) != b"\x7fELF":
+            pytest.skip("a script here, which is followed")
+    assert "linked statically" in follow(*python(code)).unknown
+
+
 def test_a_file_that_changes_while_it_is_read_is_seen(follow: Follow, tmp_path: Path) -> None:
     (tmp_path / "f.txt").write_text("text")
     reads = follow(
