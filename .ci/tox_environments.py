@@ -111,15 +111,21 @@ def base_python(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]
     return [f"{among(release.tox for release in library.releases)}: python3.11" for library in libraries.values()]
 
 
+def wheels(libraries: Mapping[str, Library], cuda: list[str]) -> list[tuple[str, str]]:
+    """The condition and the requirement of each build for the environments that take CUDA's headers from wheels."""
+    return [
+        (condition.replace(release.tox, f"{release.tox}-wheels", 1), requirement)
+        for library in libraries.values()
+        for release in library.releases
+        if 13 in release.cuda
+        for condition, requirement in builds(library, release, cuda)
+        if "cuda118" not in condition.replace("!cuda118", "")
+    ]
+
+
 def deps(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
-    """What is installed for each release: itself, the NumPy of its time, and what else belongs beside it."""
-    lines = []
-    for library in libraries.values():
-        for release in library.releases:
-            lines += [f"{condition}: {requirement}" for condition, requirement in builds(library, release, cuda)]
-            lines += [f"{release.tox}: numpy{release.numpy}"] if release.numpy else []
-            lines += [f"{release.tox}: {requirement}" for requirement in release.beside]
-    return lines
+    """What is installed beside cumatrix: nothing but where a library takes CUDA's headers from wheels; all others are environments of ``--with``."""
+    return [f"{condition}: {requirement}" for condition, requirement in wheels(libraries, cuda)]
 
 
 def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
@@ -132,10 +138,12 @@ def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
             fits = release.toolkit or library.distributions[found[0][1].partition("==")[0]]
             if fits not in ("", DEFAULT_TOOLKIT):
                 toolkits.append(f"{release.tox}: CUMATRIX_TOOLKIT = {{env:CUMATRIX_TOOLKIT:{fits}}}")
-            lines += [f"{condition}: CUMATRIX_REQUIRE = {requirement}" for condition, requirement in found]
+            without = "-!wheels" if 13 in release.cuda else ""
+            lines.append(f"{release.tox}{without}: CUMATRIX_WITH = {name}={release.version.removesuffix('.*')}")
         every, (_, backends, targets) = among(release.tox for release in library.releases), WAYS[name]
         lines += [f"{every}: CUMATRIX_TARGET = {{env:CUMATRIX_TARGET:{targets}}}"] if targets else []
         lines.append(f"{every}: CUMATRIX_BACKEND = {backends}")
+    lines += [f"{condition}: CUMATRIX_REQUIRE = {requirement}" for condition, requirement in wheels(libraries, cuda)]
     # The last line that fits counts: a factor that names the release.
     return [*toolkits, *(f"{factor(release)}: CUMATRIX_TOOLKIT = {release}" for release in cuda), *lines]
 

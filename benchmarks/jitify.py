@@ -1,44 +1,48 @@
-"""What Jitify's table of headers costs a cell, in seconds of processor time; run with an interpreter that has CuPy.
+"""What a cell through Jitify costs beside one through NVRTC, in seconds of processor time; run with an interpreter that has CuPy.
 
     PYTHONPATH=. ENVIRONMENT/bin/python benchmarks/jitify.py --toolkit 12.9
 
-Each program is compiled in a forked child, through CuPy's NVRTC and through its Jitify: with the whole table of headers, and
-with those alone that it includes, directly or not, whether or not a condition leaves them out. Without a table for this
-toolkit the first start takes a minute or more.
+Each program is compiled in a forked child, through CuPy's NVRTC and through its Jitify: as CuPy has it, and with what CuPy
+includes everywhere as a precompiled header, as cells are. Both have to come to the same: status, artifact, log and command.
+Without a table for this toolkit the first start takes half a minute.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
-import re
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from harness.backends.cupy import jitify_headers
 from harness.backends.cupy.backend import CupyBackend
 from harness.protocol.backend import Job, Rejected, Setup
 
-_BODY = 'extern "C" __global__ void scale(float *a) { a[threadIdx.x] *= 2; }\n'
-_PROGRAMS = {"an empty kernel": _BODY, "with mma.h": "#include <mma.h>\n" + _BODY}
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
-# The second stands before every program from CuPy 13.0 on.
-_ALWAYS = [b"jitify_preinclude.h", b"cupy/cuda_workaround.h"]
-
-
-def included(table: dict[bytes, bytes], source: str) -> dict[bytes, bytes]:
-    """The part of a table that a program includes."""
-    found: dict[bytes, bytes] = {}
-    names = _ALWAYS + _INCLUDE.findall(source.encode())
-    while names:
-        name = names.pop()
-        if name in table and name not in found:
-            found[name] = table[name]
-            names += _INCLUDE.findall(table[name])
-    return found
+_BODY = 'extern "C" __global__ void scale(float *a) {{ {} }}\n'
+_PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "an empty kernel": (_BODY.format("a[threadIdx.x] *= 2;"), {}),
+    "with mma.h": ("#include <mma.h>\n" + _BODY.format("a[threadIdx.x] *= 2;"), {}),
+    "with cooperative_groups.h": (
+        "#include <cooperative_groups.h>\n" + _BODY.format("cooperative_groups::this_grid().sync();"),
+        {},
+    ),
+    "macros, a loop unrolled": (
+        _BODY.format("\n#pragma unroll 4\nfor (int i = 0; i < N; i++) a[i] = (float)FACTOR * __LINE__;\n"),
+        {"N": 8, "FACTOR": "2 * 3"},
+    ),
+    "a macro that headers use": (_BODY.format("a[threadIdx.x] *= noexcept(1) + 1;"), {"noexcept": "sizeof"}),
+    "refused": (_BODY.format("\nint unused;\na[threadIdx.x] *= missing;\n"), {"N": 8}),
+    "refused in a template": (
+        "template <class T> __device__ T of(T t) { return t.x; }\n" + _BODY.format("of(*a);"),
+        {},
+    ),
+    "refused by ptxas": (_BODY.format("__shared__ float b[12289]; b[(int)*a] = *a; __syncthreads(); *a = b[1];"), {}),
+}
 
 
 def measured(work: Callable[[], str]) -> tuple[float, str]:
@@ -59,6 +63,25 @@ def measured(work: Callable[[], str]) -> tuple[float, str]:
     return after.children_user - before.children_user + after.children_system - before.children_system, said
 
 
+def outcome(backend: CupyBackend, setup: Setup, target: str, source: str, definitions: dict[str, Any]) -> str:
+    """What a backend makes of a program."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TMPDIR"], tempfile.tempdir = folder, folder
+        path = Path(folder)
+        job = Job("benchmark", path / "kernel.cu", {}, definitions, target, {}, setup.include, scratch=path)
+        job.source.write_text(source)
+        status, artifact = "built", ""
+        try:
+            backend.compile(setup, job)
+            assert job.artifact is not None
+            artifact = hashlib.sha256(Path(job.artifact.path).read_bytes()).hexdigest()
+        except Rejected as refused:
+            status = f"rejected ({refused.stage})"
+        # CuPy writes each program into a folder with a name of its own.
+        logs = ["\n".join(line.partition(".cubin.cu")[2] or line for line in log.splitlines()) for log in job.logs]
+        return json.dumps([status, artifact, logs, job.command, job.notes, job.stages])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--toolkit", default="12.9", help="a CUDA release that is installed")
@@ -71,39 +94,35 @@ def main() -> None:
     home = asked.home / "toolkits" / asked.toolkit
     include = [str(folder) for folder in (home / "include", home / "include" / "cccl") if folder.is_dir()]
     setup = Setup(home, asked.toolkit, asked.toolkit, include, asked.home / "tools")
-    table: dict[bytes, bytes] = {}
-    hand = jitify_headers.hand
-    jitify_headers.hand = lambda _, found: table.update(found)
-    jitify, nvrtc = CupyBackend(True), CupyBackend(False)
-    jitify.prepare(setup)
-    nvrtc.__dict__ |= {**jitify.__dict__, "jitify": False}
-
-    def cubin(backend: CupyBackend, source: str, headers: dict[bytes, bytes]) -> str:
-        with tempfile.TemporaryDirectory() as folder:
-            job = Job("benchmark", Path(folder, "kernel.cu"), {}, {}, asked.target, {}, include, scratch=Path(folder))
-            job.source.write_text(source)
-            hand(jitify.jitify_module, headers)
-            try:
-                backend.compile(setup, job)
-            except Rejected:
-                return ""
-            assert job.artifact is not None
-            return hashlib.sha256(Path(job.artifact.path).read_bytes()).hexdigest()
-
-    for name, source in _PROGRAMS.items():
-        part = included(table, source)
-        sides = {"NVRTC": (nvrtc, {}), f"all {len(table)}": (jitify, table), f"its {len(part)}": (jitify, part)}
-        best, cubins = dict.fromkeys(sides, float("inf")), {}
+    folder = tempfile.TemporaryDirectory()
+    tempfile.tempdir = folder.name
+    early, plain, nvrtc = CupyBackend(True), CupyBackend(True), CupyBackend(False)
+    early.prepare(setup)
+    plain.__dict__ |= {**early.__dict__, "precompiled": None}
+    nvrtc.__dict__ |= {**plain.__dict__, "jitify": False}
+    if early.precompiled is None:
+        raise SystemExit(f"NVRTC {asked.toolkit} has no precompiled headers, or CuPy puts nothing before programs")
+    before = os.times()
+    for _ in range(2):  # for one cell alone none is made
+        early.ahead(setup, Job("benchmark", Path("kernel.cu"), {}, {"N": 1}, asked.target, {}, include), lambda: None)
+    after = os.times()
+    print(f"the header: {after.children_user - before.children_user:.2f} s", flush=True)
+    differ = False
+    for name, (source, definitions) in _PROGRAMS.items():
+        sides = {"NVRTC": nvrtc, "Jitify as CuPy has it": plain, "Jitify": early}
+        best, outcomes = dict.fromkeys(sides, float("inf")), {}
         for _ in range(asked.rounds):
-            for side, (backend, headers) in sides.items():
-                seconds, cubins[side] = measured(partial(cubin, backend, source, headers))
+            for side, backend in sides.items():
+                work = partial(outcome, backend, setup, asked.target, source, definitions)
+                seconds, outcomes[side] = measured(work)
                 best[side] = min(best[side], seconds)
-        by_jitify = set(list(cubins.values())[1:])
-        if len(by_jitify) != 1:
-            raise SystemExit(f"{name}: not the same cubin with all headers and with its own")
-        # Refused by both sides: CuPy's headers and the toolkit's do not fit.
-        refused = "" if by_jitify.pop() else "refused"
-        print(name, *(f"{side} {seconds:.2f} s" for side, seconds in best.items()), refused, sep="   ", flush=True)
+        status = json.loads(outcomes["Jitify"] or '["no answer"]')[0]
+        print(name, status, *(f"{side} {seconds:.2f} s" for side, seconds in best.items()), sep="   ", flush=True)
+        if outcomes["Jitify"] != outcomes["Jitify as CuPy has it"]:
+            differ = True
+            print(outcomes["Jitify as CuPy has it"], outcomes["Jitify"], sep="\n")
+    folder.cleanup()
+    sys.exit("not the same with a precompiled header" if differ else 0)
 
 
 if __name__ == "__main__":

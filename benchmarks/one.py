@@ -1,32 +1,81 @@
-"""Compiles programs with NVRTC in one plain process: what peers.py compares with. Each argument is a file that says what to compile.
+"""Compiles programs with NVRTC or a library in one plain process: what peers.py compares with. Each argument is a file that says what to compile.
+
+NVRTC compiles them in this process. A library is loaded once, and compiles each in a forked child, since it keeps what it has compiled; nothing
+else is done for isolation, and no record made.
 
 Prints a line for each of several, ``built`` or ``refused``; of a single one, the exit code tells.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from harness.backends import BACKENDS
 from harness.nvidia.nvrtc import SUCCESS, Nvrtc
+from harness.protocol.backend import Job, Rejected, Unavailable
+from harness.protocol.job import CellJob
 from harness.protocol.wire import Setup
+
+
+def nvrtc_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
+    """What compiles with NVRTC, loaded now, and says whether it has built."""
+    home, release = Path(ask["home"]), ask["release"]
+    nvrtc = Nvrtc(Setup(home=home, release=release, headers=release, include=[], tools=Path()))
+
+    def compile_one(ask: dict[str, Any]) -> bool:
+        source = Path(ask["source"])
+        code, _, program = nvrtc.compile(source.read_bytes(), str(source), ask["options"])
+        return code == SUCCESS and bool(nvrtc.get(program, "CUBIN") or nvrtc.get(program, "PTX"))
+
+    return compile_one
+
+
+def library_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
+    """The same for a library."""
+    backend = importlib.import_module(f"harness.backends.{BACKENDS[ask['backend']].module}").backend
+    setup = Setup.from_line(ask["setup"])
+    ready = backend.prepare(setup)
+    if ready.status:
+        raise Unavailable(ready.reason)
+
+    def compile_one(ask: dict[str, Any]) -> bool:
+        child = os.fork()
+        if child:
+            return os.waitpid(child, 0)[1] == 0
+        code = 70
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                os.chdir(folder)
+                os.environ.update(HOME=folder, TMPDIR=folder)
+                tempfile.tempdir = folder
+                asked = CellJob.from_line(ask["job"])
+                backend.compile(setup, Job(**vars(asked), scratch=Path(folder)))
+                code = 0
+        except Rejected:
+            code = 1
+        finally:
+            os._exit(code)
+
+    return compile_one
 
 
 def main() -> None:
     """Compile what the arguments name, one after another."""
-    nvrtc, failed = None, False
+    compile_one, failed = None, False
     for path in map(Path, sys.argv[1:]):
         ask = json.loads(path.read_text("utf-8"))
-        if nvrtc is None:
-            home, release = Path(ask["home"]), ask["release"]
-            nvrtc = Nvrtc(Setup(home=home, release=release, headers=release, include=[], tools=Path()))
-        source = Path(ask["source"])
-        code, _, program = nvrtc.compile(source.read_bytes(), str(source), ask["options"])
-        built = code == SUCCESS and bool(nvrtc.get(program, "CUBIN") or nvrtc.get(program, "PTX"))
+        if compile_one is None:
+            compile_one = (library_of if "backend" in ask else nvrtc_of)(ask)
+        built = compile_one(ask)
         failed = failed or not built
         print(path.stem, "built" if built else "refused", flush=True)
     sys.stdout.flush()

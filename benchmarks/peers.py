@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__
-from harness.backends import nvcc, nvrtc
+from harness.backends import BACKENDS, nvcc, nvrtc
 from harness.engine.result import PreparedCell
 from harness.engine.run import Run
 from harness.engine.session import Request, cells_of, context_for
+from harness.engine.variables import clean_environment
 from harness.errors import CumatrixError
 from harness.protocol.backend import Job
 from harness.protocol.wire import Setup
@@ -90,7 +91,10 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--backend", choices=["nvrtc", "nvcc"], default="nvrtc", help="compiler (default: nvrtc)")
+    parser.add_argument(
+        "--backend", choices=list(BACKENDS), default="nvrtc", help="compiler or library (default: nvrtc)"
+    )
+    parser.add_argument("--python", help="interpreter of the environment that has the library (default: this one)")
     parser.add_argument("--toolkit", default="13.0", help="an installed CUDA release, or local (default: 13.0)")
     parser.add_argument("--target", default="sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120", help="architectures")
     parser.add_argument("--cases", default=",".join(CASES), help=f"cases or topics (default: {','.join(CASES)})")
@@ -107,7 +111,7 @@ def _programs(options: argparse.Namespace, folder: Path) -> list[Program]:
     """The cells that a compiler answers, and how each is compiled by hand."""
     request = Request(
         cases=ROOT / "cases", selection=tuple(options.cases.split(",")), backends=options.backend,
-        toolkits=options.toolkit, targets=options.target, device="none", cache=False,
+        toolkits=options.toolkit, targets=options.target, device="none", cache=False, python=options.python,
     )  # fmt: skip
     context = context_for(request)
     cells = cells_of(request, context.environment)
@@ -129,7 +133,10 @@ def _program(name: str, prepared: PreparedCell, built: bool, folder: Path) -> Pr
     include = [str(path) for path in prepared.toolchain.include]
     setup = Setup(home=toolkit.home, release=toolkit.release, headers=toolkit.release, include=include, tools=Path())
     job = Job(**{key: getattr(prepared.job, key) for key in prepared.job.__dataclass_fields__}, scratch=folder)
-    if prepared.cell.toolchain.backend == "nvrtc":
+    backend = prepared.cell.toolchain.backend
+    if backend not in ("nvrtc", "nvcc"):
+        return _library_program(name, prepared, built, folder)
+    if backend == "nvrtc":
         argv = [f"--gpu-architecture={job.target}", *nvrtc.options_of(setup, job)]
         ask = {"home": str(toolkit.home), "release": toolkit.release, "source": str(job.source), "options": argv}
         path = folder / f"{name}.json"
@@ -145,10 +152,27 @@ def _program(name: str, prepared: PreparedCell, built: bool, folder: Path) -> Pr
     )  # fmt: skip
 
 
+def _library_program(name: str, prepared: PreparedCell, built: bool, folder: Path) -> Program:
+    """A program of a library, by its own interpreter and with the variables that its workers have."""
+    toolchain = prepared.toolchain
+    setup = toolchain.setup
+    ask = {
+        "backend": prepared.cell.toolchain.backend,
+        "setup": setup.to_line().decode(),
+        "job": prepared.job.to_line().decode(),
+    }
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(ask))
+    variables = [f"{key}={value}" for key, value in clean_environment(str(setup.home)).items()]
+    argv = ["env", "-i", *variables, toolchain.environment.python, "-s", str(ROOT / "benchmarks" / "one.py"), str(path)]
+    return Program(name, prepared.cell.id, ask, argv, built)
+
+
 def _cumatrix_records(options: argparse.Namespace, jobs: int) -> dict[str, Any]:
     argv = [
         *CUMATRIX, "run", *options.cases.split(","), "--cases", str(ROOT / "cases"), "-b", options.backend,
         "-t", options.toolkit, "-a", options.target, "-j", str(jobs), "--device", "none", "--no-cache", "--json",
+        *(["--python", options.python] if options.python else []),
     ]  # fmt: skip
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return {record["cell"]: record for record in map(json.loads, done.stdout.splitlines())}
@@ -174,14 +198,15 @@ def cumatrix(this: Round) -> Mapping[str, bool]:
 
 
 def loops(this: Round) -> Mapping[str, bool]:
-    """NVRTC: that many processes, each with NVRTC loaded once, take the programs in turn. nvcc: xargs."""
+    """That many processes, each with NVRTC or the library loaded once, take the programs in turn. nvcc: xargs."""
     if this.options.backend == "nvcc":
         return _xargs(this.programs, this.jobs, this.folder)
-    paths = [str(this.folder / f"{program.name}.json") for program in this.programs]
-    workers = [
-        subprocess.Popen([sys.executable, str(ROOT / "benchmarks" / "one.py"), *paths[number::this.jobs]], stdout=subprocess.PIPE, text=True)
-        for number in range(this.jobs)
-    ]  # fmt: skip
+    workers = []
+    for number in range(this.jobs):
+        mine = this.programs[number :: this.jobs]
+        if mine:
+            argv = [*mine[0].argv, *(program.argv[-1] for program in mine[1:])]
+            workers.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
     said = [line.split() for worker in workers for line in worker.communicate()[0].splitlines()]
     return {name: word == "built" for name, word in said}
 

@@ -154,7 +154,9 @@ def iter_try(
 
 def _of_cases(function: str, selection: Iterable[Source], cases: Source, options: Options) -> _Work:
     words = words_of(function, dict(options), Options.__annotations__)
-    argv = [f"--cases={os.fspath(cases)}", *words, "--", *(os.fspath(each) for each in selection)]
+    # What nobody names is the project's to say (harness.cli.configured).
+    named = [] if os.fspath(cases) == "cases" else [f"--cases={os.fspath(cases)}"]
+    argv = [*named, *words, "--", *(os.fspath(each) for each in selection)]
     params = _params(run_command, "run", argv)
     names = ("selection", "cases", "order", "shard", "costs")
     rest = {name: value for name, value in params.items() if name not in names}

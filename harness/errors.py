@@ -1,7 +1,6 @@
 """Errors that a user can mend: one plain sentence, and the exit code that callers rely on."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _MANY = 60  # names that a sentence can list
 
@@ -43,6 +42,8 @@ class PartUnavailable(CumatrixError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` (did you mean "status"?)``, or the list of what is known where nothing is close; of a long one, where it begins and ends."""
     known = list(known)
+    from difflib import get_close_matches  # which --help need not wait for
+
     close = get_close_matches(word, known, n=1, cutoff=0.6)
     if close:
         return f' (did you mean "{close[0]}"?)'

@@ -1,4 +1,4 @@
-"""pytest collects cases: every ``case.toml`` gives one item a cell.
+"""pytest collects cases: every ``case.toml`` gives one item a cell, and so does every program that ``cumatrix.toml`` or ``pyproject.toml`` names.
 
 Works with ``-n``, ``-k``, ``-m``, ``--lf`` and ``--junitxml``. An unexpected success of a known fault fails, as
 strict xfail does. Records are written as by ``cumatrix run``, also from several workers of pytest-xdist. Cases that the
@@ -51,11 +51,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if file_path.name != "case.toml":
+    if file_path.name not in ("case.toml", "cumatrix.toml", "pyproject.toml"):
         return None
-    from harness.pytest_session import CaseFile
+    if file_path.name == "pyproject.toml" and b"[tool.cumatrix" not in file_path.read_bytes():
+        return None
+    from harness.pytest_session import CaseFile, ProjectFile
 
-    return CaseFile.from_parent(parent, path=file_path)
+    return (CaseFile if file_path.name == "case.toml" else ProjectFile).from_parent(parent, path=file_path)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from harness.engine.session import Request, axes_of, cells_of, context_for, reco
 from harness.engine.unanswered import asked_of, unanswered, without_answer
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Case, Cell, Status, Verdict
+from harness.project import Config, found, read_config
+from harness.project.limits import limits_of
+from harness.project.programs import configured
 from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
 
 _FORK_SERVERS = 4
@@ -64,12 +68,21 @@ class Session:
             asked_of(self.request, self.context.environment, self.context.devices, self.context.others), self.reported
         )
 
+    @cached_property
+    def project(self) -> Config:
+        """What the project's configuration says, below options and the environment."""
+        path = found(self.config.rootpath)
+        return read_config(path) if path else Config()
+
     @property
     def request(self) -> Request:
         from os import environ
 
+        project = self.project
+
         def value(name: str) -> Any:
-            return self.config.getoption(f"--cumatrix-{name}") or environ.get(f"CUMATRIX_{name.upper()}")
+            given = self.config.getoption(f"--cumatrix-{name}") or environ.get(f"CUMATRIX_{name.upper()}")
+            return given or project.option(name)
 
         # What header libraries are named by is looked up once in a session.
         self._finder = self._finder or Finder(offline=bool(value("offline")))
@@ -79,10 +92,18 @@ class Session:
             targets=value("target"),
             python=value("python"),
             device=value("device") or "auto",
-            environment=environ.get("CUMATRIX_ENVIRONMENT"),
-            require=tuple(environ.get("CUMATRIX_REQUIRE", "").split()),
+            where=project.option("where"),
+            environment=environ.get("CUMATRIX_ENVIRONMENT") or project.option("environment"),
+            require=tuple(environ.get("CUMATRIX_REQUIRE", "").split()) or project.option("require") or (),
             cache=not self.config.getoption("--cumatrix-no-cache"),
-            libraries=tuple(self.config.getoption("--cumatrix-with") or environ.get("CUMATRIX_WITH", "").split()),
+            libraries=tuple(
+                self.config.getoption("--cumatrix-with")
+                or environ.get("CUMATRIX_WITH", "").split()
+                or project.option("with")
+                or ()
+            ),
+            headers=project.option("library") or (),
+            limits=limits_of(project),
             offline=bool(value("offline")),
             finder=self._finder,
         )
@@ -96,7 +117,8 @@ class Session:
     @property
     def out(self) -> Path:
         named = self.config.getoption("--cumatrix-out")
-        return Path(named) if named else self.config.rootpath / "reports" / f"{self.context.name}.jsonl"
+        folder = self.project.option("results") or self.config.rootpath / "reports"
+        return Path(named) if named else folder / f"{self.context.name}.jsonl"
 
     def cells(self, case: Case) -> list[Cell]:
         """Cells of a case; none, and a `problem`, where nothing can be run as it was asked for."""
@@ -181,6 +203,26 @@ class CaseFile(pytest.File):
             raise self.CollectError(no_command(clean(str(error)))) from None
         for cell in cells:
             yield CellItem.from_parent(self, name=no_command(cell.id.removeprefix(case.name).strip()), cell=cell)
+
+
+class ProjectFile(pytest.File):
+    """A configuration that names programs."""
+
+    def collect(self) -> Iterator[CellItem]:
+        ours = session_of(self.config)
+        try:
+            cells = [cell for case in configured(read_config(self.path)) for cell in _cells(ours, case)]
+        except CumatrixError as error:
+            raise self.CollectError(no_command(clean(str(error)))) from None
+        for cell in cells:
+            yield CellItem.from_parent(self, name=no_command(cell.id), cell=cell)
+
+
+def _cells(ours: Session, case: Case) -> list[Cell]:
+    try:
+        return ours.cells(case)
+    except NothingToRun:
+        return []
 
 
 class CellItem(pytest.Item):

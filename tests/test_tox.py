@@ -93,24 +93,27 @@ def test_a_release_of_a_library_is_one_line(tmp_path: Path) -> None:
     }
     ini = tmp_path / "tox.ini"
     ini.write_text(environments().written((ROOT / "tox.ini").read_text(), libraries))
-    names = "numba099-cuda124,cupy99,cupy99-cuda128,cupy99-cuda135"
+    names = "numba099-cuda124,cupy99,cupy99-cuda128,cupy99-wheels,cupy99-wheels-cuda130"
     found = settings(tmp_path, names, "deps set_env", ini=ini)
-    assert found["numba099-cuda124"]["deps"] == ["numba==0.99.*", "numpy<9", "llvmlite==9.*"]
-    assert {"CUMATRIX_REQUIRE=numba==0.99.*", "CUMATRIX_TOOLKIT=12.4", "CUMATRIX_BACKEND=numba"} <= set(
+    assert {"CUMATRIX_WITH=numba=0.99", "CUMATRIX_TOOLKIT=12.4", "CUMATRIX_BACKEND=numba"} <= set(
         found["numba099-cuda124"]["set_env"]
     )
-    assert found["cupy99"]["deps"] == found["cupy99-cuda135"]["deps"] == ["cupy-cuda13x==99.*"]
-    assert found["cupy99-cuda128"]["deps"] == ["cupy-cuda12x==99.*"]
-    assert "CUMATRIX_TOOLKIT=13.0" in found["cupy99"]["set_env"]
-    assert {"CUMATRIX_REQUIRE=cupy-cuda12x==99.*", "CUMATRIX_TOOLKIT=12.8"} <= set(found["cupy99-cuda128"]["set_env"])
+    # What goes with a release, and which of CuPy's wheels, is the affair of --with.
+    assert not any("".join(found[name]["deps"]) for name in ("numba099-cuda124", "cupy99", "cupy99-cuda128"))
+    assert {"CUMATRIX_WITH=cupy=99", "CUMATRIX_TOOLKIT=13.0"} <= set(found["cupy99"]["set_env"])
+    assert {"CUMATRIX_WITH=cupy=99", "CUMATRIX_TOOLKIT=12.8"} <= set(found["cupy99-cuda128"]["set_env"])
+    # But for where CUDA's headers are those of a wheel beside it.
+    wheels = found["cupy99-wheels-cuda130"]
+    assert wheels["deps"] == ["cupy-cuda13x==99.*", "nvidia-cuda-runtime==13.0.*"]
+    assert "CUMATRIX_REQUIRE=cupy-cuda13x==99.*" in wheels["set_env"]
+    assert not any(line.startswith("CUMATRIX_WITH") for line in wheels["set_env"])
 
 
 def test_a_release_of_cuda_needs_nothing_but_its_wheels(tmp_path: Path) -> None:
     pytest.importorskip("tox")
     steps, ini = environments(), tmp_path / "tox.ini"
     ini.write_text(steps.written((ROOT / "tox.ini").read_text(), cuda=[*steps.cuda_releases(), "13.99"]))
-    found = settings(tmp_path, "cupy14-cuda1399,cupy12,nvcc,nvcc-cuda130", "deps set_env", ini=ini)
-    assert found["cupy14-cuda1399"]["deps"] == ["cupy-cuda13x==14.*"]
+    found = settings(tmp_path, "cupy14-cuda1399,cupy12,nvcc,nvcc-cuda130", "set_env", ini=ini)
     toolkits = {name: [x for x in each["set_env"] if x.startswith("CUMATRIX_TOOLKIT=")] for name, each in found.items()}
     assert toolkits == {
         "cupy14-cuda1399": ["CUMATRIX_TOOLKIT=13.99"],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.cases import find_cases, load_case
+from harness.cases import load_cases
 from harness.diagnostics import one_line
 from harness.model import (
     Case,
@@ -34,22 +34,23 @@ def merged_anew(results: Results, rejudge: Rejudge | None) -> Merged:
     return replace(merged, records=tuple(map(rejudge, merged.records))) if rejudge else merged
 
 
-def rejudger(root: Path) -> Rejudge:
+def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rejudge:
     """A function that gives a record the verdict of today's case; one whose case or variant is gone keeps its own.
 
     Parameters
     ----------
-    root : Path
-        Folder of the cases; where there is none, all records keep their verdicts.
+    roots : Path or sequence of Path
+        Folders of the cases; where there is none, their records keep their verdicts.
+    programs : sequence of Case
+        Programs that the project's configuration names.
 
     Raises
     ------
     CaseError
         When a case cannot be read; and the function raises `RecordError` where a record does not tell what was asked for.
     """
-    cases: dict[str, Case] = {}
-    if root.is_dir():
-        cases = {case.name: case for case in (load_case(path, root) for path in find_cases(root))}
+    folders = [root for root in ([roots] if isinstance(roots, Path) else roots) if root.is_dir()]
+    cases = {case.name: case for case in (*(load_cases(folders) if folders else ()), *programs)}
 
     def rejudge(record: Record) -> Record:
         case = cases.get(record["case"])

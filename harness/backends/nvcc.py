@@ -45,20 +45,29 @@ class NvccBackend:
         if job.options.get("arch", "given") != "given":
             raise Unsupported("nvcc asks no device: without an architecture it builds for one of its own choice")
         os.chdir(job.scratch)
+        if job.lto and job.together:
+            raise Unsupported(
+                "link-time optimization (-dlto) of several files is a build's own business: try one of them"
+            )
         if job.lto and job.virtual:
             raise Unsupported("link-time optimization (-dlto) makes code for a real architecture")
-        argv = [
-            # Of -dlto nvcc says that it conflicts with -gencode.
-            f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}",
-            *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)), "-c", str(job.source), "-o", "kernel.o",
-        ]  # fmt: skip
-        if depth == "device":
-            argv = nvcc.device_only(argv, "ptx" if job.virtual else "ltoir" if job.lto else "cubin")
-        nvcc.compile_unit(setup, job, argv)
+        objects = []
+        for number, source in enumerate(job.sources, 1):
+            product = f"kernel-{number}.o" if job.together else "kernel.o"
+            argv = [
+                # Of -dlto nvcc says that it conflicts with -gencode.
+                f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}",
+                *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)), "-c", str(source), "-o", product,
+            ]  # fmt: skip
+            if depth == "device":
+                argv = nvcc.device_only(argv, "ptx" if job.virtual else "ltoir" if job.lto else "cubin")
+            nvcc.compile_unit(setup, job, argv)
+            if job.together:
+                job.complete()
+            made = job.artifact.parts[-1].path if job.together and job.artifact else "kernel.cubin"
+            objects.append(product if depth == "unit" else "kernel.ltoir" if job.lto else made)
         if (job.lto or job.relocatable) and not job.virtual:
-            nvcc.link_device_code(
-                setup, job, ["kernel.o" if depth == "unit" else f"kernel.{'ltoir' if job.lto else 'cubin'}"]
-            )
+            nvcc.link_device_code(setup, job, objects)
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile as without a device, then hand the device code to the driver: a host program is the user's own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from harness.nvidia import nvjitlink, ptxas
@@ -60,11 +61,19 @@ class NvrtcBackend:
             raise Unsupported("NVRTC asks no device: without an architecture it builds for one of its own choice")
         if job.lto:
             nvjitlink.check_lto(setup, job)
+        for source in job.sources:
+            self._compile(setup, job, source)
+            if job.together:
+                job.complete()
+        if job.relocatable:
+            nvjitlink.link_with_runtime(setup, job)
+
+    def _compile(self, setup: Setup, job: Job, source: Path) -> None:
         argv = [f"--gpu-architecture={job.target}", *options_of(setup, job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
         # By its whole name headers in quotes are found from where the program lies, as nvcc finds them.
-        code, log, program = self.nvrtc.compile(job.source.read_bytes(), str(job.source), argv)
+        code, log, program = self.nvrtc.compile(source.read_bytes(), str(source), argv)
         job.say(log)
         if code != SUCCESS:
             stage = "assemble" if said_by_ptxas(log) else "compile"
@@ -85,8 +94,6 @@ class NvrtcBackend:
         else:
             ptx = job.keep(self.nvrtc.get(program, "PTX"), "ptx")
             ptxas.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
-        if job.relocatable:
-            nvjitlink.link_with_runtime(setup, job)
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile as without a device, then go on through the driver's own interface."""

@@ -123,8 +123,9 @@ def _mend(path: Path) -> None:
 
 def _stamp(case: Case, context: RunContext, outside: Path | None) -> list[Any] | None:
     """The state of every file that belongs to a program: of its folder and of include directories; None where these are too many."""
-    files = [path.absolute() for path in (case.path, *case.sources.values())]
-    folders = {folder.absolute() for folder in (*context.include, *(path.parent for path in files))}
+    files = [path.absolute() for path in (case.path, *case.sources.values(), *case.together)]
+    named = [case.path.parent / folder for rule in case.options for folder in rule.values.get("include", ())]
+    folders = {folder.absolute() for folder in (*context.include, *named, *(path.parent for path in files))}
     found: list[Any] = [str(path) for path in files]
     for folder in sorted(folders):
         if outside and folder.is_relative_to(outside):

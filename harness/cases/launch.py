@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.cases.errors import Key, Report, shown
 from harness.cases.keys import ARGUMENT
-from harness.cases.sources import wrong_path
+from harness.cases.places import wrong_file
 from harness.cases.tables import check_table
 from harness.errors import did_you_mean
 from harness.model.case import Case, Variant
@@ -71,7 +71,7 @@ class LaunchReader:
     def verify(self, *, when: Condition, line: int, good: dict[str, Any]) -> VerifyRule | None:
         """One ``[[verify]]``; None where something is wrong with it."""
         name = good["reference"]
-        if message := wrong_path(self.folder, name) or (None if name.endswith(".py") else "must be a Python file"):
+        if message := wrong_file(self.folder, name) or (None if name.endswith(".py") else "must be a Python file"):
             self.report.add(("verify", "reference"), message, line=line)
             return None
         tolerances = {key: float(good[key]) for key in ("rtol", "atol") if key in good}

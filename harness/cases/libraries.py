@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.cases.errors import Report, shown
-from harness.cases.keys import IDENTIFIER, LIBRARY
+from harness.cases.keys import LIBRARY
+from harness.cases.kinds import IDENTIFIER
 from harness.cases.tables import check_table
 from harness.errors import UsageError, did_you_mean
 from harness.model import HeaderLibrary

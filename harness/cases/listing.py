@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.errors import CaseError, Problem
 from harness.cases.load import display, load_case
-from harness.cases.select import find_cases
+from harness.cases.select import Roots, chosen_files
 from harness.model.case import Case
 
 
@@ -57,7 +56,7 @@ def backends_of(case: Case) -> tuple[str, ...]:
     return tuple(info.name for info in BACKENDS.values() if info.language(case))
 
 
-def check(root: Path, selection: Sequence[str] = ()) -> list[str]:
+def check(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[str]:
     """Everything that is wrong with the chosen cases, one sentence each; empty when all are right.
 
     Beyond what loading refuses: kernels that their source does not mention, rules that an earlier
@@ -65,13 +64,13 @@ def check(root: Path, selection: Sequence[str] = ()) -> list[str]:
     """
     sentences: list[str] = []
     titles: dict[str, str] = {}
-    for path in find_cases(root, selection):
+    for path, home in chosen_files(root, selection, needed=needed):
         try:
-            case = load_case(path, root)
+            case = load_case(path, home)
         except CaseError as error:
             sentences += str(error).splitlines()
             continue
-        file = display(path, root)
+        file = display(path, home)
         sentences += map(str, _doubts(case, file))
         other = titles.setdefault(case.title, case.name)
         if other != case.name:
@@ -82,7 +81,8 @@ def check(root: Path, selection: Sequence[str] = ()) -> list[str]:
 def _doubts(case: Case, file: str) -> list[Problem]:
     found = []
     for language, kernels in case.entries.items():
-        text = case.sources[language].read_text(encoding="utf-8", errors="replace")
+        files = [case.sources[language], *(case.together if language != "python" else ())]
+        text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
         for kernel in kernels:
             if not re.search(rf"\b{re.escape(kernel)}\b", text):
                 message = f'"{kernel}" does not occur in {case.sources[language].name}'

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from harness.model.case import Case
 from harness.model.cell import Cell
 
 LISTS = ("include", "flags", "ptxas", "functions")
@@ -27,3 +29,8 @@ def options_for(cell: Cell) -> dict[str, Any]:
         for name, value in rule.values.items():
             merged[name] = [*merged.get(name, []), *value] if name in LISTS else value
     return merged
+
+
+def include_of(case: Case, options: dict[str, Any]) -> list[Path]:
+    """Include directories that the options of a case name, which are taken out of them; they are named as seen from the case's folder."""
+    return [case.path.parent.absolute() / folder for folder in options.pop("include", ())]

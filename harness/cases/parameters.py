@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cases.errors import Key, Report, shown
-from harness.cases.keys import IDENTIFIER, LABEL
+from harness.cases.kinds import IDENTIFIER, LABEL
 from harness.cases.libraries import read_libraries
 from harness.model import HeaderLibrary
 from harness.model.case import Scalar, Variant, spell

@@ -12,6 +12,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 
+_BARE = re.compile(r"[ \t]*[\w-]+(?:[ \t]*\.[ \t]*[\w-]+)*[ \t]*", re.ASCII)
+
 Path = tuple[str | int, ...]
 
 
@@ -84,6 +86,8 @@ def _names(text: str) -> list[str] | None:
     """Parts of a dotted key, with quotes and escapes read by `tomllib` itself."""
     if len(text) > 1000:
         return None
+    if _BARE.fullmatch(text):  # all but a few
+        return [name.strip() for name in text.split(".")]
     try:
         value: object = tomllib.loads(f"{text} = 0")
     except ValueError:

@@ -8,9 +8,10 @@ from typing import Any, TypedDict
 
 from harness.backends import BACKENDS
 from harness.cases.errors import Report
-from harness.cases.keys import EXPECT, LAUNCH, OPTIONS, UNSUPPORTED, VERIFY, Key
+from harness.cases.keys import EXPECT, LAUNCH, OPTIONS, UNSUPPORTED, VERIFY
+from harness.cases.kinds import Key
 from harness.cases.launch import LaunchReader
-from harness.cases.sources import wrong_folder
+from harness.cases.places import project_of, wrong_folder
 from harness.cases.tables import check_table
 from harness.model.case import Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.condition import Condition, ConditionError
@@ -109,10 +110,11 @@ class _Reader:
 
 
 def _known_folders(report: Report, folder: Path, tables: Any) -> None:
+    project = project_of(folder)
     for index, table in enumerate(tables if isinstance(tables, list) else []):
         names = table.get("include") if isinstance(table, dict) else None
         for text in names if isinstance(names, list) else []:
-            if isinstance(text, str) and (message := wrong_folder(folder, text)):
+            if isinstance(text, str) and (message := wrong_folder(folder, text, project)):
                 report.add(("options", index, "include"), message)
 
 

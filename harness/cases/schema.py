@@ -7,51 +7,44 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cases.keys import (
-    ARGUMENT,
-    CASE,
-    EXPECT,
-    IDENTIFIER,
-    KINDS,
-    LABEL,
-    LAUNCH,
-    LIBRARY,
-    OPTIONS,
-    SOURCE,
-    UNSUPPORTED,
-    VERIFY,
-    Key,
-)
-from harness.cases.sources import SIGNATURE
+from harness.cases.keys import ARGUMENT, CASE, EXPECT, LAUNCH, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, VERIFY
+from harness.cases.kinds import IDENTIFIER, KINDS, LABEL, SIGNATURE, Key
 
 FILE_NAME = "case.schema.json"
 
 # Draft 7 is what the TOML language servers of editors read.
-_DRAFT = "http://json-schema.org/draft-07/schema#"
+DRAFT = "http://json-schema.org/draft-07/schema#"
 _SCALAR = {"type": ["string", "number", "boolean"]}
 
 
 def case_schema() -> dict[str, Any]:
     """The schema as a JSON value. It cannot tell what only the loader knows: files, conditions, variants."""
-    properties = _properties(CASE)
-    properties["source"] |= {**_table(SOURCE), "minProperties": 1}
+    properties = properties_of(CASE)
+    properties["source"] |= {**table_of(SOURCE), "minProperties": 1}
     properties["entry"] |= _ENTRY
-    properties["parameters"] |= _PARAMETERS
-    properties["libraries"] |= {
-        "type": "object",
-        "propertyNames": {"pattern": IDENTIFIER},
-        "additionalProperties": {"oneOf": [_VERSIONS, _table(LIBRARY)]},
-    }
-    lists = {"options": OPTIONS, "launch": LAUNCH, "verify": VERIFY, "unsupported": UNSUPPORTED, "expect": EXPECT}
-    for name, keys in lists.items():
-        properties[name] |= {"type": "array", "items": _table(keys)}
-    properties["launch"]["items"]["properties"]["arguments"] |= {"type": "array", "items": _table(ARGUMENT)}
+    add_tables(properties)
+    properties["launch"]["items"]["properties"]["arguments"] |= {"type": "array", "items": table_of(ARGUMENT)}
     return {
-        "$schema": _DRAFT,
+        "$schema": DRAFT,
         "title": "A case of cumatrix",
-        **_table(CASE),
+        **table_of(CASE),
         "properties": properties,
     }
+
+
+def add_tables(properties: dict[str, Any]) -> None:
+    """Say of parameters, libraries and lists of rules, where they are among `properties`, what tables they are."""
+    libraries = {
+        "type": "object",
+        "propertyNames": {"pattern": IDENTIFIER},
+        "additionalProperties": {"oneOf": [_VERSIONS, table_of(LIBRARY)]},
+    }
+    lists = {"options": OPTIONS, "launch": LAUNCH, "verify": VERIFY, "unsupported": UNSUPPORTED, "expect": EXPECT}
+    tables = {"parameters": _PARAMETERS, "libraries": libraries}
+    tables |= {name: {"type": "array", "items": table_of(keys)} for name, keys in lists.items()}
+    for name, schema in tables.items():
+        if name in properties:
+            properties[name] |= schema
 
 
 def write_schema(path: Path) -> None:
@@ -59,17 +52,19 @@ def write_schema(path: Path) -> None:
     Path(path).write_text(json.dumps(case_schema(), indent=2) + "\n", encoding="utf-8")
 
 
-def _table(keys: Mapping[str, Key]) -> dict[str, Any]:
+def table_of(keys: Mapping[str, Key]) -> dict[str, Any]:
+    """The schema of a table with these keys and no others."""
     required = [name for name, key in keys.items() if key.required]
     return {
         "type": "object",
         "additionalProperties": False,
         **({"required": required} if required else {}),
-        "properties": _properties(keys),
+        "properties": properties_of(keys),
     }
 
 
-def _properties(keys: Mapping[str, Key]) -> dict[str, Any]:
+def properties_of(keys: Mapping[str, Key]) -> dict[str, Any]:
+    """The schema of each key's value."""
     return {
         name: {
             "description": key.help,

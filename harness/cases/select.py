@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -13,14 +13,16 @@ from harness.cases.load import FILE_NAME, load_case
 from harness.errors import did_you_mean
 from harness.model.case import Case
 
+Roots = Path | Sequence[Path]
 
-def find_cases(root: Path, selection: Sequence[str] = ()) -> list[Path]:
-    """Paths of the chosen ``case.toml`` files, sorted, without reading them.
+
+def find_cases(root: Roots, selection: Sequence[str] = ()) -> list[Path]:
+    """Paths of the chosen ``case.toml`` files, sorted by name, without reading them.
 
     Parameters
     ----------
-    root : Path
-        The folder of cases.
+    root : Path or sequence of Path
+        The folder of cases, or several.
     selection : sequence of str
         Names (``wmma/fragments``), patterns (``wmma/*``), topics, folders or ``case.toml`` files; all
         when empty.
@@ -30,42 +32,99 @@ def find_cases(root: Path, selection: Sequence[str] = ()) -> list[Path]:
     CaseError
         When the folder is not there, or an item of `selection` chooses nothing.
     """
-    root = Path(root)
-    if not root.is_dir():
-        where = "" if root == Path("cases") else f" {shlex.quote(str(root))}"
-        raise CaseError(
-            f"there is no folder of cases at {root}: `cumatrix cases copy{where}` puts cumatrix's own cases there"
-        )
-    found = {_name(path, root): path for path in _walk(root)}
-    if not selection:
-        return [found[name] for name in sorted(found)]
-    chosen: set[str] = set()
-    for item in selection:
-        names = _chosen(item, root, found)
-        if not names:
-            raise CaseError(f'no case is called "{item}"{_hint(item, found)}')
-        chosen |= names
-    return [found[name] for name in sorted(chosen)]
+    return [path for path, _ in chosen_files(root, selection)]
 
 
-def load_cases(root: Path, selection: Sequence[str] = ()) -> list[Case]:
+def chosen_files(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[tuple[Path, Path]]:
+    """As `find_cases`, each file with the folder of cases that it lies in; without one that is `needed`, none where there is none."""
+    found = _found(root, needed=needed)
+    return [found[name] for name in _names(found, selection)]
+
+
+def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Case] = ()) -> list[Case]:
     """Read the chosen cases, sorted by name.
+
+    Parameters
+    ----------
+    root, selection
+        As for `find_cases`.
+    programs : sequence of Case
+        Programs that a configuration names, from which is chosen as well; where there are any, there need be no folder of cases.
 
     Raises
     ------
     CaseError
         As `find_cases`, or with the problems of all chosen files.
     """
+    found = _found(root, needed=not programs)
+    own = {case.name: case for case in programs}
     cases: list[Case] = []
     problems: list[Problem] = []
-    for path in find_cases(root, selection):
+    for name in _names(found, selection, own):
+        if name in own:
+            cases.append(own[name])
+            continue
         try:
-            cases.append(load_case(path, root))
+            cases.append(load_case(*found[name]))
         except CaseError as error:
             problems += error.problems
     if problems:
         raise CaseError(problems)
     return cases
+
+
+def names_of(root: Roots, selection: Sequence[str], programs: Sequence[Case] = ()) -> list[str]:
+    """Names of the chosen cases, without reading them; see `load_cases`."""
+    return _names(_found(root, needed=not programs), selection, {case.name: case for case in programs})
+
+
+def _found(root: Roots, *, needed: bool = True) -> dict[str, tuple[Path, Path]]:
+    """Cases by name: file, and folder of cases."""
+    roots = [root] if isinstance(root, Path) else list(root)
+    found: dict[str, tuple[Path, Path]] = {}
+    for each in roots:
+        if not each.is_dir():
+            if not needed:
+                continue
+            where = "" if each == Path("cases") else f" {shlex.quote(str(each))}"
+            raise CaseError(
+                f"there is no folder of cases at {each}: `cumatrix cases copy{where}` puts cumatrix's own cases there, "
+                "and `cumatrix init` looks for programs in this project"
+            )
+        for path in _walk(each):
+            name = _name(path, each)
+            if name in found:
+                raise CaseError(f"{name} is a case in {found[name][1]} and in {each}: rename one of them")
+            found[name] = (path, each)
+    return found
+
+
+def _names(
+    found: Mapping[str, tuple[Path, Path]], selection: Sequence[str], programs: Mapping[str, Case] | None = None
+) -> list[str]:
+    programs = programs or {}
+    known = {name: path for name, (path, _) in found.items()} | {name: case.path for name, case in programs.items()}
+    if not selection:
+        return sorted(known)
+    chosen: set[str] = set()
+    for item in selection:
+        names = {name for root in {root for _, root in found.values()} for name in _chosen(item, root, found)}
+        names |= _programs(item, programs)
+        if not names:
+            raise CaseError(f'no case is called "{item}"{_hint(item, known)}')
+        chosen |= names
+    return sorted(chosen)
+
+
+def _programs(item: str, programs: Mapping[str, Case]) -> set[str]:
+    """Programs of a configuration by name, pattern, or the path of a file or folder."""
+    wanted = item.strip().rstrip("/").removeprefix("./")
+    names = {name for name in programs if name == wanted or name.startswith(f"{wanted}/") or fnmatchcase(name, wanted)}
+    if names or not wanted or "\0" in wanted:
+        return names
+    place = Path(os.path.abspath(wanted))
+    files = {name: [*case.sources.values(), *case.together] for name, case in programs.items()}
+    return {name for name, paths in files.items() if any(path.absolute().is_relative_to(place) for path in paths)}
 
 
 def _hint(item: str, found: dict[str, Path]) -> str:
@@ -89,7 +148,8 @@ def _name(path: Path, root: Path) -> str:
     return path.parent.relative_to(root).as_posix()
 
 
-def _chosen(item: str, root: Path, found: dict[str, Path]) -> set[str]:
+def _chosen(item: str, root: Path, all_found: Mapping[str, tuple[Path, Path]]) -> set[str]:
+    found = [name for name, (_, home) in all_found.items() if home == root]
     wanted = item.strip().rstrip("/")
     names = {name for name in found if name.startswith(f"{wanted}/") or fnmatchcase(name, wanted)}
     if names or not wanted or "\0" in wanted:

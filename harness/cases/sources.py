@@ -2,82 +2,86 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.cases.errors import Report, shown
-from harness.cases.keys import IDENTIFIER, SOURCE
+from harness.cases.keys import SOURCE
+from harness.cases.kinds import IDENTIFIER, SIGNATURE
+from harness.cases.places import is_pattern, matching, project_of, wrong_file
 from harness.cases.tables import check_table
 from harness.errors import did_you_mean
 
-SIGNATURE = r"^[A-Za-z_][A-Za-z0-9_.]*\(.*\)$"
 _SIGNATURES = '{ scale = "void(float32[:])" }, each kernel with its Numba signature'
 
 
-def read_programs(
-    report: Report, folder: Path, good: Mapping[str, Any]
-) -> tuple[dict[str, Path], dict[str, dict[str, str]]]:
-    """``[source]`` and ``[entry]``: by language, the path of the program, and its kernels with their signatures; notes problems in `report`."""
+@dataclass(frozen=True)
+class Programs:
+    """What ``[source]`` and ``[entry]`` say.
+
+    Parameters
+    ----------
+    sources : dict
+        The program by language, its first file where it has several.
+    together : tuple of Path
+        Its further files.
+    entries : dict
+        By language, kernels with their signatures.
+    root : Path or None
+        The project, where a file lies outside of the case's folder.
+    """
+
+    sources: dict[str, Path]
+    together: tuple[Path, ...]
+    entries: dict[str, dict[str, str]]
+    root: Path | None
+
+
+def read_programs(report: Report, folder: Path, good: Mapping[str, Any]) -> Programs:
+    """Read both tables; notes problems in `report`."""
     named = check_table(report, ("source",), good.get("source", {}), SOURCE)
     if good.get("source") == {}:
         report.add(("source",), 'names no program: write cuda = "kernel.cu" or python = "kernel.py"')
-    sources = _sources(report, folder, named)
-    return sources, _entries(report, good.get("entry", {}), set(sources))
-
-
-def _sources(report: Report, folder: Path, value: Mapping[str, str]) -> dict[str, Path]:
-    """Path by language; notes what is missing or lies outside `folder`."""
-    sources = {}
-    for language, text in value.items():
-        if message := wrong_path(folder, text):
-            report.add(("source", language), message)
-        else:
-            sources[language] = folder / text
-    return sources
-
-
-def wrong_path(folder: Path, text: str) -> str | None:
-    """What is wrong with `text` as the name of a file in the case's folder, or None."""
-    path = folder / text
-    try:
-        if message := _outside(folder, text):
-            return message
-        if not path.is_file():
-            return f"there is no file {shown(text)} in the case's folder{_beside(folder, text)}"
-        with open(path, "rb"):
-            return None
-    except (OSError, RuntimeError, ValueError):
-        return f"{shown(text)} cannot be read"
-
-
-def wrong_folder(folder: Path, text: str) -> str | None:
-    """What is wrong with `text` as the name of a folder in the case's folder, or None."""
-    try:
-        if message := _outside(folder, text):
-            return message
-        return None if (folder / text).is_dir() else f"there is no folder {shown(text)} in the case's folder"
-    except (OSError, RuntimeError, ValueError):
-        return f"{shown(text)} cannot be read"
-
-
-def _outside(folder: Path, text: str) -> str | None:
-    posix = PurePosixPath(text)
-    if "\\" in text or PureWindowsPath(text).drive:
-        return f"write folders with /, not {shown(text)}"
-    if posix.is_absolute() or ".." in posix.parts:
-        return f"must lie in the case's folder, not at {shown(text)}"
-    if not (folder / text).resolve().is_relative_to(folder.resolve()):
-        return f"{shown(text)} is a link that leads out of the case's folder"
-    return None
-
-
-def _beside(folder: Path, text: str) -> str:
-    hint = did_you_mean(
-        text, sorted(item.name for item in folder.iterdir() if item.is_file() and item.suffix != ".toml")
+    project = project_of(folder)
+    files = {language: _files(report, folder, language, value, project) for language, value in named.items()}
+    files = {language: names for language, names in files.items() if names}
+    several = [language for language, names in files.items() if len(names) > 1]
+    if len(several) > 1:
+        report.add(("source",), "cuda and torch cannot both have several files: make two cases")
+    outside = any(".." in PurePosixPath(name).parts for names in files.values() for name in names)
+    return Programs(
+        sources={language: _place(folder, names[0]) for language, names in files.items()},
+        together=tuple(_place(folder, name) for language in several for name in files[language][1:]),
+        entries=_entries(report, good.get("entry", {}), set(files)),
+        root=project if outside else None,
     )
-    return hint if hint.startswith(" (did") else ""
+
+
+def _place(folder: Path, name: str) -> Path:
+    """Where a file lies, without the way there through the case's folder."""
+    return Path(os.path.normpath(folder / name)) if ".." in PurePosixPath(name).parts else folder / name
+
+
+def _files(report: Report, folder: Path, language: str, value: str | list[str], project: Path) -> list[str]:
+    """Names of a program's files, as seen from `folder`; notes what is missing or lies outside of the project."""
+    names: dict[str, None] = {}
+    texts = [value] if isinstance(value, str) else value
+    if not texts:
+        report.add(("source", language), "names no file")
+    for text in texts:
+        found = matching(folder, [text]) if is_pattern(text) else [text]
+        if not found:
+            report.add(("source", language), f"no file matches {shown(text)}")
+        for name in found:
+            if message := wrong_file(folder, name, project):
+                report.add(("source", language), message)
+            else:
+                names[name] = None
+    return list(names)
 
 
 def _entries(report: Report, value: Any, languages: Collection[str]) -> dict[str, dict[str, str]]:

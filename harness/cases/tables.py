@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.cases.errors import Report, shown
-from harness.cases.keys import Key, wrong_value
+from harness.cases.kinds import Key, wrong_value
 from harness.errors import did_you_mean
 
 

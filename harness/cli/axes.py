@@ -69,7 +69,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…",
-            help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release; local, or a path, is a CUDA of this machine. Default: 12.9, or what CuPy's or PyTorch's build is for.",
+            help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release; local, or a path, is a CUDA of this machine. Default: of run 12.9, or what CuPy's or PyTorch's build is for; of try the newest that each backend can use.",
         ),
         click.option(
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",

@@ -19,14 +19,18 @@ from harness.cases.packaged import copy_cases
 from harness.cases.schema import write_schema
 from harness.cli.command import Group
 from harness.cli.terminal import console_for, say, say_json
+from harness.project import here
+from harness.project.new_case import new_case
+from harness.project.programs import configured
 
 _FOLDER = click.option(
     "--cases",
     "root",
     type=click.Path(path_type=Path),
-    default=Path("cases"),
-    show_default=True,
-    help="Folder of cases.",
+    default=[Path("cases")],
+    multiple=True,
+    metavar="DIR",
+    help="Folder of cases; several times for several. Default: cases.",
 )
 
 
@@ -39,12 +43,12 @@ def cases() -> None:
 @click.argument("selection", nargs=-1, metavar="[CASE]…")
 @_FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case.")
-def list_(selection: tuple[str, ...], root: Path, as_json: bool) -> int:
+def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> int:
     """List cases by topic, with their variants, backends, title and upstream pages.
 
     --json also tells features, languages and whether a case is heavy.
     """
-    found = summaries(load_cases(root, selection))
+    found = summaries(load_cases(root, selection, configured(here())))
     if as_json:
         for summary in found:
             say_json(summary.to_json())
@@ -67,16 +71,51 @@ def list_(selection: tuple[str, ...], root: Path, as_json: bool) -> int:
 @click.argument("selection", nargs=-1, metavar="[CASE]…")
 @_FOLDER
 @click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
-def check(selection: tuple[str, ...], root: Path, **options: bool) -> int:
-    """Check cases without compiling anything."""
-    if options["write_schema"]:
-        write_schema(root / "case.schema.json")
-    problems = check_cases(root, selection)
+def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:
+    """Check cases and the project's configuration without compiling anything."""
+    for folder in root if options["write_schema"] else ():
+        write_schema(folder / "case.schema.json")
+    programs = configured(here())
+    # What names a program of the configuration is no case in a folder.
+    names = {case.name for case in load_cases((), (), programs)}
+    wanted = [item for item in selection if item not in names]
+    problems = check_cases(root, wanted, needed=not programs) if wanted or not selection else []
     for problem in problems:
         say(f"cumatrix: {problem}", err=True)
     if not problems:
-        say(f"{len(load_cases(root, selection))} cases are right", err=True)
+        say(f"{len(load_cases(root, selection, programs))} cases are right", err=True)
     return 2 if problems else 0
+
+
+@cases.command()
+@click.argument("name", metavar="TOPIC/NAME")
+@click.option(
+    "--from",
+    "origin",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A program of the project (.cu, .py), which the case names where it lies: nothing is copied.",
+)
+@click.option(
+    "--cases",
+    "root",
+    type=click.Path(path_type=Path),
+    default=Path("cases"),
+    show_default=True,
+    help="Folder of cases.",
+)
+def new(name: str, origin: Path | None, root: Path) -> int:
+    """Write a case that runs: case.toml, and a program where none is named.
+
+    \b
+    cumatrix cases new demo/scale && cumatrix run demo/scale
+    cumatrix cases new csrc/softmax --from csrc/softmax.cu
+    """
+    for path in new_case(name, root, origin):
+        say(path)
+    option = "" if root == Path("cases") else f" --cases {shlex.quote(str(root))}"
+    say(f"`cumatrix run {name}{option}` runs it", err=True)
+    return 0
 
 
 @cases.command("copy")

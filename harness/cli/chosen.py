@@ -11,16 +11,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.backends import BACKENDS
 from harness.cli.axes import request_of
 from harness.cli.host import with_nvcc
 from harness.cli.program_options import program_request, programs_asked
+from harness.cli.programs import files_in
 from harness.cli.terminal import console_for
+from harness.diagnostics import one_line
 from harness.engine.context import RunContext
+from harness.engine.newest import newest_for
+from harness.engine.plan import choose_backends
 from harness.engine.session import Request, cells_of, context_for
 from harness.engine.shards import Shard, costs_of
 from harness.engine.unanswered import Asked, asked_of, without_left_out
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell
+from harness.project import here
+from harness.project.programs import configured
 from harness.records import read_records
 
 
@@ -47,10 +54,11 @@ class Chosen:
 
 
 def cells_of_cases(
-    options: Mapping[str, Any], *, selection: Sequence[str], cases: Path, order: str, shard: str | None, costs: Path | None
+    options: Mapping[str, Any], *, selection: Sequence[str], cases: Sequence[Path], order: str, shard: str | None, costs: Path | None
 ) -> Chosen:  # fmt: skip
     """The cells of ``run``; parameters are called as its options are."""
-    request = request_of(options, cases=cases, selection=tuple(selection), order=order)
+    programs = tuple(configured(here()))
+    request = request_of(options, cases=tuple(cases), programs=programs, selection=tuple(selection), order=order)
     context = context_for(request)
     environments = (context.environment, None, context.devices, context.others)
     with context.trace.span("plan"):
@@ -70,7 +78,7 @@ def cells_of_cases(
 
 def cells_of_files(options: Mapping[str, Any], files: Sequence[Path]) -> Chosen:
     """The cells of ``try``."""
-    cases = programs_asked(files, options)
+    cases = programs_asked(files_in(files), options)
     request = program_request(options)
     context = context_for(request)
     whole, cells = _cells(request, cases, context)
@@ -83,17 +91,44 @@ def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tupl
     whole: list[Cell] = []
     cells: list[Cell] = []
     nothing: NothingToRun | None = None
+    said: dict[str, None] = {}
     console = console_for(sys.stderr)
+    store, environment = context.store, context.environment
+    left = request.toolkits is None and not context.others
+    newest = {
+        info.name: newest_for(info, environment, store, offline=request.offline)
+        for info in (choose_backends(request.backends, environment, context.others) if left else ())
+    }
     for each in cases:
-        asking, case = with_nvcc(request, each, context.environment, context.store, console, context.others)
-        try:
-            whole += cells_of(replace(asking, where=None), context.environment, [case], context.devices, context.others)
-            cells += cells_of(asking, context.environment, [case], context.devices, context.others)
-        except NothingToRun as error:
-            nothing = error
+        nvcc = newest.get("nvcc", ("", ""))[0]
+        asking, case = with_nvcc(request, each, environment, store, console, context.others, nvcc)
+        fitting = (
+            {name: chosen for name, chosen in newest.items() if BACKENDS[name].language(case)}
+            if asking.toolkits is None
+            else {}
+        )
+        for sentence in _reasons(fitting):
+            said.setdefault(sentence)
+        asked = [replace(asking, backends=name, toolkits=release) for name, (release, _) in fitting.items()] or [asking]
+        for one in asked:
+            try:
+                whole += cells_of(replace(one, where=None), environment, [case], context.devices, context.others)
+                cells += cells_of(one, environment, [case], context.devices, context.others)
+            except NothingToRun as error:
+                nothing = error
     if nothing and not cells:
         raise nothing
+    for sentence in said:
+        console.print(one_line(sentence), markup=False, soft_wrap=True)
     return whole, cells
+
+
+def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
+    """What was chosen for the backends, and why; those with the same of both in one sentence."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, why in chosen.items():
+        groups.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: CUDA {release}, {why}; -t names others" for (release, why), names in groups.items()]
 
 
 def _files(cases: Sequence[Case]) -> list[Asked]:

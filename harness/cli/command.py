@@ -1,4 +1,4 @@
-"""Commands that tell their users of an option given twice, of which click would silently take the last."""
+"""Commands that tell their users of an option given twice, of which click would silently take the last; and that take defaults from the project."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ class Command(click.Command):
                 raise click.UsageError(
                     f"{'/'.join(parameter.opts)} is given {count} times and has one value{hint}", ctx
                 )
+        from harness.cli.configured import take_defaults
+
+        take_defaults(ctx, args)
         return super().parse_args(ctx, args)
 
 

@@ -17,6 +17,8 @@ from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
 from harness.matrix.axes import TOOLCHAIN
+from harness.project import here
+from harness.project.programs import configured
 
 if TYPE_CHECKING:
     from harness.analysis.changes import Change, Changes
@@ -94,7 +96,7 @@ def diff(
     for kind in kinds:
         if kind not in KINDS:
             raise click.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)}", param_hint="--only")
-    rejudge = rejudger(cases)
+    rejudge = rejudger(cases, configured(here()))
     sets = [load_set(place, history, rejudge) for place in (old, new)]
     for each in sets:
         for warning in each.warnings:

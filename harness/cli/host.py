@@ -32,11 +32,12 @@ def with_nvcc(
     store: ToolkitStore,
     console: Console,
     others: Sequence[Environment] = (),
+    newest: str = "",
 ) -> tuple[Request, Case]:
     """The request and the case as they are meant for a program of the host; any other file's are left as they are.
 
     Where nobody names backends, those that compile device code alone are not applicable, and a toolkit that has an nvcc is
-    taken unless one is named. A backend that is named is asked all the same.
+    taken unless one is named: `newest`, or what fits the environment. A backend that is named is asked all the same.
     """
     named = None if request.backends in (None, "all") else choose_backends(request.backends, environment)
     signs = _signs(case, request.include)
@@ -48,7 +49,7 @@ def with_nvcc(
         if asked:
             _say(console, f"{case.name} is {what}: {asked} will refuse it, nvcc compiles it (leave -b out)")
         return request, case
-    toolkits = request.toolkits or toolkit_with_nvcc(default_toolkit(environment), store)
+    toolkits = request.toolkits or newest or toolkit_with_nvcc(default_toolkit(environment), store)
     taken = "" if request.toolkits else f", of CUDA {toolkits}"
     _say(
         console, f"{case.name} is {what}: nvcc compiles it{taken}; NVRTC and CuPy, for device code alone, are left out"

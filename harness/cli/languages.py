@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.project.python_kernels import has_kernels
 
 _CUDA = (".cu", ".cuh", ".cpp")
+# What CuPy makes kernels for itself; RawKernel and RawModule are given them.
+_WRITTEN = re.compile(r"\b(?:ElementwiseKernel|ReductionKernel|rawkernel|fuse|name_expressions)\b")
 SUFFIXES = (*_CUDA, ".py")
 
 
@@ -37,6 +41,15 @@ def languages_of(file: Path) -> tuple[str, ...]:
         if cupy or "numba" not in imported
         else ("python",)
     )
+
+
+def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """Languages of a Python file beside the CUDA C++ in its texts, whose programs are cases of their own.
+
+    Numba's where it has kernels of its own, CuPy's where CuPy writes a kernel for it.
+    """
+    kinds = {"python": has_kernels(file), "cupy": bool(_WRITTEN.search(file.read_text("utf-8")))}
+    return tuple(language for language in languages if kinds[language])
 
 
 def _imported(text: str) -> set[str]:

@@ -14,8 +14,8 @@ from harness import __version__
 from harness.cli.lazy import LazyGroup
 from harness.cli.signals import interrupted_once, undisturbed
 from harness.cli.terminal import flush_streams, open_streams, say
-from harness.diagnostics import clean
 from harness.errors import CumatrixError
+from harness.protocol.text import clean
 
 EXIT_CODES = """\b
 Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or bad input;
@@ -29,10 +29,12 @@ COMMANDS = {
     "bless": "harness.cli.bless:bless",
     "cache": "harness.cli.cache:cache",
     "cases": "harness.cli.cases:cases",
+    "config": "harness.cli.config:config",
     "diff": "harness.cli.diff:diff",
     "doctor": "harness.cli.doctor:doctor",
     "explain": "harness.cli.explain:explain",
     "history": "harness.cli.history:history",
+    "init": "harness.cli.init:init",
     "libraries": "harness.cli.libraries:libraries",
     "merge": "harness.cli.report:merge",
     "repro": "harness.cli.repro:repro",
@@ -62,6 +64,7 @@ def cumatrix() -> None:
       cumatrix doctor                      what can be used here
       cumatrix try kernel.cu               where does this file compile?
       cumatrix try kernel.cu --with cupy=12,13,14    and in which releases of CuPy?
+      cumatrix init && cumatrix run        what this project has, and what of it compiles where
       cumatrix cases copy                  the library of cases, into this folder
       cumatrix run && cumatrix report reports    the cases, and the page
     """

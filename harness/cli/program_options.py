@@ -12,7 +12,10 @@ from harness.cli.axes import request_of
 from harness.cli.habits import rules_of, targets_of
 from harness.cli.programs import programs_of
 from harness.engine.session import Request
+from harness.hints import hint
 from harness.model import Case
+from harness.project.commands import unit_of
+from harness.project.units import with_unit
 
 
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,6 +31,10 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--option", "extra", multiple=True, metavar="[BACKEND:]OPTION",
             help="An option for the compilers, as it is, or for one backend alone: --option=-default-device, --option nvcc:-lineinfo.",
         ),
+        click.option(
+            "--compile-commands", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="JSON",
+            help="A build's compile_commands.json: each file is compiled with its own command line in there (-I, -D, -std, what else compilers know). What is left out is said.",
+        ),
         click.option("--device-only", is_flag=True, help="nvcc: leave the host pass out."),
         click.option("--signature", multiple=True, metavar="NAME=SIG", help="Signature of a Numba kernel: 'axpy=void(float32[:])'."),
     ]  # fmt: skip
@@ -41,9 +48,23 @@ def programs_asked(files: Sequence[Path], options: Mapping[str, Any]) -> list[Ca
     rules = rules_of(options, options["extra"])
     if options["device_only"]:
         rules[()]["depth"] = "device"
-    return programs_of(
+    cases = programs_of(
         files, include=options["include"], define=options["define"], rules=rules, signatures=options["signature"]
     )
+    return of_build(cases, options["compile_commands"])
+
+
+def of_build(cases: Sequence[Case], database: Path | None) -> list[Case]:
+    """The programs as a build compiles them, where one is named; says what of its command lines is left out."""
+    if not database:
+        return list(cases)
+    found = []
+    for case in cases:
+        unit = unit_of(database, next(iter(case.sources.values())))
+        if unit.dropped:
+            hint(f"{case.name}: of its command line in {database} is left out: {' '.join(unit.dropped)}")
+        found.append(with_unit(case, unit, database))
+    return found
 
 
 def program_request(options: Mapping[str, Any], **more: Any) -> Request:

@@ -7,16 +7,23 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.cases.comments import rules_in
 from harness.cli.habits import spell
-from harness.cli.languages import languages_of
+from harness.cli.languages import beside_texts, languages_of
 from harness.cli.signatures import entries_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
+from harness.hints import hint
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
+from harness.project import here
+from harness.project.look import programs_in
+from harness.project.programs import program_for
+from harness.project.text_cases import text_cases
 from harness.records.programs import DIGITS
 
 _LONGEST = 160
@@ -53,7 +60,8 @@ def programs_of(
     """
     places = {place_of(file): file for file in files}
     languages = {place: languages_of(file) for place, file in places.items()}
-    if ("cuda",) not in languages.values():
+    texts = {place: _texts(file, place) for place, file in places.items() if "cuda" not in languages[place]}
+    if ("cuda",) not in languages.values() and not any(texts.values()):
         lost = [*spell(rules), *(f"-I{folder}" for folder in include)]
         if lost:
             raise UsageError(
@@ -63,28 +71,88 @@ def programs_of(
     signed = entries_of([file for place, file in places.items() if "python" in languages[place]], signatures)
     cases = []
     for place, file in places.items():
-        own, entries = languages[place], signed.get(file, {})
+        spoken_in, entries = languages[place], signed.get(file, {})
         options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
         if file.suffix in (".cuh", ".cpp"):  # nvcc goes by the name
             options.insert(0, OptionRule(when=_only(("nvcc",)), values={"flags": ["-x", "cu"]}))
-        words = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
-        if "cuda" in own:
-            words = [*spell(rules), *words, *(f"-I{_shown(folder, place)}" for folder in include)]
-        else:
-            words += [f"--signature={name}={value}" for name, value in sorted(entries.items())]
+        defined = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
+        of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
+        of_python = [*defined, *(f"--signature={name}={value}" for name, value in sorted(entries.items()))]
+        words = of_cuda if "cuda" in spoken_in else of_python
+        cases += [_with(each, of_cuda, definitions, options) for each in texts.get(place, ())]
+        if texts.get(place):
+            spoken_in = beside_texts(file, spoken_in)
+            if not spoken_in:
+                continue
+        own = program_for(here(), file) if file.suffix != ".py" or not entries else None
+        if own:
+            cases.append(_of_project(own, place, words, definitions, options if "cuda" in spoken_in else []))
+            continue
+        spoken, inapplicable = rules_in(file)
         cases.append(
             Case(
                 name=_name(place),
                 path=file,
                 program=digest_of(place),
                 title=f"{file.name}, as it stands",
-                sources=dict.fromkeys(own, file),
+                sources=dict.fromkeys(spoken_in, file),
                 entries={"python": entries} if entries else {},
                 variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
-                options=tuple(options) if "cuda" in own else (),
+                options=tuple(options) if "cuda" in spoken_in else (),
+                unsupported=inapplicable,
+                expectations=spoken,
             )
         )
     return cases
+
+
+def files_in(paths: Sequence[Path]) -> list[Path]:
+    """Files that are named, and of folders the programs in them: CUDA C++ (.cu), and Python with kernels of Numba or CUDA C++ in texts.
+
+    Raises
+    ------
+    UsageError
+        When a folder has none.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if not path.is_dir():
+            found[path] = None
+            continue
+        names = programs_in(path)
+        if not names:
+            raise UsageError(f"{path} has no CUDA C++ (.cu), and no Python with kernels")
+        found |= dict.fromkeys(path / name for name in names)
+    return list(found)
+
+
+def _texts(file: Path, place: Path) -> list[Case]:
+    cases, unread = text_cases(file, _name(place))
+    for sentence in unread:
+        hint(sentence)
+    return cases
+
+
+def _of_project(
+    own: Case, place: Path, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]
+) -> Case:
+    """A program as the project's configuration has it; with options beside those, it is another one than `cumatrix run` compiles."""
+    return replace(_with(own, words, definitions, options), program=digest_of(place)) if words else own
+
+
+def _with(own: Case, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]) -> Case:
+    """With the options of the command line after its own."""
+    if not words:
+        return own
+    variants = tuple(
+        replace(
+            each,
+            definitions={**each.definitions, **definitions},
+            options=" ".join(filter(None, [each.name, _line(words)])),
+        )
+        for each in own.variants
+    )
+    return replace(own, variants=variants, options=(*own.options, *options))
 
 
 def _only(backends: Sequence[str]) -> Condition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,6 +11,8 @@ from harness.cli.command import Command
 from harness.cli.terminal import say
 from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable
+from harness.project import here
+from harness.project.programs import configured
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
 from harness.records.shards import missing_shards
@@ -32,9 +35,10 @@ _RESULTS = click.argument(
 @click.option(
     "--cases",
     type=click.Path(path_type=Path),
-    default=Path("cases"),
-    show_default=True,
-    help="Judge by the expectations that these cases have now.",
+    default=[Path("cases")],
+    multiple=True,
+    metavar="DIR",
+    help="Judge by the expectations that these cases have now; several times for several folders. Default: cases.",
 )
 @click.option(
     "--history",
@@ -45,7 +49,7 @@ _RESULTS = click.argument(
 @where_option("""'toolkit == "12.9" and backend in ("nvrtc", "nvcc")'""", "Only the cells for which this holds")
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
 def report(
-    results: tuple[Path, ...], out: Path, cases: Path, history: Path | None, where: str | None, address: str
+    results: tuple[Path, ...], out: Path, cases: tuple[Path, ...], history: Path | None, where: str | None, address: str
 ) -> int:
     """Build the page and its data from records.
 
@@ -55,18 +59,34 @@ def report(
     \b
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
+    write_page(results, out, cases, history=history, where=where, address=address)
+    return 0
+
+
+def write_page(
+    results: Sequence[Path],
+    out: Path,
+    cases: Sequence[Path],
+    *,
+    history: Path | None = None,
+    where: str | None = None,
+    address: str = "",
+) -> None:
+    """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
     try:
         from harness.analysis.rejudge import rejudger
         from harness.report.build import build_report
     except ImportError as error:
         raise PartUnavailable(f"the report needs {error.name}: pip install 'cumatrix[report]'") from None
+    programs = configured(here())
     summary = build_report(
         results,
         out,
-        cases if cases.is_dir() else None,
+        [folder for folder in cases if folder.is_dir()],
+        programs,
         history=history,
         address=address,
-        rejudge=rejudger(cases),
+        rejudge=rejudger(cases, programs),
         where=where,
     )
     for warning in summary.warnings:
@@ -78,7 +98,6 @@ def report(
     if summary.unanswered:
         say(f"{summary.unanswered} keep an earlier run's answer, because a later run had none", err=True)
     say(out / "index.html")
-    return 0
 
 
 @click.command(cls=Command)

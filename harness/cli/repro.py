@@ -12,11 +12,14 @@ from harness.cases.packaged import packaged_cases
 from harness.cli.command import Command
 from harness.cli.habits import rules_of
 from harness.cli.one import RESULTS, cells_in, one_cell
+from harness.cli.program_options import of_build
 from harness.cli.programs import digest_of, place_of, programs_of
 from harness.cli.terminal import say
 from harness.cli.try_ import try_
 from harness.errors import UsageError
 from harness.model import Case
+from harness.project import here
+from harness.project.programs import configured
 from harness.records import Record
 from harness.records.programs import DIGITS
 from harness.repro import check_folder, make_folder, reduce_folder
@@ -97,7 +100,7 @@ def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, p
 def _case(record: Record, root: Path | None) -> Case:
     folder = root or (Path("cases") if Path("cases").is_dir() else packaged_cases())
     # A name out of a record is no pattern.
-    found = [case for case in load_cases(folder, [record["case"]]) if case.name == record["case"]]
+    found = [case for case in load_cases(folder, [record["case"]], configured(here())) if case.name == record["case"]]
     if not found:
         raise UsageError(f"there is no case {record['case']} in {folder}: name the folder of cases with --cases")
     return found[0]
@@ -126,6 +129,7 @@ def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]
             f"the options of {record['cell']} cannot be told from its record ({told}): run this from the folder "
             "that cumatrix try was run in"
         ) from None
+    (case,) = of_build([case], given["compile_commands"])
     if case.variants[0].name != record["variant"]:
         raise UsageError(
             f"the options of {record['cell']} are too long to be told from its record, or its include directories lie elsewhere: "

@@ -12,15 +12,30 @@ from harness.cli.chosen import cells_of_cases
 from harness.cli.command import Command
 from harness.cli.forecast import forecast
 from harness.cli.install import install_for
+from harness.cli.one import RESULTS
 from harness.cli.perform import perform
+from harness.cli.report import write_page
 from harness.engine.session import ORDERS
+from harness.errors import UsageError
+from harness.project import here
 
 
 @click.command(cls=Command)
 @click.argument("selection", nargs=-1, metavar="[CASE]…")
 @axes
 @click.option(
-    "--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."
+    "--cases",
+    type=click.Path(path_type=Path),
+    default=[Path("cases")],
+    multiple=True,
+    metavar="DIR",
+    help="Folder of cases; several times for several. Default: cases.",
+)
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write the page, as cumatrix report does, when all cells are done.",
 )
 @click.option(
     "--out",
@@ -50,7 +65,8 @@ from harness.engine.session import ORDERS
 )
 def run(
     selection: tuple[str, ...],
-    cases: Path,
+    cases: tuple[Path, ...],
+    page: Path | None,
     out: Path | None,
     fresh: bool,
     order: str,
@@ -63,21 +79,28 @@ def run(
 ) -> int:
     """Run cases through backends, toolkits and targets.
 
-    CASE is a case's name (wmma/fragments), a topic (wmma), or the path of either; without one, all cases run.
+    CASE is a case's name (wmma/fragments), a topic (wmma), or the path of either; without one, all cases run. So do the programs that
+    [tool.cumatrix] in pyproject.toml, or cumatrix.toml, names; what stands there is the default of these options (cumatrix config).
 
     \b
     cumatrix run wmma -b nvrtc -t 11.8,12.4..13.0 -a sm_70..sm_90
     cumatrix run wmma --with cupy=12,13.0,13.1..14 -t 12.4,12.9
     cumatrix run -b all -t all --shard 2/5
     cumatrix run --dry-run -t 12.4..13.0
+    cumatrix run csrc/softmax.cu --page reports/html
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
     chosen = cells_of_cases(options, selection=selection, cases=cases, order=order, shard=shard, costs=costs)
     if dry_run:
         return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
     if out is None and not as_json:
-        out = Path("reports") / f"{chosen.context.name}.jsonl"
+        out = (here().option("results") or RESULTS) / f"{chosen.context.name}.jsonl"
+    if page and out is None:
+        raise UsageError("--page needs a file of records: name one with --out beside --json")
     context = install_for(chosen.cells, chosen.context, offline=options["offline"])
-    return perform(
+    code = perform(
         chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=chosen.asked, shard=chosen.shard
     )
+    if page and out and code != 130:
+        write_page([out], page, cases)
+    return code

@@ -1,8 +1,8 @@
 """The one door to the terminal: whatever is printed goes through here, and nothing in it can act on a terminal or on a CI.
 
 Names, titles, messages and paths come out of records, cases and compilers. Escape sequences, control characters and those that
-reorder what is read are taken out here (`harness.diagnostics.clean`), and no line is a command to the CI that keeps it
-(`harness.diagnostics.no_command`), whether or not whoever prints has thought of it.
+reorder what is read are taken out here (`harness.protocol.text.clean`), and no line is a command to the CI that keeps it
+(`harness.protocol.text.no_command`), whether or not whoever prints has thought of it.
 """
 
 from __future__ import annotations
@@ -10,45 +10,22 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 
-from harness.diagnostics import clean, no_command
+from harness.protocol.text import clean, no_command
 
-
-class SafeConsole(Console):
-    """A console that reads no markup, and prints no character that acts on a terminal but its own colours."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Segments of what is to be printed; those of rich's own, which move the cursor of a progress bar, stay as they are."""
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=clean(segment.text))
-
-
-class _Lines:
-    """A stream on which no line is a command to a CI: lines are known once they are folded and laid out in tables."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        return self._stream.write(no_command(text))
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def console_for(stream: TextIO, *, log_width: int = 200) -> Console:
     """A console that colours and folds on a terminal only (``NO_COLOR`` and ``FORCE_COLOR`` are rich's own)."""
-    file = cast("TextIO", _Lines(stream))
-    console = SafeConsole(file=file, highlight=False, emoji=False, markup=False)
-    if console.is_terminal:
-        return console
-    return SafeConsole(file=file, highlight=False, emoji=False, markup=False, width=log_width)
+    from harness.cli.console import SafeConsole  # a tenth of a second, for which --help and completion need not wait
+
+    console = SafeConsole.on(stream)
+    return console if console.is_terminal else SafeConsole.on(stream, width=log_width)
 
 
 def say(text: object, *, err: bool = False) -> None:

@@ -20,7 +20,7 @@ from harness.cli.program_options import program_options
     "files",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path, exists=True),
     metavar="FILE…",
 )
 @axes
@@ -38,12 +38,16 @@ def try_(
 ) -> int:
     """Where does this file compile?
 
-    FILE is CUDA C++ (.cu, .cuh), or Python (.py) with Numba kernels or CuPy's own API (ReductionKernel, cupyx.jit). It is compiled as it stands: the toolkit's own include
+    FILE is CUDA C++ (.cu, .cuh), a module with Numba kernels or a program of CuPy's own API (.py: ReductionKernel, cupyx.jit), Python
+    with CUDA C++ in texts (RawKernel, RawModule, load_inline: each is compiled as it stands there, and messages name the Python file
+    and its line), or a folder with any of them. It is compiled as it stands: the toolkit's own include
     directories are added and nothing else, unless asked for. Several files are programs of their own, and so is a file with other
     options. Everything that a compiler refuses exits with 1.
 
     nvcc's options mean what they mean there: -std=c++17, -G, -lineinfo, --use_fast_math, -maxrregcount=N, -Xptxas OPTION, -rdc=true,
     -arch, -gencode, -ftz, -fmad and the like reach every compiler; those for the host (-O3, -g, -Xcompiler) reach nvcc.
+
+    Without -t, each backend compiles with the newest CUDA that it can use, and it is said which that is and why.
 
     A program of the host (with main(), launches, headers such as <vector>) is compiled by nvcc, of a toolkit that has one;
     NVRTC and CuPy compile device code alone, and are asked for it only where -b names them.
@@ -52,6 +56,8 @@ def try_(
     cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120
     cumatrix try kernel.cu --with cupy=12,13.0,13.1,14 -a sm_80,sm_90
     cumatrix try kernel.cu -t 11.8,12.9 --where 'toolkit >= "12.8" or cc < "10.0"'
+    cumatrix try csrc ops.py -t 13.0
+    cumatrix try --compile-commands build/compile_commands.json src/a.cu
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
     chosen = cells_of_files(options, files)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from harness.diagnostics.text import clean
+from harness.protocol.text import clean
 
 _WIDTH = 4000
 _SEVERITY = {"catastrophic error": "fatal", "fatal error": "fatal", "internal compiler error": "fatal", "info": "note"}

@@ -7,8 +7,8 @@ import re
 from pathlib import PurePath
 
 from harness.diagnostics.lines import Line, read_lines
-from harness.diagnostics.text import one_line
 from harness.model import Diagnostic
+from harness.protocol.text import one_line
 
 _MAX = 40
 _RANK = {"fatal": 0, "error": 0, "warning": 2, "remark": 3, "note": 4}
@@ -26,7 +26,7 @@ def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
     log : str
         What the tool printed.
     source : str
-        File name of the program; temporary names of it in the log are written so.
+        File name of the program, or its path in a project, as all files of it are then named; temporary names of it in the log are written so.
     """
     said = (line for line in read_lines(log) if line.place or line.severity != "note")
     found = [_diagnostic(line, source) for line in sorted(said, key=_rank)]
@@ -39,10 +39,16 @@ def _rank(line: Line) -> int:
 
 
 def _diagnostic(line: Line, source: str) -> Diagnostic:
-    name = PurePath(line.file.strip()).name
+    place = PurePath(line.file.strip())
+    # A program of a project is called by its path there, and so are the files beside it.
+    name = (
+        place.name
+        if "/" not in source or place.is_absolute() or place.parts[:1] in (("..",), ("$CUDA_HOME",))
+        else str(place)
+    )
     if source and (
-        (PurePath(name).suffix in (".cu", ".ptx", ".cubin") and "tmp" in line.file)
-        or re.fullmatch(r"[0-9a-f]{20,}\.\w+(?:\.\w*)?", name)
+        (place.suffix in (".cu", ".ptx", ".cubin") and "tmp" in line.file)
+        or re.fullmatch(r"[0-9a-f]{20,}\.\w+(?:\.\w*)?", place.name)
     ):
         name = source
     return Diagnostic(

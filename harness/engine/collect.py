@@ -107,7 +107,7 @@ class _Left:
     @classmethod
     def of(cls, cell: Cell, order: Order, ended: Exit, home: Path, tools: Path) -> _Left:
         scratch = order.scratch
-        places = Places(scratch, _source_of(cell), home, tools.parent)
+        places = Places(scratch, _source_of(cell), home, tools.parent, cell.case.root)
         reply, unreadable = _reply(scratch)
         names = dict.fromkeys(read_text(scratch / "stages", scratch).split())
         said = read_text(scratch / "log", scratch)
@@ -155,7 +155,7 @@ class _Left:
         return Outcome(
             status=Status.HARNESS_ERROR,
             stages=self.stages,
-            diagnostics=parse_log(self.relevant, self.places.source.name),
+            diagnostics=parse_log(self.relevant, self.places.name),
             log=self.log,
             seconds=round(reply.seconds, 4),
             command=tuple(map(self.places.in_command, reply.command)),

@@ -135,7 +135,7 @@ class Finder:
 
 
 def _takes_headers(case: Case) -> bool:
-    return bool(case.program) and "cuda" in case.sources
+    return not case.has_file and "cuda" in case.sources
 
 
 def _with_chosen(case: Case, chosen: Chosen) -> Case:
@@ -162,9 +162,9 @@ def _with(variant: Variant, name: str, text: str) -> Variant:
 def _expanded(case: Case, chosen: Chosen, found: Callable[[HeaderLibrary, str, Path], dict[str, Headers]]) -> Case:
     for name, library in case.libraries.items():
         texts = dict.fromkeys(variant.libraries[name] for variant in case.variants)
-        if all(map(is_release, texts)) and not case.program:
+        if all(map(is_release, texts)) and case.has_file:
             continue
-        report = Report("") if case.program else _report(case)
+        report = Report("") if not case.has_file else _report(case)
         numbers: dict[str, list[str]] = {}
         built: dict[str, Headers] = {}
         for text in texts:
@@ -176,7 +176,7 @@ def _expanded(case: Case, chosen: Chosen, found: Callable[[HeaderLibrary, str, P
                     continue
                 of = found(library, text, case.path.parent)
             except UsageError as error:
-                if case.program or name in chosen:
+                if not case.has_file or name in chosen:
                     raise UsageError(f"--library {name}={text}: {error}") from None
                 report.add(("libraries", name), str(error))
                 continue
@@ -196,7 +196,7 @@ def _expanded(case: Case, chosen: Chosen, found: Callable[[HeaderLibrary, str, P
 
 def _numbered(case: Case, variant: Variant, name: str, number: str) -> Variant:
     with_number = _with(variant, name, number)
-    if not case.program:
+    if case.has_file:
         return with_number
     return replace(with_number, options=f"{variant.options} --library={name}={number}".strip())
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from harness.backends import BACKENDS
 from harness.cases.launch import launches_for, references_of
-from harness.cases.options import options_for
+from harness.cases.options import include_of, options_for
 from harness.engine.key import Key
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, HeaderLibrary, Headers
@@ -62,7 +62,7 @@ def job_of(
     """
     language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
     options, source = options_for(cell), source_of(cell)
-    folders = [source.parent.absolute() / folder for folder in options.pop("include", ())]
+    folders = include_of(cell.case, options)
     options.pop("memory", None)  # the scheduler's, and no compiler's
     beside = [folder for library in libraries for folder in library.include]
     return CellJob(
@@ -74,6 +74,7 @@ def job_of(
         options=cast("Options", options),
         include=[str(folder) for folder in (*beside, *toolchain.include, *include, *folders)],
         launches=launches_for(cell) if cell.toolchain.device else [],
+        together=[path.absolute() for path in cell.case.together] if language != "python" else [],
     )
 
 
@@ -82,5 +83,6 @@ def question_of(cell: Cell, job: CellJob, libraries: Mapping[str, Installed | He
     references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in references_of(cell.case)]
     key = Key("question").add("job", {**job.to_json(), "cell": ""})
     key.add("references", references if job.launches else [])
+    key.add("root", str(cell.case.root or ""))  # the log names files as seen from there
     key.add("libraries", {name: found.fingerprint for name, found in libraries.items()})
     return key.add("limits", limits_of_cell(limits.memory, limits.rlimits)).hex()

@@ -32,6 +32,8 @@ class Places:
         The program, seen from whose folder names are written.
     home : Path
         The toolkit, ``$CUDA_HOME`` in logs and commands.
+    root : Path or None
+        The project's folder, from which names are written in the place of the program's.
     kept : Path
         What else cumatrix keeps, ``$CUMATRIX_HOME`` in commands.
     """
@@ -40,14 +42,21 @@ class Places:
     source: Path
     home: Path
     kept: Path
+    root: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What the program is called."""
+        place = self.source.absolute()
+        return place.relative_to(self.root).as_posix() if self.root and place.is_relative_to(self.root) else place.name
 
     def in_log(self, text: str) -> str:
         """A log without them."""
         text = clean(text).replace(f"{self.home}/", "$CUDA_HOME/")
         # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more. A text that it made
         # itself, out of a program in Python, has lines of its own.
-        name = _MADE if self.source.suffix == ".py" else self.source.name
-        return _TIMES.sub("", _HASHED.sub(name, self._near(text)))
+        name = _MADE if self.source.suffix == ".py" else self.name
+        return _TIMES.sub("", _HASHED.sub(lambda _found: name, self._near(text)))
 
     def in_command(self, text: str) -> str:
         """A command without them."""
@@ -68,9 +77,13 @@ class Places:
 
     def _beside(self, text: str) -> str:
         """With the names of the program, and of what lies below its folder, as seen from there."""
-        folders = {str(self.source.absolute().parent), str(self.source.resolve().parent)} - {"/"}
+        near = self.root or self.source.absolute().parent
+        folders = {str(near), str(near.resolve())} - {"/"}
         for folder in sorted(folders, key=len, reverse=True):
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+            if self.root:
+                text = re.sub(rf"(?<![\w./-])-I{re.escape(folder)}(?:/|(?![\w.-]))", "-I", text)
+                text = re.sub(r"-I(?=[\s'\"]|$)", "-I.", text)
         return text
 
 
@@ -83,5 +96,5 @@ def _from_packages(word: str) -> str:
 def whole_log(said: str, printed: str, places: Places) -> str:
     """What tools said, then what was printed, with the middle left out where it is longer than `LOG_LIMIT`."""
     if places.source.suffix == ".py" and printed.strip():
-        printed = f"--- printed while {places.source.name} ran, by the program or by what it called ---\n{printed}"
+        printed = f"--- printed while {places.name} ran, by the program or by what it called ---\n{printed}"
     return cut(places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip())), LOG_LIMIT)

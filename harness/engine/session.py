@@ -41,8 +41,10 @@ class Request:
 
     Parameters
     ----------
-    cases : Path
-        Folder of cases.
+    cases : Path or tuple of Path
+        Folder of cases, or several.
+    programs : tuple of Case
+        Programs that the project's configuration names, beside them.
     selection : tuple of str
         Names, topics or paths of cases; empty for all.
     backends, toolkits, targets : str or None
@@ -81,7 +83,8 @@ class Request:
         Where to write what every runner did when.
     """
 
-    cases: Path = Path("cases")
+    cases: Path | tuple[Path, ...] = Path("cases")
+    programs: tuple[Case, ...] = ()
     selection: tuple[str, ...] = ()
     backends: str | None = None
     toolkits: str | None = None
@@ -198,7 +201,7 @@ def cells_of(
 
 def _named(request: Request) -> list[Case]:
     """The cases that a request names; without names, all but those that take long."""
-    cases = load_cases(request.cases, request.selection)
+    cases = load_cases(request.cases, request.selection, request.programs)
     heavy = [case.name for case in cases if case.heavy]
     if request.selection or not heavy:
         return cases

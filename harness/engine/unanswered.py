@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cases import find_cases
+from harness.cases.select import names_of
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.engine.plan import choose_backends
@@ -48,7 +48,7 @@ def asked_of(
         return filter(None, (word.strip() for word in (text or "").split(",")))
 
     found: dict[str, dict[str, Iterable[str]]] = {
-        "case": {item: [_name(path, request) for path in find_cases(request.cases, [item])] for item in request.selection},
+        "case": {item: names_of(request.cases, [item], request.programs) for item in request.selection},
         "backend": {word: [info.name for info in choose_backends(word, environment, others)] for word in words(request.backends)},
         "toolkit": {word: map(str, parse_toolkits(word)) for word in words(request.toolkits)},
         "target": {word: map(str, parse_targets(with_native(word, devices))) for word in words(request.targets)},
@@ -82,10 +82,6 @@ def _values(cells: Iterable[Cell]) -> dict[str, set[str]]:
         found["toolkit"].add(str(cell.toolchain.toolkit))
         found["target"].add(str(cell.target))
     return found
-
-
-def _name(path: Any, request: Request) -> str:
-    return str(path.parent.relative_to(request.cases).as_posix())
 
 
 def answered(record: Mapping[str, Any]) -> bool:

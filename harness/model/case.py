@@ -124,6 +124,10 @@ class Case:
         Whether it takes long: a run without names leaves it out.
     sources : Mapping[str, Path]
         Program by language: ``cuda``, ``torch`` (CUDA C++ with PyTorch's headers) and ``python``.
+    together : tuple of Path
+        Further files of the same program, in CUDA C++: each is a translation unit, and all of them are linked where they are relocatable.
+    root : Path or None
+        The project's folder, where the program or its headers lie outside of the case's: records name files as seen from there.
     entries : Mapping[str, Mapping[str, str]]
         By language, the kernels that must come out, each with its signature (empty for CUDA C++,
         a Numba signature such as ``void(float32[:])`` for Python).
@@ -149,6 +153,8 @@ class Case:
     backends: tuple[str, ...] = ()
     heavy: bool = False
     sources: Mapping[str, Path] = field(default_factory=dict)
+    together: tuple[Path, ...] = ()
+    root: Path | None = None
     entries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     libraries: Mapping[str, HeaderLibrary] = field(default_factory=dict)
     variants: tuple[Variant, ...] = (Variant(labels={}, definitions={}),)
@@ -157,6 +163,11 @@ class Case:
     launches: tuple[LaunchRule, ...] = ()
     verify: tuple[VerifyRule, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+
+    @property
+    def has_file(self) -> bool:
+        """Whether it stands in a ``case.toml`` of its own; else it is a file that was named, or that a project's configuration names."""
+        return self.path.name == "case.toml"
 
     @property
     def topic(self) -> str:

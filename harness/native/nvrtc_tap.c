@@ -1,7 +1,12 @@
 /* Loaded before NVRTC, this hands every nvrtcCompileProgram on to the real one and keeps what was asked and answered in the
  * file that CUMATRIX_NVRTC_TAP names: the options as the library really passed them, and the log that Jitify throws away.
- * A record is: "call RESULT COUNT\n", then COUNT options and one log, each as "LENGTH\nBYTES\n". */
+ * A record is: "call RESULT COUNT\n", then COUNT options and one log, each as "LENGTH\nBYTES\n".
+ *
+ * Jitify finds the files that a program includes by compiling it again for each that is missing. Once one has been, the next programs are
+ * compiled without their code first: what a program includes follows from its directives alone, and these are read in milliseconds. Only
+ * what misses nothing then is compiled as it is. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +31,183 @@ static void put(FILE *file, const char *text, size_t length)
     fputc('\n', file);
 }
 
+/* Programs that are looked through, each with itself without its code; `missing` says that its last answer is that one's. */
+struct pair {
+    void *whole, *skimmed;
+    int missing;
+    struct pair *next;
+};
+static struct pair *pairs;
+static int missed; /* whether a file ever was missing in this process */
+
+static struct pair *pair_of(void *program)
+{
+    struct pair *each = pairs;
+    while (each && each->whole != program)
+        each = each->next;
+    return each;
+}
+
+/* Whether an apostrophe parts the digits of a number. */
+static int parts_digits(const char *text, const char *at)
+{
+    const char *first = at;
+    while (first > text && (isalnum((unsigned char)first[-1]) || first[-1] == '\''))
+        first--;
+    return first < at && isdigit((unsigned char)*first);
+}
+
+/* The end of a comment or of a quotation that begins at `at`, or `at` where neither does; a quotation ends with its line. */
+static const char *end_of_aside(const char *text, const char *at)
+{
+    if (at[0] == '/' && at[1] == '*') {
+        const char *end = strstr(at + 2, "*/");
+        return end ? end + 2 : at + strlen(at);
+    }
+    int comment = at[0] == '/' && at[1] == '/';
+    if (!comment && (*at != '"' && (*at != '\'' || parts_digits(text, at))))
+        return at;
+    const char *end = at + 1;
+    while (*end && *end != '\n' && (comment || *end != *at))
+        end += end[0] == '\\' && end[1] ? (end[1] == '\r' && end[2] == '\n' ? 3 : 2) : 1;
+    return *end == *at ? end + 1 : end;
+}
+
+/* The end of a directive: that of its line, but for lines that are continued and comments of several. */
+static const char *end_of_directive(const char *at)
+{
+    while (*at && *at != '\n') {
+        if (at[0] == '\\' && at[1] == '\r' && at[2] == '\n')
+            at += 3;
+        else if (at[0] == '\\' && at[1])
+            at += 2;
+        else if (at[0] == '/' && at[1] == '*')
+            at = end_of_aside(at, at);
+        else
+            at++;
+    }
+    return at;
+}
+
+/* The directives of a text, each on the line where it was; NULL without memory. */
+static char *skim(const char *text)
+{
+    if (strstr(text, "R\"")) /* what looks like a directive may be part of a raw string */
+        return strdup(text);
+    char *made = malloc(strlen(text) + 1), *out = made;
+    if (!made)
+        return NULL;
+    int begins = 1; /* only blanks and comments stand before this place in its line */
+    for (const char *at = text, *end; *at; at = end) {
+        if (begins && *at == '#') {
+            end = end_of_directive(at);
+            memcpy(out, at, (size_t)(end - at));
+            out += end - at;
+            continue;
+        }
+        end = end_of_aside(text, at);
+        if (end == at)
+            end += at[0] == '\\' && at[1] ? (at[1] == '\r' && at[2] == '\n' ? 3 : 2) : 1;
+        begins = *at == '\n' || (begins && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '/'));
+        for (; at < end; at++)
+            if (*at == '\n')
+                *out++ = '\n';
+    }
+    *out = 0;
+    return made;
+}
+
+static void look_through(void *program, const char *source, const char *name, int count, const char *const *texts,
+                         const char *const *names)
+{
+    int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *) =
+        real("nvrtcCreateProgram");
+    char **skimmed = calloc((size_t)count + 1, sizeof *skimmed);
+    struct pair *pair = calloc(1, sizeof *pair);
+    int whole = skimmed && pair;
+    for (int i = 0; whole && i <= count; i++)
+        whole = (skimmed[i] = skim(i < count ? texts[i] : source)) != NULL;
+    if (whole && !create(&pair->skimmed, skimmed[count], name, count, (const char *const *)skimmed, names)) {
+        pair->whole = program;
+        pair->next = pairs;
+        pairs = pair;
+    } else
+        free(pair);
+    for (int i = 0; skimmed && i <= count; i++)
+        free(skimmed[i]);
+    free(skimmed);
+}
+
+int nvrtcCreateProgram(void **program, const char *source, const char *name, int count, const char *const *texts,
+                       const char *const *names)
+{
+    int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *) =
+        real("nvrtcCreateProgram");
+    int result = create(program, source, name, count, texts, names);
+    if (!result && missed)
+        look_through(*program, source, name, count, texts, names);
+    return result;
+}
+
+int nvrtcDestroyProgram(void **program)
+{
+    int (*destroy)(void **) = real("nvrtcDestroyProgram");
+    for (struct pair **each = &pairs; *each; each = &(*each)->next)
+        if (program && (*each)->whole == *program) {
+            struct pair *gone = *each;
+            *each = gone->next;
+            destroy(&gone->skimmed);
+            free(gone);
+            break;
+        }
+    return destroy(program);
+}
+
+int nvrtcGetProgramLogSize(void *program, size_t *size)
+{
+    int (*log_size)(void *, size_t *) = real("nvrtcGetProgramLogSize");
+    struct pair *pair = pair_of(program);
+    return log_size(pair && pair->missing ? pair->skimmed : program, size);
+}
+
+int nvrtcGetProgramLog(void *program, char *log)
+{
+    int (*get_log)(void *, char *) = real("nvrtcGetProgramLog");
+    struct pair *pair = pair_of(program);
+    return get_log(pair && pair->missing ? pair->skimmed : program, log);
+}
+
+static char *log_of(void *program)
+{
+    size_t size = 0;
+    char *log = !nvrtcGetProgramLogSize(program, &size) && size ? calloc(size + 1, 1) : NULL;
+    if (log && nvrtcGetProgramLog(program, log))
+        *log = 0;
+    return log;
+}
+
+static int misses_file(void *program)
+{
+    char *log = log_of(program);
+    int found = log && strstr(log, "open source file");
+    free(log);
+    return found;
+}
+
 int nvrtcCompileProgram(void *program, int count, const char *const *options)
 {
     int (*compile)(void *, int, const char *const *) = real("nvrtcCompileProgram");
-    int (*log_size)(void *, size_t *) = real("nvrtcGetProgramLogSize");
-    int (*get_log)(void *, char *) = real("nvrtcGetProgramLog");
-    int result = compile(program, count, options);
+    struct pair *pair = pair_of(program);
+    int result = 0;
+    if (pair) {
+        result = compile(pair->skimmed, count, options);
+        pair->missing = 1;
+        pair->missing = result && misses_file(program);
+    }
+    if (!pair || !pair->missing) {
+        result = compile(program, count, options);
+        missed = missed || (result && misses_file(program));
+    }
     const char *name = getenv("CUMATRIX_NVRTC_TAP");
     FILE *file = name ? fopen(name, "a") : NULL;
     if (!file)
@@ -39,12 +215,8 @@ int nvrtcCompileProgram(void *program, int count, const char *const *options)
     fprintf(file, "call %d %d\n", result, count);
     for (int i = 0; i < count; i++)
         put(file, options[i], strlen(options[i]));
-    size_t size = 0;
-    char *log = !log_size(program, &size) && size ? malloc(size) : NULL;
-    if (log && !get_log(program, log))
-        put(file, log, strnlen(log, size));
-    else
-        put(file, "", 0);
+    char *log = log_of(program);
+    put(file, log ? log : "", log ? strlen(log) : 0);
     free(log);
     fclose(file);
     return result;

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.nvidia.driver import Driver, DriverError, refused
 from harness.nvidia.verify import Launch
-from harness.protocol.backend import Job, Unavailable
+from harness.protocol.backend import Job, Unavailable, Unsupported
 
 
 def run_on_driver(job: Job) -> None:
@@ -18,6 +18,8 @@ def run_on_driver(job: Job) -> None:
         At ``load``, ``launch`` or ``verify``.
     """
     assert job.artifact is not None
+    if job.together and job.artifact.parts:
+        raise Unsupported("files of one program are loaded when they are linked with each other: rdc = true")
     if job.artifact.format == "object":
         raise Unavailable(f"relocatable device code that was not linked cannot be loaded: {'; '.join(job.notes)}")
     image = Path(job.artifact.path).read_bytes()

@@ -121,13 +121,12 @@ def link_with_runtime(setup: Setup, job: Job) -> None:
     linker, runtime = Linker(library), [found[1]] if not isinstance(found, str) else []
     job.enter("link")
     options = [f"-arch=sm_{job.arch}", *(["-lto"] if job.lto else [])]
-    job.command.append(" ".join(["nvJitLink", *options, job.artifact.path, *map(str, runtime)]))
+    made = job.artifact.parts or [job.artifact]
+    job.command.append(" ".join(["nvJitLink", *options, *(each.path for each in made), *map(str, runtime)]))
     job.observed["nvjitlink"] = linker.version
     try:
-        data = Path(job.artifact.path).read_bytes()
-        cubin, remarks = linker.link(
-            options, [(_KINDS[job.artifact.format], data), *((INPUT_LIBRARY, path) for path in runtime)]
-        )
+        inputs = [(_KINDS[each.format], Path(each.path).read_bytes()) for each in made]
+        cubin, remarks = linker.link(options, [*inputs, *((INPUT_LIBRARY, path) for path in runtime)])
     except LinkError as error:
         job.say(str(error))
         raise Rejected("nvJitLink refused", stage="link") from None

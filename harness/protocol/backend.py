@@ -6,9 +6,10 @@ cumatrix's own: they import the standard library only, and the backend's library
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from harness.protocol.job import CellJob
 from harness.protocol.printed import cut
@@ -89,6 +90,11 @@ class Job(CellJob):
         """Compute capability as two numbers: ``(8, 0)``."""
         number = int(self.arch.rstrip("af"))
         return number // 10, number % 10
+
+    @property
+    def sources(self) -> list[Path]:
+        """Every file of the program, in order."""
+        return [self.source, *self.together]
 
     def include_beside(self, setup: Setup) -> list[str]:
         """Include directories that were asked for, without the toolkit's; one of the toolkit's that was asked for is kept."""
@@ -228,4 +234,15 @@ class Backend(Protocol):
         ------
         Ended
             With any other status.
+        """
+
+
+@runtime_checkable
+class Ahead(Protocol):
+    """A backend that does in the fork server what several cells have in common."""
+
+    def ahead(self, setup: Setup, job: Job, pulse: Callable[[], None]) -> None:
+        """Called before each cell is forked, on a virtual device or none.
+
+        It compiles nothing of the cell's program, ends by itself whatever it starts, and calls `pulse` twice a second meanwhile.
         """

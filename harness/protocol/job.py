@@ -84,6 +84,8 @@ class CellJob(Message):
         Include directories of the toolkit, then those that were asked for.
     launches : list of LaunchSpec
         How the kernels are launched on a real device; empty without one.
+    together : list of Path
+        Further files of the same program, each a translation unit.
     """
 
     cell: str
@@ -94,3 +96,4 @@ class CellJob(Message):
     options: Options
     include: list[str]
     launches: list[LaunchSpec] = field(default_factory=list)
+    together: list[Path] = field(default_factory=list)

@@ -15,6 +15,7 @@ from harness.analysis.history import read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
 from harness.held import folder_alone
 from harness.matrix.kinds import KINDS, unexpected_among
+from harness.model import Case
 from harness.records.devices import tell_devices
 from harness.records.parquet import results_parquet
 from harness.records.where import choose
@@ -87,7 +88,8 @@ class ReportSummary:
 def build_report(
     paths: Sequence[Path],
     out: Path = DEFAULT_OUT,
-    cases: Path | None = None,
+    cases: Path | Sequence[Path] | None = None,
+    programs: Sequence[Case] = (),
     *,
     history: Path | None = None,
     address: str = "",
@@ -104,8 +106,10 @@ def build_report(
         Files of records or Parquet, or folders of them.
     out : Path
         Folder to make, or an earlier report to replace.
-    cases : Path, optional
-        Folder of the cases, whose files are then shown.
+    cases : Path or sequence of Path, optional
+        Folders of the cases, whose files are then shown.
+    programs : sequence of Case
+        Programs that the project's configuration names, whose files are shown as well.
     history : Path, optional
         A history (`harness.analysis.history`): its runs are compared, and each cell tells what became of it.
     address : str, optional
@@ -127,7 +131,7 @@ def build_report(
         When `out` holds something else than an earlier report.
     """
     with _no_collection():
-        site = _read(paths, cases, history, rejudge, where)
+        site = _read(paths, (cases, programs), history, rejudge, where)
         table, merged = site.table, site.merged
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:
@@ -168,8 +172,13 @@ def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _read(
-    paths: Sequence[Path], cases: Path | None, history: Path | None, rejudge: Rejudge | None, where: str | None
+    paths: Sequence[Path],
+    shown: tuple[Path | Sequence[Path] | None, Sequence[Case]],
+    history: Path | None,
+    rejudge: Rejudge | None,
+    where: str | None,
 ) -> Site:
+    folders = (shown[0],) if isinstance(shown[0], Path) else tuple(shown[0] or ())
     results = read_results(paths)
     merged = tell_devices(merged_anew(results, rejudge))
     if not merged.records and not merged.missing:
@@ -181,7 +190,14 @@ def _read(
         kept = {cell["cell"] for cell in (*merged.records, *merged.missing)}
         earlier = earlier and replace(earlier, table=earlier.table[earlier.table["cell"].isin(kept)])
     warnings = (*results.warnings, *(earlier.warnings if earlier else ()))
-    return Site(merged=merged, table=cells_frame(merged), warnings=warnings, cases=cases, history=earlier)
+    return Site(
+        merged=merged,
+        table=cells_frame(merged),
+        warnings=warnings,
+        cases=folders,
+        programs={case.name: case for case in shown[1]},
+        history=earlier,
+    )
 
 
 @contextmanager

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
 from harness.analysis.history import History
+from harness.model import Case
 from harness.records import Merged
 from harness.report.annotations import annotator
 from harness.report.data import compact, matrix_data, more_data, script
@@ -17,7 +18,7 @@ from harness.report.details import CELLS, chunks
 from harness.report.groups import Group, group_cells
 from harness.report.page import Section, assets, case_page, index_page, page_names, section_page
 from harness.report.sections import make_sections, section_names
-from harness.report.sources import case_files
+from harness.report.sources import files_of
 from harness.report.table import parts
 
 
@@ -33,8 +34,10 @@ class Site:
         `harness.analysis.cells_frame` of them.
     warnings : tuple of str
         What reading had to say.
-    cases : Path or None
-        Folder of the cases, to show their files.
+    cases : tuple of Path
+        Folders of the cases, to show their files.
+    programs : Mapping[str, Case]
+        Programs that a project's configuration names, to show theirs.
     history : History or None
         Earlier runs.
     """
@@ -42,7 +45,8 @@ class Site:
     merged: Merged
     table: pd.DataFrame
     warnings: tuple[str, ...] = ()
-    cases: Path | None = None
+    cases: tuple[Path, ...] = ()
+    programs: Mapping[str, Case] = field(default_factory=dict)
     history: History | None = None
 
     @cached_property
@@ -53,7 +57,7 @@ class Site:
     @cached_property
     def sources(self) -> dict[str, dict[str, str]]:
         """By case, the texts of its files; only cases that have any."""
-        found = {case: case_files(self.cases, case) for case in self.files}
+        found = {case: files_of(case, self.cases, self.programs) for case in self.files}
         return {case: texts for case, texts in found.items() if texts}
 
     @cached_property

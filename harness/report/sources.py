@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from harness.model import Case
 from harness.report.text import clean
 
 _SUFFIXES = frozenset((".toml", ".cu", ".cuh", ".h", ".hpp", ".py", ".cpp"))
 _MAX_BYTES = 100_000
+
+
+def files_of(case: str, folders: Iterable[Path], programs: Mapping[str, Case]) -> dict[str, str]:
+    """Texts of the files of a case, out of the first folder that has it, or of a program that a configuration names: by its path in the project."""
+    if case in programs:
+        known = programs[case]
+        files = [*known.sources.values(), *known.together]
+        names = {os.path.relpath(path, known.root) if known.root else path.name: path for path in files}
+        return {name: _read(path) for name, path in names.items() if path.is_file() and not path.is_symlink()}
+    return next((texts for folder in folders if (texts := case_files(folder, case))), {})
 
 
 def case_files(cases: Path | None, case: str) -> dict[str, str]:
@@ -42,7 +54,7 @@ def excerpt(files: Mapping[str, str], name: str, line: int | None, around: int =
     line : int or None
         Its line, from 1.
     """
-    lines = files.get(name.rpartition("/")[2], "").splitlines()
+    lines = (files.get(name) or files.get(name.rpartition("/")[2], "")).splitlines()
     if not line or not 1 <= line <= len(lines):
         return []
     first = max(1, line - around)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from harness.diagnostics.text import clean, one_line
+from harness.protocol.text import clean, one_line
 
 __all__ = ["clean", "one_line", "safe_link"]
 

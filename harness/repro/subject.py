@@ -11,7 +11,7 @@ from typing import Any, cast
 from packaging.version import Version
 
 from harness.backends import BACKENDS, WHEELS
-from harness.cases.options import options_for
+from harness.cases.options import include_of, options_for
 from harness.errors import UsageError
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 from harness.protocol.backend import Job
@@ -142,7 +142,11 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
     cell = cell_of(record, case)
     language = BACKENDS[record["backend"]].language(case) or ""
     options, source = options_for(cell), case.sources[language]
-    own = [*include, *(source.parent / folder for folder in options.pop("include", ()))]
+    if case.together:
+        raise UsageError(
+            f"{case.name} is a program of {len(case.together) + 1} files, and repro makes a folder of programs of one file"
+        )
+    own = [*include, *include_of(case, options)]
     options.pop("memory", None)
     program = gather(source, own)
     toolkit = cell.toolchain.toolkit

@@ -22,7 +22,7 @@ from pathlib import Path
 from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
-from harness.protocol.backend import Backend, Ended, Unavailable
+from harness.protocol.backend import Ahead, Backend, Ended, Job, Unavailable
 from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
 from harness.worker import broker, bytecode, landlock, seccomp
@@ -148,6 +148,8 @@ def _run(
     calls: bytes,
 ) -> Exit:
     limits, pulse = order.limits, _Pulse(channel)
+    if isinstance(backend, Ahead) and not setup.device:
+        backend.ahead(setup, Job.of(order), pulse)
     decides = broker.Broker(own_folders(setup, order)) if calls and broker.available() else None
     reader, writer = os.pipe()
     started = time.monotonic()

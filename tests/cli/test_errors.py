@@ -15,7 +15,7 @@ from command import Command
 
 from harness.toolkits import Installed
 
-COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "repro", "bisect", "bless", "cache", "libraries", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "cases list", "cases check", "cases copy", "toolkits list", "toolkits install",
+COMMANDS = ["run", "try", "report", "merge", "diff", "explain", "repro", "bisect", "bless", "cache", "libraries", "history", "history add", "history list", "history cell", "history broken", "cases", "toolkits", "doctor", "init", "config", "cases list", "cases check", "cases new", "cases copy", "toolkits list", "toolkits install",
             "toolkits path", "toolkits remove"]  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def library(tmp_path: Path) -> Path:
         (["run", "--out", "/proc/nowhere/x.jsonl"], 2, ["/proc/nowhere"]),
         (["run", "--out", "cases"], 2, ["cases"]),
         (["try", "nowhere.cu"], 2, ["nowhere.cu"]),
-        (["try", "cases"], 2, ["cases"]),
+        (["try", "cases/plain/none"], 2, ["cases/plain/none"]),
         (["try", "cases/plain/one/case.toml"], 2, ["neither CUDA C++ (.cu) nor Python (.py)"]),
         (["try", "cases/plain/one/kernel.cu", "-D", "1X=2"], 2, ["'1X' is not the name of a macro"]),
         (["try", "cases/plain/one/kernel.cu", "-I", "nowhere"], 2, ["nowhere"]),

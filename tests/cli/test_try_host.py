@@ -36,7 +36,8 @@ int main() {
 @pytest.fixture
 def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
     """A program as tutorials have it."""
-    toolkit("13.0")
+    for release in ("13.0", "13.5"):
+        toolkit(release)
     (tmp_path / "vectorAdd.cu").write_text(VECTOR_ADD)
     return tmp_path / "vectorAdd.cu"
 
@@ -45,9 +46,9 @@ def test_nvcc_is_taken_and_a_toolkit_that_has_it(cumatrix: Command, program: Pat
     done = cumatrix("try", program, "--json")
     assert done.returncode == 0, done.stderr
     assert "vectorAdd.cu is a host program (main() in line 9, a launch in line 12" in done.stderr
-    assert "of CUDA 13.0" in done.stderr
+    assert "of CUDA 13.5" in done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {record["toolkit"] for record in records} == {"13.0"}
+    assert {record["toolkit"] for record in records} == {"13.5"}
     counts = Counter((record["backend"], record["status"]) for record in records)
     # nvcc 13 knows nothing below 7.5: three of the nine usual targets.
     assert counts == {("nvcc", "built"): 6, ("nvcc", "unsupported"): 3, ("nvrtc", "unsupported"): 9}
@@ -83,7 +84,8 @@ def test_a_toolkit_without_nvcc_that_is_named(
 def test_nvcc_alone_needs_no_toolkit_named(cumatrix: Command, program: Path) -> None:
     program.write_text("__global__ void k(int *a) { *a = 1; }")
     done = cumatrix("try", program, "-b", "nvcc", "-a", "sm_80", "--json")
-    assert (done.returncode, json.loads(done.stdout)["toolkit"]) == (0, "13.0")
+    assert (done.returncode, json.loads(done.stdout)["toolkit"]) == (0, "13.5")
+    assert "nvcc: CUDA 13.5, the newest release; -t names others" in done.stderr
 
 
 @pytest.mark.parametrize("backends", ["nvcc", "nvrtc,nvcc"])

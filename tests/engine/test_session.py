@@ -133,6 +133,7 @@ def test_nothing_left_of_a_selection_is_said(request_for: Request) -> None:
 
 
 def test_a_record_is_judged_by_its_case(request_for: Request) -> None:
+    assert isinstance(request_for.cases, Path)
     folder = request_for.cases / "made" / "add"
     text = (folder / "case.toml").read_text()
     expectation = '[[expect]]\nwhen = \'cc < "9.0"\'\nstatus = "rejected"\nreason = "needs sm_90"\n'
@@ -147,6 +148,7 @@ def test_a_record_is_judged_by_its_case(request_for: Request) -> None:
 
 
 def test_a_heavy_case_runs_when_it_is_named(request_for: Request, capfd: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(request_for.cases, Path)
     heavy = request_for.cases / "made" / "add" / "case.toml"
     heavy.write_text("heavy = true\n" + heavy.read_text())
     both = replace(request_for, backends="nvrtc,numba", toolkits="12.4", targets="sm_80")

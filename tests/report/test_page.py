@@ -56,7 +56,7 @@ def pages(
     *records: Record, plans: Sequence[Plan] = (), warnings: Sequence[str] = (), cases: Path | None = None
 ) -> dict[str, str]:
     merged = merge(records, plans)
-    site = Site(merged=merged, table=frame(merged), warnings=tuple(warnings), cases=cases)
+    site = Site(merged=merged, table=frame(merged), warnings=tuple(warnings), cases=(cases,) if cases else ())
     made = dict(chain(front_files(site), case_files_of(site)))
     return {name: data.decode() for name, data in made.items() if name.endswith(".html")}
 

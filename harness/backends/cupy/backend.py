@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from typing import Any
 
 from harness.backends import series_of
 from harness.backends.cupy import headers as cupy_headers
-from harness.backends.cupy import jitify_headers, nvrtc_tap
+from harness.backends.cupy import jitify_headers, nvrtc_tap, precompiled
 from harness.backends.cupy import stand_ins as cupy_stand_ins
 from harness.backends.cupy.launch import launch_all
 from harness.backends.cupy.parts import (
@@ -56,13 +57,14 @@ class CupyBackend:
 
     def __init__(self, jitify: bool) -> None:
         self.jitify = jitify
+        self.precompiled: precompiled.Precompiled | None = None
 
     def prepare(self, setup: Setup) -> Ready:
         name, wanted = _distribution(setup)
         self.version = series_of(wanted)
         if self.jitify:
             nvrtc_tap.install(setup)
-        load_nvrtc(setup)
+        library = load_nvrtc(setup)
         headers = cupy_headers.find(setup)
         if self.version < (13, 0) and not setup.device:
             cupy_stand_ins.pretend(setup, "80")
@@ -86,17 +88,26 @@ class CupyBackend:
         cupy_headers.check(folders, headers, setup)
         if self.jitify:
             identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
-            jitify_headers.warm(setup, jitify, identity, lambda source: self._compile_headers(setup, source))
+            table = jitify_headers.warm(setup, jitify, identity, lambda source: self._compile_headers(setup, source))
+            if self.version > (13, 0) and not setup.device:
+                self.precompiled = precompiled.begin(library, compiler, jitify, table)
         import numpy
 
         observed = {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}
         observed["headers_from"] = "wheels" if setup.wheels else "CUDA_PATH"
         return Ready(observed={**observed, "headers": version_in(folders or setup.include)})
 
+    def ahead(self, setup: Setup, job: Job, pulse: Callable[[], None]) -> None:
+        """`harness.protocol.backend.Ahead`: what CuPy puts before each program for Jitify."""
+        if self.precompiled:
+            self.precompiled.ahead(job, lambda blank: self.compile(setup, blank), pulse)
+
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
         if job.arch[-1] in "af":
             raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        if job.together:
+            raise Unsupported("RawModule takes one text, and this program has several files")
         _own_cache(self.compiler, job)
         built = self._pretend(setup, job)
         options = options_of(setup, job, built)
@@ -110,6 +121,7 @@ class CupyBackend:
         )
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
+        early = self.precompiled.stand_before(self.compiler, self.jitify_module, job) if self.precompiled else None
         job.enter("compile")
         try:
             with warnings.catch_warnings(record=True) as warned:
@@ -129,8 +141,9 @@ class CupyBackend:
         except LinkFailed as error:
             raise Rejected(str(error), stage="link") from None
         finally:
-            calls = nvrtc_tap.heard(tap) if self.jitify else []
-            job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
+            calls = [call.options for call in nvrtc_tap.heard(tap)] if self.jitify else []
+            calls += [early.options] if early and early.options else []
+            job.command += ["nvrtcCompileProgram " + " ".join(options) for options in calls[-1:]]
         for warning in warned:
             job.notes.append(f"{warning.category.__name__}: {warning.message}")
         if not job.virtual and "assemble" not in job.stages:

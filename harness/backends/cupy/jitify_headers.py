@@ -43,8 +43,8 @@ _PASSING = (os.getcwd() + os.sep, "/proc/", "/sys/", "/dev/")
 _SECONDS = 240.0
 
 
-def warm(setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str], None]) -> None:
-    """Fill the table of headers of this process's CuPy.
+def warm(setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str], None]) -> dict[bytes, bytes]:
+    """Fill the table of headers of this process's CuPy; returns what was put there.
 
     Parameters
     ----------
@@ -64,10 +64,11 @@ def warm(setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str]
         kept.parent.mkdir(parents=True, exist_ok=True)
         _find_once(kept, setup.include, jitify, attempt)
         found = _valid(kept)
-    if found is not None:
-        hand(jitify, _decoded(found["table"]))
+    table = _decoded(found["table"]) if found else {}
+    hand(jitify, table)
     if hasattr(jitify, "_init_module"):
         jitify._init_module = lambda: None
+    return table
 
 
 def hand(jitify: Any, table: dict[bytes, bytes]) -> None:

@@ -61,6 +61,8 @@ class TorchBackend:
             raise Unsupported("TORCH_CUDA_ARCH_LIST has no word for PTX alone")
         if job.options.get("arch", "given") != "given":
             raise Unsupported("without TORCH_CUDA_ARCH_LIST, PyTorch builds for whatever devices it sees")
+        if job.together and depth == "extension":
+            raise Unsupported("load_inline takes one text")
         if job.options.get("rdc"):
             raise Unsupported("load() has no device link step; relocatable device code needs setuptools' CUDAExtension")
         number = f"{job.capability[0]}.{job.capability[1]}{job.arch.lstrip('0123456789')}"
@@ -70,6 +72,8 @@ class TorchBackend:
         folder.mkdir()
         for command in self._commands(setup, job, depth, folder):
             _execute(setup, job, command, depth, folder)
+            if job.together and Step.of_line(command).program == "nvcc":
+                job.complete()
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile as without a device; then an extension is imported and called, device code is handed to the driver."""
@@ -103,8 +107,9 @@ class TorchBackend:
                 declarations = [job.options.get("declarations", "")]
                 cpp_extension.load_inline("kernel", cpp_sources=declarations, cuda_sources=[text], **options)
             else:
-                job.command.append(f"load('kernel', [{job.source.name}], {_shown(options)})")
-                cpp_extension.load("kernel", [str(job.source)], **options)
+                names = ", ".join(source.name for source in job.sources)
+                job.command.append(f"load('kernel', [{names}], {_shown(options)})")
+                cpp_extension.load("kernel", [str(source) for source in job.sources], **options)
         except _Written:
             return ask("ninja", "-C", str(folder), "-t", "commands").splitlines()
         except ValueError as error:

@@ -105,7 +105,8 @@ const facts = (() => {
    * @param {CellRecord} item a diagnostic
    */
   const excerpt = (files, item) => {
-    const name = (item.file || "").split("/").at(-1);
+    const file = item.file || "";
+    const name = Object.hasOwn(files, file) ? file : file.split("/").at(-1);
     if (!Object.hasOwn(files, name) || !item.line) return null;
     const lines = files[name].split("\n");
     if (item.line > lines.length) return null;

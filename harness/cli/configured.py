@@ -1,0 +1,57 @@
+"""What the project's configuration says in the place of options that nobody gave: below the command line and the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from harness.project import here
+from harness.project.keys import AXES
+
+_ALL = {setting.parameter: name for name, setting in AXES.items()}
+
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "run": {**_ALL, "cases": "cases", "page": "page"},
+    "try": {name: key for name, key in _ALL.items() if key != "where"},
+    "report": {"results": "results", "out": "page", "cases": "cases"},
+    "merge": {"results": "results"},
+    "explain": {"results": "results"},
+    "repro": {"results": "results"},
+    "cases list": {"root": "cases"},
+    "cases check": {"root": "cases"},
+    "cases new": {"root": "cases"},
+}
+"""By command, its parameters that a key of the configuration stands for."""
+
+_HELP = {"--help", "-h"}
+
+
+def take_defaults(ctx: click.Context, args: list[str]) -> None:
+    """Give a command's options the defaults that the project has; click puts them below the environment.
+
+    Raises
+    ------
+    CaseError
+        When the configuration cannot be used.
+    """
+    wanted = COMMANDS.get(ctx.command_path.removeprefix("cumatrix "))
+    if not wanted or _HELP & set(args):
+        return
+    config = here()
+    found = {name: config.option(key) for name, key in wanted.items()}
+    ctx.default_map = {**(ctx.default_map or {}), **_spelled(ctx, found)}
+
+
+def _spelled(ctx: click.Context, found: Mapping[str, Any]) -> dict[str, Any]:
+    """As click wants them: lists for what may be given several times."""
+    several = {each.name for each in ctx.command.params if each.nargs == -1 or getattr(each, "multiple", False)}
+    spelled: dict[str, Any] = {}
+    for name, value in found.items():
+        if value is not None:
+            one = value if isinstance(value, tuple) else (value,)
+            spelled[name] = (
+                list(map(str, one)) if name in several else value if not isinstance(value, tuple) else value[0]
+            )
+    return spelled

@@ -1,0 +1,211 @@
+"""``compile_commands.json`` (https://clang.llvm.org/docs/JSONCompilationDatabase.html): what a build compiles a file with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+
+_LARGEST = 256 << 20
+
+# Options of nvcc (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/) by what becomes of them; a value stands behind "=" or in the next word.
+_INCLUDE = ("-I", "--include-path", "-isystem", "--system-include")
+_DEFINE, _UNDEFINE = ("-D", "--define-macro"), ("-U", "--undefine-macro")
+_STD = ("-std", "--std")
+_RELOCATABLE = ("-rdc", "--relocatable-device-code")
+_ALL_VALUES = {
+    "-ftz": "-ftz", "--ftz": "-ftz", "-prec-div": "-prec-div", "--prec-div": "-prec-div", "-prec-sqrt": "-prec-sqrt",
+    "--prec-sqrt": "-prec-sqrt", "-fmad": "-fmad", "--fmad": "-fmad", "-maxrregcount": "-maxrregcount",
+    "--maxrregcount": "-maxrregcount", "-Xptxas": "--ptxas-options", "--ptxas-options": "--ptxas-options",
+    "-include": "--pre-include", "--pre-include": "--pre-include",
+}  # fmt: skip
+_ALL = {
+    "-use_fast_math": "--use_fast_math", "--use_fast_math": "--use_fast_math", "-G": "-G", "--device-debug": "-G",
+    "-lineinfo": "-lineinfo", "--generate-line-info": "-lineinfo", "-w": "-w", "--disable-warnings": "-w",
+    "-dlto": "-dlto", "--dlink-time-opt": "-dlto",
+}  # fmt: skip
+_NVCC_VALUES = (
+    "-Xcompiler", "--compiler-options", "-Xcudafe", "--cudafe-options", "-Werror", "--Werror", "-diag-suppress", "--diag-suppress",
+    "-default-stream", "--default-stream",
+)  # fmt: skip
+_NVCC = re.compile(
+    r"-O\w*|-g|--debug|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda|--?restrict|--?display-error-number|-res-usage"
+    r"|--resource-usage|-Wno-deprecated-gpu-targets|--?extra-device-vectorization|--?allow-unsupported-compiler"
+)
+_HOST = re.compile(r"-(?:f|m|W|pthread|pedantic)\S*")
+_OUTPUT_VALUES = (
+    "-o",
+    "--output-file",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-odir",
+    "--output-directory",
+    "-x",
+    "--x",
+    "-ccbin",
+    "--compiler-bindir",
+    "-t",
+    "--threads",
+)
+_TARGET_VALUES = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code")
+_NOTHING = re.compile(
+    r"-c|--compile|-M[DMPG]*|--generate-\S*dependencies\S*|--?forward-unknown-to-host-\S+|--?cudart\S*|-[lL]\S*|--?keep\S*|-v|--verbose|-Xlinker\S*|-shared|--cuda-gpu-arch=\S+"
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a translation unit is compiled with.
+
+    Parameters
+    ----------
+    file : Path
+        The program.
+    include : tuple of str
+        Include directories, absolute.
+    define : tuple of str
+        ``NAME`` or ``NAME=VALUE``.
+    std : str
+        ``c++17``; empty where the compiler chooses.
+    rdc : bool
+        Whether device code is relocatable.
+    flags : tuple of str
+        Other options; ``nvcc:-O3`` is for nvcc alone.
+    dropped : tuple of str
+        What is left out, since cumatrix chooses it (the target, the output) or knows it not.
+    """
+
+    file: Path
+    include: tuple[str, ...] = ()
+    define: tuple[str, ...] = ()
+    std: str = ""
+    rdc: bool = False
+    flags: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass
+class _Reading:
+    include: list[str] = field(default_factory=list)
+    define: list[str] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    std: str = ""
+    rdc: bool = False
+
+
+def units_of(path: Path) -> list[Unit]:
+    """Every unit of CUDA C++ (``.cu``) that a build compiles, in the order of the file; a file that is compiled twice, twice.
+
+    Raises
+    ------
+    UsageError
+        When the file is no compilation database.
+    """
+    shown = os.path.relpath(path)
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise UsageError(f"{shown} is larger than {_LARGEST >> 20} MB")
+        entries = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{shown} is no JSON: {str(error)[:100]}") from None
+    if not isinstance(entries, list):
+        raise UsageError(f"{shown} is no compilation database: it is a list of commands")
+    return [unit for index, entry in enumerate(entries) if (unit := _unit(entry, f"{shown}, entry {index + 1}"))]
+
+
+def unit_of(path: Path, file: Path) -> Unit:
+    """The unit of one file; raises `UsageError` where the build does not compile it."""
+    units = units_of(path)
+    wanted = file.resolve()
+    for unit in units:
+        if unit.file.resolve() == wanted:
+            return unit
+    there = ", ".join(sorted({unit.file.name for unit in units})[:5])
+    raise UsageError(
+        f"{os.path.relpath(path)} has no command for {os.path.relpath(file)}; it compiles {there or 'no .cu file'}"
+    )
+
+
+def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
+    """Make sense of a command line, whose first word is the compiler."""
+    found, words = _Reading(), list(argv[1:])
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+
+        def take(value: str = value, equals: str = equals) -> str:
+            return value if equals else words.pop(0) if words else ""
+
+        short = next((prefix for prefix in ("-I", "-D", "-U") if word.startswith(prefix) and word != prefix), "")
+        if short == "-I" or name in _INCLUDE:
+            found.include.append(os.path.normpath(folder / (word[2:] if short else take())))
+        elif short == "-D" or name in _DEFINE:
+            found.define.append(word[2:] if short else take())
+        elif short == "-U" or name in _UNDEFINE:
+            found.flags.append(f"-U{word[2:] if short else take()}")
+        elif name in _STD:
+            found.std = take()
+        elif name in _RELOCATABLE:
+            found.rdc = (
+                value if equals else words.pop(0) if words and words[0] in ("true", "false") else "true"
+            ) == "true"
+        elif word in ("-dc", "--device-c"):
+            found.rdc = True
+        elif name in _ALL_VALUES:
+            found.flags.append(f"{_ALL_VALUES[name]}={take()}")
+        elif word in _ALL:
+            found.flags.append(_ALL[word])
+        elif name in _NVCC_VALUES:
+            found.flags.append(f"nvcc:{name}={take()}")
+        elif _NVCC.fullmatch(word):
+            found.flags.append(f"nvcc:{word}")
+        elif name in _TARGET_VALUES:
+            found.dropped.append(f"{name} {take()}")
+        elif name in _OUTPUT_VALUES:
+            take()
+        elif _NOTHING.fullmatch(word):
+            continue
+        elif _HOST.fullmatch(word):
+            found.flags.append(f"nvcc:-Xcompiler={word}")
+        elif not word.startswith("-"):
+            if (folder / word).resolve() != file.resolve():
+                found.dropped.append(word)
+        else:
+            found.dropped.append(word)
+    return Unit(
+        file, tuple(dict.fromkeys(found.include)), tuple(dict.fromkeys(found.define)), found.std, found.rdc,
+        tuple(dict.fromkeys(found.flags)), tuple(dict.fromkeys(found.dropped)),
+    )  # fmt: skip
+
+
+def _unit(entry: Any, where: str) -> Unit | None:
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(entry.get("file"), str)
+        or not isinstance(entry.get("directory", "."), str)
+    ):
+        raise UsageError(f"{where}: has no file and directory")
+    folder = Path(entry.get("directory", ".")).absolute()
+    file = Path(os.path.normpath(folder / entry["file"]))
+    if file.suffix != ".cu":
+        return None
+    argv = entry.get("arguments")
+    if argv is None:
+        try:
+            argv = shlex.split(entry.get("command", ""))
+        except (ValueError, AttributeError) as error:
+            raise UsageError(f"{where}: its command cannot be read: {error}") from None
+    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
+        raise UsageError(f"{where}: has neither arguments nor a command")
+    return read_command(argv, folder, file)

@@ -1,0 +1,198 @@
+"""Reading a configuration, and what it says for each option of commands."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.backends import BACKENDS
+from harness.cases.errors import Key, Report, shown
+from harness.cases.tables import check_table
+from harness.cases.toml import check_integers, parse_toml, read_toml_text
+from harness.environments.releases import NAMES
+from harness.errors import UsageError, did_you_mean
+from harness.model import TargetError
+from harness.model.target import check_known, parse_targets
+from harness.project.keys import CONFIG, NAMED, SETTINGS
+from harness.toolkits import LIBRARIES, parse_toolkits
+
+OWN, PYPROJECT = "cumatrix.toml", "pyproject.toml"
+TABLE = ("tool", "cumatrix")
+_SEVERAL = ("with", "library", "require")
+"""Settings whose options may be given several times; of the others, values of a list go into one text."""
+
+
+class Part(Report):
+    """Reports what is wrong with one table of a file, by keys as they stand in the file."""
+
+    def __init__(self, whole: Report, prefix: Key) -> None:
+        self.whole, self.prefix = whole, prefix
+        self.file, self.positions, self.problems = whole.file, whole.positions, whole.problems
+
+    def add(self, key: Key, message: str, *, line: int | None = None) -> None:
+        self.whole.add((*self.prefix, *key), message, line=line)
+
+    def line(self, key: Key) -> int:
+        return self.whole.line((*self.prefix, *key))
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a project says.
+
+    Parameters
+    ----------
+    file : Path or None
+        The file; None where there is none.
+    shown : str
+        The file as messages name it.
+    values : Mapping
+        The settings that it makes (`harness.project.keys.SETTINGS`), as they stand in it.
+    lines : Mapping
+        The line of each.
+    tables : tuple of Mapping
+        Tables that name programs: the top one, then ``[[programs]]``.
+    text : str
+        The whole file, in which lines are looked up.
+    """
+
+    file: Path | None = None
+    shown: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    tables: tuple[Mapping[str, Any], ...] = ()
+    text: str = ""
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.file.parent if self.file else Path.cwd()
+
+    @property
+    def prefix(self) -> Key:
+        """Where its keys stand in the file."""
+        return TABLE if self.file and self.file.name == PYPROJECT else ()
+
+    def report(self) -> Report:
+        """For what is found to be wrong later."""
+        return Part(Report(self.shown, self.text), self.prefix)
+
+    def place(self, text: str) -> Path:
+        """A file or folder that it names, as seen from the current folder."""
+        return Path(os.path.relpath(self.root / text))
+
+    def option(self, name: str) -> Any:
+        """What a command takes for a setting: a text, or texts where the option may be given several times; None where it is not made."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if name in ("results", "page"):
+            return self.place(value)
+        texts = value if isinstance(value, list) else [value]
+        if name == "cases":
+            return tuple(map(self.place, texts))
+        if name in _SEVERAL:
+            return tuple(texts)
+        return ",".join(texts) if isinstance(value, list) else value
+
+
+NOTHING = Config()
+"""No configuration."""
+
+
+def read_config(path: Path) -> Config:
+    """Read and check a file.
+
+    Raises
+    ------
+    CaseError
+        With everything that is wrong, each with file, line and key.
+    """
+    shown_path = os.path.relpath(path)
+    text = read_toml_text(path, shown_path)
+    data = parse_toml(text, shown_path)
+    report = Report(shown_path, text)
+    prefix = TABLE if path.name == PYPROJECT else ()
+    for name in prefix:
+        data = data.get(name, {}) if isinstance(data, dict) else {}
+    part = Part(report, prefix)
+    if isinstance(data, dict):
+        check_integers(part, data)
+        report.close()
+    good = check_table(part, (), data, CONFIG)
+    for name, wrong in _WRONG.items():
+        if name in good and (message := wrong(_joined(good[name]))):
+            part.add((name,), message)
+    tables = [{name: value for name, value in good.items() if name not in SETTINGS and name != "programs"}]
+    tables += _programs(part, good.get("programs", []))
+    report.close()
+    values = {name: value for name, value in good.items() if name in SETTINGS}
+    lines = {name: part.line((name,)) for name in (*values, *tables[0])}
+    return Config(path, shown_path, values, lines, tuple(tables), text)
+
+
+def _programs(report: Report, value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        report.add(("programs",), "write [[programs]], with two brackets: there may be several")
+        return []
+    return [check_table(report, ("programs", index), item, NAMED) for index, item in enumerate(value)]
+
+
+def _joined(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def _wrong_backend(text: str) -> str:
+    for name in filter(None, (word.strip() for word in text.split(","))):
+        if name not in BACKENDS and name != "all":
+            return f"unknown backend {shown(name)}{did_you_mean(name, BACKENDS)}"
+    return ""
+
+
+def _wrong_toolkit(text: str) -> str:
+    try:
+        # A CUDA of the machine's own is looked for when it is used: the file may have been written on another one.
+        words = [word for word in text.split(",") if not re.search(r"local|/", word)]
+        if words:
+            parse_toolkits(",".join(words))
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def _wrong_target(text: str) -> str:
+    try:
+        words = [word for word in text.split(",") if word.strip() != "native"]
+        for target in parse_targets(",".join(words)) if words else ():
+            check_known(target)
+    except TargetError as error:
+        return str(error)
+    return ""
+
+
+def _wrong_library(known: Mapping[str, Any] | tuple[str, ...], example: str) -> Callable[[str], str]:
+    def wrong(text: str) -> str:
+        # A list's later values have no name in front: "cupy=13,14".
+        for name, equals, _ in (word.partition("=") for word in text.split(",") if "=" in word or "," not in text):
+            word = re.split(r"[\s@<>!~\[]", name.strip())[0]
+            if word not in known:
+                return f"unknown library {shown(word)}{did_you_mean(word, known)}"
+            if not equals and "@" not in name:
+                return f"must name versions, as in {example}"
+        return ""
+
+    return wrong
+
+
+_WRONG: Mapping[str, Callable[[str], str]] = {
+    "backend": _wrong_backend,
+    "toolkit": _wrong_toolkit,
+    "target": _wrong_target,
+    "with": _wrong_library(NAMES, '"cupy=13,14"'),
+    "library": _wrong_library(LIBRARIES, '"cutlass=4.2"'),
+}
+"""What more can be wrong with a setting, told before anything runs."""

@@ -1,0 +1,138 @@
+"""What a ``setup.py`` says of its CUDAExtension: sources, include directories and flags, read from its syntax tree. Nothing of it is run."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.project.constants import Unknown, constants_of, value_of
+
+CALLS = ("CUDAExtension", "CppExtension")
+_LARGEST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Extension:
+    """One extension.
+
+    Parameters
+    ----------
+    name : str
+        The module that it builds.
+    line : int
+        Line of the call.
+    sources : tuple of str
+        Its files in CUDA C++ (``.cu``), as seen from the folder of ``setup.py``.
+    host : tuple of str
+        Its other files, which a compiler of C++ takes.
+    include, macros, flags : tuple of str
+        Include directories, ``NAME`` or ``NAME=VALUE``, and options for nvcc.
+    unread : tuple of str
+        What could not be told without running the file: each with its line.
+    """
+
+    name: str
+    line: int
+    sources: tuple[str, ...] = ()
+    host: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    macros: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def extensions_of(path: Path) -> list[Extension]:
+    """The CUDAExtensions of a ``setup.py``.
+
+    Names that are given a value once, at the top or in a function, are followed; so are joined and globbed paths. What depends
+    on the machine (an environment variable, a condition) is not, and is told of in `Extension.unread`.
+
+    Raises
+    ------
+    UsageError
+        When the file cannot be read as Python.
+    """
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
+            raise UsageError(
+                f"{os.path.relpath(path)} is larger than {_LARGEST // 1_000_000} MB, which no setup.py needs"
+            )
+        tree = ast.parse(text)
+    except OSError as error:
+        raise UsageError(f"{os.path.relpath(path)} cannot be read: {error.strerror}") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise UsageError(
+            f"{os.path.relpath(path)}{line}: cannot be read as Python: {error.args[0] if error.args else error}"
+        ) from None
+    constants = constants_of(tree)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == CALLS[0]]
+    # Often the class is chosen first: extension = CUDAExtension if use_cuda else CppExtension.
+    chosen = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and CALLS[0] in {_last(each) for each in ast.walk(node.value)}
+        for target in node.targets
+        if isinstance(target, ast.Name) and not isinstance(node.value, ast.Call)
+    }
+    calls += [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) in chosen]
+    return [_read(node, constants, path.parent) for node in sorted(calls, key=lambda node: node.lineno)]
+
+
+def _last(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _called(node: ast.Call) -> str:
+    return _last(node.func)
+
+
+def _read(call: ast.Call, constants: Mapping[str, ast.expr], folder: Path) -> Extension:
+    given: dict[str, ast.expr] = dict(zip(("name", "sources"), call.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    unread: list[str] = []
+
+    def value(name: str, default: Any) -> Any:
+        if name not in given:
+            return default
+        missed: list[str] = []
+        found = value_of(given[name], constants, folder, missed)
+        unread.extend(f"{name} in line {given[name].lineno}: {what}" for what in dict.fromkeys(missed))
+        return default if isinstance(found, Unknown) else found
+
+    sources = [_seen(folder, text) for text in _texts(value("sources", []))]
+    args = value("extra_compile_args", {})
+    nvcc = args.get("nvcc", []) if isinstance(args, Mapping) else args
+    macros = []
+    for pair in value("define_macros", []):
+        if isinstance(pair, list | tuple) and pair and isinstance(pair[0], str):
+            text = pair[1] if len(pair) > 1 else None
+            macros.append(pair[0] if text is None else f"{pair[0]}={text}")
+    name = value("name", "")
+    return Extension(
+        name=name if isinstance(name, str) else "",
+        line=call.lineno,
+        sources=tuple(text for text in sources if text.endswith(".cu")),
+        host=tuple(text for text in sources if not text.endswith(".cu")),
+        include=tuple(_seen(folder, text) for text in _texts(value("include_dirs", []))),
+        macros=tuple(macros),
+        flags=tuple(_texts(nvcc)),
+        unread=tuple(unread),
+    )
+
+
+def _texts(value: Any) -> Sequence[str]:
+    return [str(item) for item in value if isinstance(item, str | Path)] if isinstance(value, list | tuple) else []
+
+
+def _seen(folder: Path, text: str) -> str:
+    """A path as seen from the folder of ``setup.py``; one that lies elsewhere stays as it is."""
+    place = Path(os.path.normpath(folder / text))
+    return place.relative_to(folder).as_posix() if place.is_relative_to(folder) else text

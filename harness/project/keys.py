@@ -1,0 +1,123 @@
+"""Every key of a project's configuration, once: the reader, the JSON Schema, the command line and the documentation read this table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.cases.keys import CASE, OPTIONS
+from harness.cases.kinds import Key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(Key):
+    """A key that stands for an option of commands.
+
+    Parameters
+    ----------
+    parameter : str
+        What commands call the option in their code.
+    variable : str
+        The environment variable that stands above the file; empty for none.
+    default : str
+        What holds where nobody says anything, for people.
+    """
+
+    parameter: str
+    variable: str = ""
+    default: str = ""
+
+
+PLACES: Mapping[str, Setting] = {
+    "cases": Setting(
+        kind="files", parameter="cases", default="cases", help="folders of cases, seen from this file"
+    ),
+    "results": Setting(kind="line", parameter="results", default="reports", help="folder of the records of runs"),
+    "page": Setting(
+        kind="line", parameter="page", default="no page after a run; reports/html for cumatrix report",
+        help="folder of the page, which a run then writes when it has ended",
+    ),
+}  # fmt: skip
+
+AXES: Mapping[str, Setting] = {
+    "backend": Setting(
+        kind="words", parameter="backends", variable="CUMATRIX_BACKEND", default="those that can be used here",
+        help="backends, as -b takes them",
+    ),
+    "toolkit": Setting(
+        kind="words", parameter="toolkits", variable="CUMATRIX_TOOLKIT", default="one that fits each backend",
+        help='CUDA releases, as -t takes them: "12.4..13.0"',
+    ),
+    "target": Setting(
+        kind="words", parameter="targets", variable="CUMATRIX_TARGET", default="one for each generation",
+        help='architectures, as -a takes them: "sm_75..sm_120"',
+    ),
+    "with": Setting(
+        kind="words", parameter="libraries", variable="CUMATRIX_WITH", default="what is installed",
+        help='releases of libraries under test, as --with takes them: "cupy=13,14"',
+    ),
+    "library": Setting(
+        kind="words", parameter="header_libraries", default="what the cases name",
+        help='header libraries, as --library takes them: "cutlass=4.2"',
+    ),
+    "where": Setting(kind="line", parameter="where", default="every cell", help="a condition that cells must hold"),
+    "device": Setting(
+        kind="line", parameter="device", variable="CUMATRIX_DEVICE", default="auto", help="CUDA devices: auto, none, or numbers"
+    ),
+    "python": Setting(
+        kind="line", parameter="python", variable="CUMATRIX_PYTHON", default="cumatrix's own",
+        help="interpreter of the environment under test, or versions of Python with `with`",
+    ),
+    "environment": Setting(
+        kind="line", parameter="environment", variable="CUMATRIX_ENVIRONMENT", default="local", help="what to call the environment"
+    ),
+    "require": Setting(
+        kind="words", parameter="require", variable="CUMATRIX_REQUIRE", default="nothing", help="what the environment was made for"
+    ),
+    "offline": Setting(kind="flag", parameter="offline", variable="CUMATRIX_OFFLINE", default="false", help="download nothing"),
+    "jobs": Setting(kind="count", parameter="jobs", default="the number of cores", help="cells that compile at the same time"),
+    "timeout": Setting(kind="seconds", parameter="timeout", default="300", help="seconds that a cell may take"),
+    "memory": Setting(kind="size", parameter="memory", default="16G", help="address space of each process of a cell"),
+}  # fmt: skip
+
+SETTINGS: Mapping[str, Setting] = {**PLACES, **AXES}
+
+PROGRAM: Mapping[str, Key] = {
+    "sources": Key(kind="files", help='programs: files, or patterns of them anywhere in the project ("csrc/**/*.cu")'),
+    "exclude": Key(kind="files", help="files, or patterns of them, that are left out of `sources`"),
+    "extension": Key(
+        kind="line", help="a setup.py, whose CUDAExtension names sources, include directories and flags; it is read, never run"
+    ),
+    "language": Key(
+        kind="choice", choices=("cuda", "torch", "python"),
+        help="torch for CUDA C++ with PyTorch's headers; else the files' names tell it",
+    ),
+    "together": Key(kind="flag", help="true where all the files are one program, which is linked where rdc is true"),
+    "include": Key(kind="files", help="include directories, seen from this file"),
+    "define": Key(kind="definitions", help='macros or constants: ["N=4", "FAST"], or a table'),
+    "std": OPTIONS["std"],
+    "flags": Key(kind="options", help='options for the compilers; "nvcc:-O3" is one for that backend alone'),
+    "device-only": Key(kind="flag", help="nvcc: leave the host pass out"),
+    "backends": CASE["backends"],
+    "signatures": Key(kind="signatures", help='signatures of Numba kernels: { axpy = "void(float32[:])" }'),
+    "features": CASE["features"],
+    "links": CASE["links"],
+    "libraries": CASE["libraries"],
+    "parameters": CASE["parameters"],
+    "options": CASE["options"],
+    "unsupported": CASE["unsupported"],
+    "expect": CASE["expect"],
+}  # fmt: skip
+
+NAMED: Mapping[str, Key] = {
+    "name": Key(kind="program", help="what its cells are called by, in front of the files' names; needed with `together`"),
+    "title": Key(kind="line", help="one line that says what the program shows"),
+    **PROGRAM,
+}  # fmt: skip
+"""Keys of one of several ``[[programs]]``; those of `PROGRAM` may stand on top for all of them."""
+
+CONFIG: Mapping[str, Key] = {
+    **SETTINGS,
+    **PROGRAM,
+    "programs": Key(kind="tables", help="programs with settings of their own, each a table"),
+}

@@ -1,0 +1,269 @@
+"""The programs that a configuration names, as cases."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.backends import BACKENDS
+from harness.cases.comments import rules_in
+from harness.cases.errors import Key, Report, shown
+from harness.cases.parameters import read_variants
+from harness.cases.places import is_pattern, matching
+from harness.cases.rules import read_rules
+from harness.errors import UsageError, did_you_mean
+from harness.model import Case, OptionRule, Variant
+from harness.model.condition import Condition
+from harness.project.config import Config, Part
+from harness.project.extension import extensions_of
+from harness.project.options import definitions_of, from_root, listed, only, split_flags
+
+LANGUAGES: Mapping[str, str] = {".cu": "cuda", ".cuh": "cuda", ".py": "python"}
+"""Languages by how names end; other files that a pattern matches are no programs."""
+
+_NAMED = {**LANGUAGES, ".cpp": "cuda", ".cc": "cuda", ".cxx": "cuda"}
+_LISTS = ("include", "flags", "exclude", "features", "links")
+_GENERAL = ("include", "define", "std", "flags", "device-only", "options", "unsupported", "expect")
+"""Keys on top that hold for a file which no table names."""
+
+_RULES = ("options", "unsupported", "expect")
+
+
+def configured(config: Config) -> list[Case]:
+    """A case for each file that a configuration names, and for each program of several files.
+
+    Raises
+    ------
+    CaseError
+        With everything that is wrong, each with file, line and key.
+    """
+    report = config.report()
+    if not config.tables:
+        return []
+    top, *others = config.tables
+    cases: list[Case] = []
+    if "sources" in top or "extension" in top:
+        cases += _Program(config, report, (), top).cases()
+    for index, table in enumerate(others):
+        whole = {
+            name: value for name, value in top.items() if name not in ("sources", "extension", "together", *_RULES)
+        }
+        for name, value in table.items():
+            whole[name] = [*listed(whole.get(name, [])), *listed(value)] if name in _LISTS else value
+        whole["define"] = {**definitions_of(top.get("define")), **definitions_of(table.get("define"))}
+        # Rules on top are for every program, and come after a program's own; of options, later ones win.
+        cases += _Program(
+            config, Part(report, ("programs", index)), ("programs", index), whole, above=(report, top)
+        ).cases()
+    seen: dict[str, Case] = {}
+    for case in cases:
+        if seen.setdefault(case.name, case) is not case:
+            report.add(
+                ("programs",),
+                f"{case.name} is named twice: give one of the programs a name, or leave the file out with exclude",
+            )
+    report.close()
+    return cases
+
+
+def program_for(config: Config, file: Path) -> Case | None:
+    """The program of a configuration that a file is of; or the file by itself, with what stands on top for all. None where the project says nothing of it.
+
+    Raises
+    ------
+    CaseError
+        As `configured`.
+    """
+    place = Path(os.path.abspath(file))
+    for case in configured(config):
+        if place in [Path(os.path.abspath(path)) for path in (*case.sources.values(), *case.together)]:
+            return case
+    general = [name for name in (config.tables[0] if config.tables else ()) if name in _GENERAL]
+    if not general or not place.is_relative_to(config.root) or place.suffix not in _NAMED:
+        return None
+    table = {name: value for name, value in config.tables[0].items() if name in _GENERAL}
+    report = config.report()
+    cases = _Program(config, report, (), {**table, "sources": [place.relative_to(config.root).as_posix()]}).cases()
+    report.close()
+    return cases[0]
+
+
+@dataclass(frozen=True)
+class _Program:
+    """One table of a configuration."""
+
+    config: Config
+    report: Report
+    key: Key
+    table: Mapping[str, Any]
+    above: tuple[Report, Mapping[str, Any]] | None = None
+
+    def cases(self) -> list[Case]:
+        """Cases of the table; what is wrong is noted, and gives none."""
+        before = len(self.report.problems)
+        if "sources" not in self.table and "extension" not in self.table:
+            self.report.add(("sources",), 'is missing: name files, as in sources = ["csrc/*.cu"]')
+        found = self._extension() if "extension" in self.table else {}
+        table = {
+            **self.table,
+            **{name: [*listed(self.table.get(name, [])), *value] for name, value in found.items() if name != "define"},
+        }
+        define = {**found.get("define", {}), **definitions_of(self.table.get("define"))}
+        language = table.get("language") or ("torch" if "extension" in table else "")
+        files = self._files(table, language)
+        include = self._include(table)
+        libraries, variants, parameters = read_variants(self.report, self.config.root, table)
+        variants = tuple(
+            Variant(labels=each.labels, libraries=each.libraries, definitions={**define, **each.definitions})
+            for each in variants or (Variant(labels={}, definitions={}),)
+        )
+        rules = read_rules(self.report, self.config.root, _rules(table), [], variants, parameters)
+        options, unsupported, expectations = rules["options"], rules["unsupported"], rules["expectations"]
+        if self.above:
+            more = read_rules(self.above[0], self.config.root, _rules(self.above[1]), [], variants, parameters)
+            options = (*more["options"], *options)
+            unsupported, expectations = (*unsupported, *more["unsupported"]), (*expectations, *more["expectations"])
+        options = tuple(replace(rule, values=from_root(self.config.root, rule.values)) for rule in options)
+        self._known_backends(table)
+        own = self._options(table, include)
+        if len(self.report.problems) > before:
+            return []
+        groups = [files] if table.get("together") else [[file] for file in files]
+        cases = []
+        for group in groups:
+            spoken = [rules_in(self.config.place(name), parameters) for name in group]
+            path = self.config.place(group[0])
+            kind = language or _NAMED[path.suffix]
+            signatures = table.get("signatures", {}) if kind == "python" else {}
+            extra = [only("nvcc", ["-x", "cu"])] if kind == "cuda" and path.suffix != ".cu" else []
+            cases.append(
+                Case(
+                    name=self._name(group, files),
+                    path=path,
+                    title=table.get("title", f"{group[0]}, as the project compiles it"),
+                    features=tuple(table.get("features", ())),
+                    links=tuple(table.get("links", ())),
+                    sources={kind: path},
+                    together=tuple(self.config.place(name) for name in group[1:]),
+                    root=self.config.root,
+                    entries={kind: dict(signatures)} if signatures else {},
+                    backends=tuple(table.get("backends", ())),
+                    libraries=libraries,
+                    variants=variants,
+                    options=() if kind == "python" else (*extra, *own, *options),
+                    unsupported=(*(rule for _, rules in spoken for rule in rules), *unsupported),
+                    expectations=(*(rule for rules, _ in spoken for rule in rules), *expectations),
+                )
+            )
+        return cases
+
+    def _extension(self) -> dict[str, Any]:
+        path = self.config.root / self.table["extension"]
+        try:
+            found = extensions_of(path)
+        except UsageError as error:
+            self.report.add(("extension",), str(error))
+            return {}
+        wanted = [each for each in found if each.sources]
+        if not wanted:
+            what = (
+                "has no CUDAExtension"
+                if not found
+                else "names no source (.cu) that can be told without running it: write sources"
+            )
+            self.report.add(("extension",), f"{self.table['extension']} {what}")
+            return {}
+        base = os.path.dirname(self.table["extension"])
+        # Folders that only a build makes are not there yet; nvcc passes over them, too.
+        there = [folder for each in wanted for folder in each.include if (self.config.root / base / folder).is_dir()]
+        return {
+            "sources": [os.path.join(base, name) for each in wanted for name in each.sources],
+            "include": [os.path.join(base, folder) for folder in dict.fromkeys(there)],
+            "flags": list(dict.fromkeys(flag for each in wanted for flag in each.flags)),
+            "define": definitions_of([macro for each in wanted for macro in each.macros]),
+        }
+
+    def _files(self, table: Mapping[str, Any], language: str) -> list[str]:
+        """Names of the programs, as seen from the project's folder."""
+        excluded = set(matching(self.config.root, listed(table.get("exclude", []))))
+        files: dict[str, None] = {}
+        for text in listed(table.get("sources", [])):
+            if os.path.isabs(text) or not _inside(self.config.root, text):
+                self.report.add(("sources",), f"{shown(text)} does not lie in the project ({self.config.root})")
+                continue
+            pattern = is_pattern(text)
+            known = LANGUAGES if pattern else _NAMED
+            there = [name for name in matching(self.config.root, [text]) if not pattern or Path(name).suffix in known]
+            if not there:
+                what = f"no file matches {shown(text)}" if pattern else f"there is no file {shown(text)}"
+                self.report.add(("sources",), f"{what}, seen from {self.config.root}")
+            for name in there:
+                if Path(name).suffix not in known:
+                    self.report.add(("sources",), f"{name} is neither CUDA C++ (.cu) nor Python (.py)")
+                elif name not in excluded:
+                    files[name] = None
+        kinds = {_NAMED[Path(name).suffix] for name in files}
+        if (language == "python" and "cuda" in kinds) or (language in ("cuda", "torch") and "python" in kinds):
+            self.report.add(("language",), f"{language} is not the language of {next(iter(files))}")
+        if table.get("together") and (len(kinds) > 1 or "python" in kinds):
+            self.report.add(("together",), "files of one program are all CUDA C++")
+        if table.get("together") and not table.get("name") and self.key:
+            self.report.add(("name",), "is missing: what the program of these files is called")
+        if not files and len(listed(table.get("sources", []))) and not self.report.problems:
+            self.report.add(("exclude",), "leaves no file of sources")
+        return list(files)
+
+    def _include(self, table: Mapping[str, Any]) -> list[str]:
+        folders = []
+        for text in listed(table.get("include", [])):
+            place = Path(os.path.normpath(self.config.root / os.path.expanduser(text)))
+            if not place.is_dir():
+                self.report.add(("include",), f"there is no folder {shown(text)}, seen from {self.config.root}")
+            folders.append(str(place.absolute()))
+        return folders
+
+    def _known_backends(self, table: Mapping[str, Any]) -> None:
+        for name in table.get("backends", ()):
+            if name not in BACKENDS:
+                self.report.add(("backends",), f"unknown backend {shown(name)}{did_you_mean(name, BACKENDS)}")
+
+    def _options(self, table: Mapping[str, Any], include: list[str]) -> list[OptionRule]:
+        common: dict[str, Any] = {"include": include} if include else {}
+        if "std" in table:
+            common["std"] = table["std"]
+        if table.get("device-only"):
+            common["depth"] = "device"
+        flags = split_flags(table.get("flags", ()))
+        for name in flags:
+            if name and name not in BACKENDS:
+                self.report.add(
+                    ("flags",), f"{name}:{flags[name][0]}: unknown backend {shown(name)}{did_you_mean(name, BACKENDS)}"
+                )
+        common |= {"flags": flags.pop("")} if "" in flags else {}
+        rules = [OptionRule(when=Condition.always(), values=common)] if common else []
+        return [*rules, *(only(name, words) for name, words in flags.items() if name in BACKENDS)]
+
+    def _name(self, group: Sequence[str], files: Sequence[str]) -> str:
+        """``csrc/softmax.cu``; of a program with a name ``fast/softmax.cu``, or the name alone where all files are one."""
+        given = self.table.get("name", "")
+        if self.table.get("together"):
+            return given or self.config.root.name
+        if not given:
+            return group[0]
+        common = (
+            os.path.commonpath([os.path.dirname(name) for name in files])
+            if len(files) > 1
+            else os.path.dirname(files[0])
+        )
+        return f"{given}/{os.path.relpath(group[0], common or '.')}"
+
+
+def _rules(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: table[name] for name in _RULES if name in table}
+
+
+def _inside(root: Path, text: str) -> bool:
+    return Path(os.path.normpath(root / text)).is_relative_to(root)

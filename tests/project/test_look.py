@@ -1,0 +1,93 @@
+"""What `cumatrix init` sees in a project, and what it writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.project import read_config
+from harness.project.look import look
+from harness.project.programs import configured
+from harness.project.propose import proposal
+
+from .test_extension import SETUP
+
+
+@pytest.fixture
+def names(project: Path) -> None:
+    (project / "csrc" / "scale.cu").write_text('#include "three.h"\n__global__ void scale(float *x) { *x *= THREE; }\n')
+
+
+def _proposed(project: Path) -> dict[str, set[str]]:
+    """Programs of the proposal by the language that they have, once it is written and read again."""
+    (project / "cumatrix.toml").write_text(proposal(look(project), ()))
+    found: dict[str, set[str]] = {}
+    for case in configured(read_config(project / "cumatrix.toml")):
+        (language,) = case.sources
+        found.setdefault(language, set()).add(case.name)
+    return found
+
+
+def test_loose_files_come_with_the_folders_of_their_headers(project: Path, names: None) -> None:
+    seen = look(project)
+    assert {"sources": ["csrc/scale.cu"], "include": ["include"]} in seen.programs
+    assert {"sources": ["csrc/deep/shift.cu"]} in seen.programs
+    assert _proposed(project) == {"cuda": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
+
+
+def test_a_folder_of_one_kind_is_a_pattern(project: Path, names: None) -> None:
+    (project / "csrc" / "more.cu").write_text('#include "three.h"\n')
+    assert {"sources": ["csrc/*.cu"], "include": ["include"]} in look(project).programs
+
+
+def test_an_extension_counts_before_its_files_and_says_what_is_left_out(project: Path) -> None:
+    (project / "setup.py").write_text(SETUP)
+    seen = look(project)
+    assert seen.programs == [{"extension": "setup.py"}]
+    assert any("os.environ['ARCH']" in text for text in seen.left_out)
+    assert any("csrc/bind.cpp" in text for text in seen.left_out)
+    assert _proposed(project) == {"torch": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
+
+
+def test_units_of_a_build_keep_their_options(project: Path) -> None:
+    (project / "build").mkdir()
+    command = "nvcc -DN=7 -I../include -O3 -std=c++17 -rdc=true -c ../csrc/scale.cu"
+    entry = {"directory": str(project / "build"), "file": "../csrc/scale.cu", "command": command}
+    (project / "build" / "compile_commands.json").write_text(json.dumps([entry]))
+    assert look(project).programs[0] == {
+        "sources": ["csrc/scale.cu"], "include": ["include"], "define": ["N=7"], "std": "c++17", "flags": ["nvcc:-O3"],
+        "options": [{"rdc": True}],
+    }  # fmt: skip
+    assert _proposed(project) == {"cuda": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
+
+
+def test_programs_of_the_host_and_of_pytorch_go_to_their_compilers(project: Path) -> None:
+    (project / "csrc" / "scale.cu").write_text(
+        "#include <vector>\n__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n"
+    )
+    (project / "csrc" / "deep" / "shift.cu").write_text("#include <torch/extension.h>\n")
+    programs = look(project).programs
+    assert {"sources": ["csrc/scale.cu"], "backends": ["nvcc"]} in programs
+    assert {"sources": ["csrc/deep/shift.cu"], "language": "torch"} in programs
+
+
+def test_kernels_of_numba_need_types(project: Path) -> None:
+    (project / "python" / "axpy.py").write_text(
+        'from numba import cuda\n\n@cuda.jit("void(float32[:])")\ndef axpy(x):\n    x[0] = 1\n'
+    )
+    (project / "python" / "lazy.py").write_text("from numba import cuda\n\n@cuda.jit\ndef lazy(x):\n    x[0] = 1\n")
+    seen = look(project)
+    assert {"sources": ["python/axpy.py"]} in seen.programs
+    assert any(text.startswith("python/lazy.py: kernel lazy has no types") for text in seen.left_out)
+
+
+def test_folders_of_others_are_passed_over(project: Path) -> None:
+    for folder in ("third_party", ".hidden", "build-release", "cases/demo/x"):
+        (project / folder).mkdir(parents=True)
+        (project / folder / "other.cu").write_text("")
+    (project / "cases" / "demo" / "x" / "case.toml").write_text("")
+    assert {source for table in look(project).programs for source in table["sources"]} == {
+        "csrc/scale.cu", "csrc/deep/shift.cu",
+    }  # fmt: skip

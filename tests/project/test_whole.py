@@ -1,0 +1,119 @@
+"""A small PyTorch extension, from an empty machine to a gate and a page: five lines of configuration, one command."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command import Command
+
+from harness.toolkits import Installed
+
+pytestmark = pytest.mark.compilers
+
+SETUP = """
+import os
+from glob import glob
+
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+
+here = os.path.dirname(os.path.abspath(__file__))
+setup(
+    name="mine",
+    ext_modules=[
+        CUDAExtension(
+            "mine._C",
+            sources=["csrc/bind.cpp", *sorted(glob("csrc/*.cu"))],
+            include_dirs=[os.path.join(here, "csrc", "include")],
+            define_macros=[("MINE_VERSION", "1")],
+            extra_compile_args={"cxx": ["-O2"], "nvcc": ["-O3", "--use_fast_math"]},
+        )
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)
+"""
+HEADER = """
+#pragma once
+constexpr int THREADS = 256;
+inline int blocks_for(int count) { return (count + THREADS - 1) / THREADS; }
+"""
+KERNEL = """
+%s#include "launch.h"
+extern "C" __global__ void NAME(float *values, float by, int count)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count)
+        values[i] = values[i] OP by + MINE_VERSION;
+}
+"""
+LAUNCH = """
+void launch_NAME(torch::Tensor values, double by)
+{
+    NAME<<<blocks_for(values.numel()), THREADS>>>(values.data_ptr<float>(), by, values.numel());
+}
+"""
+CONFIG = """[tool.cumatrix]
+extension = "setup.py"
+toolkit = "{toolkit}"
+target = "{target}"
+page = "reports/html"
+{more}
+"""
+
+
+def _write(folder: Path, config: str, *, torch: bool) -> None:
+    files = {"setup.py": SETUP, "csrc/include/launch.h": HEADER, "csrc/bind.cpp": "", "pyproject.toml": config}
+    for name, operator in (("scale", "*"), ("shift", "+")):
+        text = KERNEL % ("#include <torch/types.h>\n" if torch else "") + (LAUNCH if torch else "")
+        files[f"csrc/{name}.cu"] = text.replace("NAME", name).replace("OP", operator)
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def _records(folder: Path, name: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "reports" / f"{name}.jsonl").read_text().splitlines()]
+
+
+def test_its_device_code_has_a_gate_and_a_page(
+    tmp_path: Path, cumatrix: Command, toolkit: Callable[[str], Installed]
+) -> None:
+    toolkit("13.0")
+    more = 'language = "cuda"\nbackend = "nvcc"\ndevice-only = true'  # without PyTorch's headers
+    _write(tmp_path, CONFIG.format(toolkit="13.0", target="sm_75,sm_90,sm_120", more=more), torch=False)
+    done = cumatrix("run")
+    assert done.returncode == 0, done.stderr
+    records = _records(tmp_path, "local")
+    assert {(record["case"], record["target"]) for record in records} == {
+        (f"csrc/{name}.cu", target) for name in ("scale", "shift") for target in ("sm_75", "sm_90", "sm_120")
+    }
+    assert {record["status"] for record in records} == {"built"}
+    assert "-Icsrc/include" in str(records[0]["command"]) and "--use_fast_math" in str(records[0]["command"])
+    assert (tmp_path / "reports" / "html" / "index.html").is_file()
+    # The gate closes where a kernel breaks: the header counts, and the line of the project's own file is told.
+    (tmp_path / "csrc" / "include" / "launch.h").write_text(HEADER.replace("256", "none"))
+    broken = cumatrix("run", "-a", "sm_90")
+    assert broken.returncode == 1
+    assert "at csrc/include/launch.h:3" in broken.stderr
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.skipif(
+    not os.environ.get("CUMATRIX_TESTS_ALL"), reason="an hour of nvcc with PyTorch's headers: CUMATRIX_TESTS_ALL=1"
+)
+def test_with_pytorch_it_is_green_for_every_target(
+    tmp_path: Path, cumatrix: Command, toolkit: Callable[[str], Installed]
+) -> None:
+    config = CONFIG.format(toolkit="13.0,13.5", target="sm_75..sm_120", more='with = "torch=2.11"')
+    assert len(config.strip().splitlines()) - 1 == 5
+    _write(tmp_path, config, torch=True)
+    done = cumatrix("run", timeout=7200)
+    assert done.returncode == 0, done.stderr
+    records = _records(tmp_path, "torch")
+    assert {record["toolkit"] for record in records} == {"13.0", "13.5"}
+    assert {record["backend"] for record in records} == {"torch-nvcc"}
+    assert (tmp_path / "reports" / "html" / "index.html").is_file()
