@@ -47,6 +47,8 @@ class Options(TypedDict, total=False):
         Further limits of each process, as ulimit has them: ``{"stack": "64M"}``.
     trace : str or Path
         File for a trace of the run.
+    executor : str
+        Where cells are compiled; ``threads`` when left out.
     out : str or Path
         File of records that the run adds to, as cells finish; none when left out.
     fresh : bool
@@ -73,6 +75,7 @@ class Options(TypedDict, total=False):
     total_memory: int | str
     limit: Mapping[str, int | str]
     trace: str | Path
+    executor: str
     out: str | Path
     fresh: bool
 

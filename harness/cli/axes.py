@@ -121,6 +121,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Write what every runner did when, as a trace that https://ui.perfetto.dev opens.",
         ),
         click.option(
+            "--executor", envvar="CUMATRIX_EXECUTOR", default="", metavar="NAME",
+            help="Where cells are compiled. Default: threads, on this machine; others come with other distributions.",
+        ),
+        click.option(
             "--total-memory", type=Size(), default="0", metavar="SIZE",
             help="What the cells that run at the same time may need together. Default: what the machine has free.",
         ),
@@ -151,5 +155,6 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         offline=options["offline"],
         trace=options["trace"],
         earlier=tuple(options["earlier"]),
+        executor=options["executor"],
         **more,
     )

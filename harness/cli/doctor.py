@@ -26,6 +26,8 @@ from harness.engine.plan import library_of
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import NothingToRun, PartUnavailable
 from harness.model import Toolchain
+from harness.plugins import GROUPS, plugged
+from harness.plugins import problems as plugin_problems
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, ToolkitStore, parse_toolkits
 from harness.toolkits.borrowed import borrowed
 from harness.toolkits.parts import parts_among
@@ -71,6 +73,9 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
     say(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
     for line in _machine():
         say(line)
+    for group in GROUPS:
+        if names := ", ".join(plugged(group)):
+            say(one_line(f"plugins     {group}: {names}"))
     usable, console = 0, console_for(sys.stderr)
     for ref in parse_toolkits(toolkits or default_toolkit(environment)):
         for info in BACKENDS.values():
@@ -80,6 +85,8 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
                 word, why = _try(prepared)
             usable += word == "usable"
             say(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
+    for problem in plugin_problems():
+        say(one_line(problem))
     return 0 if usable else 4
 
 

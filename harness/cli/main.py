@@ -26,6 +26,7 @@ Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or ba
 
 
 COMMANDS = {
+    "annotate": "harness.cli.annotate:annotate",
     "ask": "harness.cli.ask:ask",
     "bisect": "harness.cli.bisect:bisect",
     "bless": "harness.cli.bless:bless",

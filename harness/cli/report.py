@@ -49,6 +49,12 @@ _RESULTS = click.argument(
 )
 @where_option("""'toolkit == "12.9" and backend in ("nvrtc", "nvcc")'""", "Only the cells for which this holds")
 @click.option("--title", default="CUDA compatibility matrix", show_default=True, help="What the page is called.")
+@click.option(
+    "--export",
+    multiple=True,
+    metavar="NAME",
+    help="Also what an exporter of another distribution makes, into exports/NAME.",
+)
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
 def report(
     results: tuple[Path, ...],
@@ -58,6 +64,7 @@ def report(
     where: str | None,
     title: str,
     address: str,
+    export: tuple[str, ...],
 ) -> int:
     """Build the page and its data from records.
 
@@ -67,7 +74,7 @@ def report(
     \b
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
-    write_page(results, out, cases, history=history, where=where, title=title, address=address)
+    write_page(results, out, cases, history=history, where=where, title=title, address=address, export=export)
     return 0
 
 
@@ -80,6 +87,7 @@ def write_page(
     where: str | None = None,
     title: str = "CUDA compatibility matrix",
     address: str = "",
+    export: Sequence[str] = (),
 ) -> None:
     """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
     try:
@@ -98,6 +106,7 @@ def write_page(
         title=title,
         rejudge=rejudger(cases, programs),
         where=where,
+        export=export,
     )
     for warning in summary.warnings:
         say(f"cumatrix: {warning}", err=True)

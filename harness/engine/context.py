@@ -45,6 +45,8 @@ class RunContext:
         Where it is noted what every runner does when.
     others : tuple of Environment
         Further environments under test, one for each release of ``--with``; each has a name of its own.
+    executor : str
+        Where cells are compiled (`harness.engine.executor.EXECUTORS`); threads of this process when empty.
     named : Roots or None
         Names of folders for a run that was asked for on another machine.
     """
@@ -60,6 +62,7 @@ class RunContext:
     longest_first: bool = True
     trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
+    executor: str = ""
     named: Roots | None = None
 
     @cached_property

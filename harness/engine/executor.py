@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from harness.engine.devices import DevicePool
@@ -13,7 +13,9 @@ from harness.engine.memory import Memory, available
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result
 from harness.engine.runner import Runner
+from harness.errors import UsageError, did_you_mean
 from harness.model import Toolchain
+from harness.plugins import Table
 
 
 class Executor(Protocol):
@@ -152,3 +154,26 @@ def _serve(runner: Runner, work: _Queue) -> None:
             break
         else:
             runner.finish()
+
+
+def _plugged(_name: str, value: object) -> Callable[..., Executor]:
+    if not callable(value):
+        raise TypeError("it is no function that makes an executor")
+    return value
+
+
+EXECUTORS: Mapping[str, Callable[..., Executor]] = Table({"threads": ThreadExecutor}, "cumatrix.executors", _plugged)
+"""What makes an executor of a resolver, a number of cells to compile at the same time, and how many fork servers each of them keeps."""
+
+
+def executor_named(name: str) -> Callable[..., Executor]:
+    """The one of a name.
+
+    Raises
+    ------
+    UsageError
+        Where there is none.
+    """
+    if name not in EXECUTORS:
+        raise UsageError(f"unknown executor {name!r}{did_you_mean(name, EXECUTORS)}")
+    return EXECUTORS[name]

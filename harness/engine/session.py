@@ -16,6 +16,7 @@ from harness.engine.development import others_of
 from harness.engine.devices import Devices, find_devices, find_sanitizer
 from harness.engine.earlier import Earlier, read_source
 from harness.engine.environment import Environment, look
+from harness.engine.executor import executor_named
 from harness.engine.header_axis import Finder, parse_chosen, with_libraries
 from harness.engine.line_up import default_toolkit
 from harness.engine.nothing import nothing
@@ -30,6 +31,7 @@ from harness.hints import hint
 from harness.model import KNOWN_TARGETS, Case, Cell, Target, TargetError, ToolkitRef
 from harness.model.judge import expectation_of, judge
 from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
+from harness.plugins import problems
 from harness.protocol.wire import Limits
 from harness.records import Record, make_record
 from harness.toolkits import LibraryStore, ToolkitStore, parse_toolkits
@@ -85,6 +87,8 @@ class Request:
         Where to write what every runner did when.
     earlier : tuple of str
         ``--from``: results of others, whose outcomes answer where nothing has changed.
+    executor : str
+        Where cells are compiled.
     """
 
     cases: Path | tuple[Path, ...] = Path("cases")
@@ -110,11 +114,16 @@ class Request:
     finder: Finder = field(default_factory=Finder, compare=False)
     trace: Path | None = None
     earlier: tuple[str, ...] = ()
+    executor: str = ""
 
 
 def context_for(request: Request) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache."""
     trace = Trace(request.trace)
+    if request.executor:
+        executor_named(request.executor)
+    for problem in problems():
+        hint(problem)
     with trace.span("look at the environment"):
         environment = look(own_python(request), name=request.environment, require=request.require)
     cache: Facts | None = ResultCache.if_there_is_room() if request.cache else None
@@ -135,6 +144,7 @@ def context_for(request: Request) -> RunContext:
             request.libraries, request.toolkits, versions_of_python(request), offline=request.offline,
             there=environment if own_python(request) else None,
         ),
+        executor=request.executor,
     )  # fmt: skip
 
 

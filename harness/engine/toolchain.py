@@ -136,6 +136,8 @@ class PreparedToolchain:
             wheels=takes_wheels(self.toolchain.library),
             device=self.toolchain.device,
             builds=self.environment.builds,
+            module=BACKENDS[self.toolchain.backend].module,
+            place=BACKENDS[self.toolchain.backend].place,
         )
 
     def fork_server(self) -> ForkServer:

@@ -81,6 +81,8 @@ class Setup(Message):
         Name of the real device that cells run on; empty for a worker that never sees one.
     builds : dict
         Development builds by normalized name of their distributions; what is imported instead is not what was asked for.
+    module, place : str
+        What has the backend (`harness.backends.BackendInfo`); an empty `module` is the one that the backend's name stands for.
     cgroup : str
         Folder of the control group that limits the memory of the worker and its cells; empty without one.
     """
@@ -94,6 +96,8 @@ class Setup(Message):
     wheels: bool = False
     device: str = ""
     builds: dict[str, Build] = field(default_factory=dict)
+    module: str = ""
+    place: str = ""
     cgroup: str = ""
 
     @property

@@ -21,6 +21,7 @@ from harness.records.parquet import results_parquet
 from harness.records.where import choose
 from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
+from harness.report.exporters import FOLDER, check, exported
 from harness.report.exports import matrix_csv, matrix_json
 from harness.report.feed import atom_feed, entries_of
 from harness.report.inputs import read_results
@@ -47,7 +48,7 @@ _OURS = frozenset(
             "pictures.html",
         ),
         *("assets", "badges", "cases", "data", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
-        *("junit.xml", "regressions.atom"),
+        *("junit.xml", "regressions.atom", FOLDER),
     )
 )
 
@@ -97,6 +98,7 @@ def build_report(
     rejudge: Rejudge | None = None,
     where: str | None = None,
     title: str = TITLE,
+    export: Sequence[str] = (),
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -122,6 +124,8 @@ def build_report(
         A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
     title : str
         What the answer page is called.
+    export : sequence of str
+        Names of exporters of other distributions (`harness.report.exporters`).
 
     Raises
     ------
@@ -134,6 +138,7 @@ def build_report(
     ReportError
         When `out` holds something else than an earlier report.
     """
+    check(export)
     with _no_collection():
         site = replace(_read(paths, (cases, programs), history, rejudge, where), title=title)
         table, merged = site.table, site.merged
@@ -141,7 +146,9 @@ def build_report(
         with _replacing(Path(out)) as folder:
             in_parallel(
                 lambda: _write(folder, chain(case_files_of(site), _lists(site))),
-                lambda: _write(folder, chain(front_files(site), _exports(site, address))),
+                lambda: _write(
+                    folder, chain(front_files(site), _exports(site, address), exported(export, site.merged.records))
+                ),
                 # Starting a process for a small report takes longer than the report.
                 apart=len(table) > _MANY,
             )
@@ -269,5 +276,5 @@ def _check_ours(out: Path) -> None:
 def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     for name, data in files:
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

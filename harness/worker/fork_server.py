@@ -9,7 +9,6 @@ that cell.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import select
 import signal
@@ -19,7 +18,6 @@ import time
 import traceback
 from pathlib import Path
 
-from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
 from harness.protocol.backend import Ahead, Backend, Ended, Job, Unavailable
@@ -30,6 +28,7 @@ from harness.worker.cgroup import Cgroup
 from harness.worker.child import run_child
 from harness.worker.confine import own_folders
 from harness.worker.libraries import cuda_libraries
+from harness.worker.load import load_backend
 from harness.worker.memory import Peak
 from harness.worker.processes import become_reaper, end_descendants
 
@@ -107,8 +106,7 @@ def _leave(_number: int, _frame: object) -> None:
 
 def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
     try:
-        module = importlib.import_module(f"harness.backends.{BACKENDS[name].module}")
-        backend: Backend = module.backend
+        backend = load_backend(name, setup)
         ready = backend.prepare(setup)
         _hold_builds(setup, ready)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
