@@ -14,7 +14,7 @@ import pytest
 import harness
 
 PACKAGE = Path(harness.__file__).parent
-WORKERS = ("protocol", "native", "nvidia", "backends", "worker", "libraries")
+WORKERS = ("protocol", "native", "nvidia", "backends", "worker", "libraries", "plugins")
 """What is loaded in the environment under test, which has nothing of cumatrix's own."""
 
 UNDER_TEST = {"cuda", "cupy", "cupy_backends", "numba", "numpy", "torch"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import click
 
 from harness.cli.axes import axes
 from harness.cli.chosen import cells_of_files
+from harness.cli.cluster import cluster_for, dask_option, ready_for
 from harness.cli.habits import TryCommand, habits
-from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.cli.program_options import program_options
 
@@ -26,6 +27,7 @@ from harness.cli.program_options import program_options
 @axes
 @habits
 @program_options
+@dask_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -34,7 +36,13 @@ from harness.cli.program_options import program_options
 )
 @click.option("--fresh", is_flag=True, help="Forget what earlier runs left in that file.")
 def try_(
-    files: tuple[Path, ...], out: Path | None, fresh: bool, as_json: bool, jobs: int | None, **options: Any
+    files: tuple[Path, ...],
+    out: Path | None,
+    fresh: bool,
+    dask: str | None,
+    as_json: bool,
+    jobs: int | None,
+    **options: Any,
 ) -> int:
     """Where does this file compile?
 
@@ -60,8 +68,11 @@ def try_(
     cumatrix try --compile-commands build/compile_commands.json src/a.cu
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
-    chosen = cells_of_files(options, files)
-    context = install_for(chosen.cells, chosen.context, offline=options["offline"])
-    return perform(
-        chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=chosen.asked
-    )
+    with ExitStack() as stack:
+        cluster = cluster_for(dask, jobs, stack)
+        chosen = cells_of_files(options, files, cluster)
+        context = ready_for(chosen, cluster, options)
+        return perform(
+            chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=chosen.asked,
+            cluster=cluster,
+        )  # fmt: skip

@@ -15,6 +15,7 @@ from harness.backends import BACKENDS, takes_wheels
 from harness.engine.environment import Environment
 from harness.engine.fork_server import ForkServer
 from harness.engine.key import Key
+from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
 from harness.model import Cell, Outcome, Status, Toolchain
@@ -42,6 +43,10 @@ class PreparedToolchain:
         Folder of steps that cells of this run share (`harness.nvidia.step_cache`).
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
+    memory : int
+        What a worker and its cell may have together, in bytes, where a control group can limit that; 0 for no limit.
+    roots : Roots
+        Names of folders in its key.
     """
 
     toolchain: Toolchain
@@ -51,6 +56,8 @@ class PreparedToolchain:
     tools: Path
     steps: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    memory: int = 0
+    roots: Roots = field(default_factory=lambda: Roots({}), compare=False)
 
     @classmethod
     def of(
@@ -61,10 +68,12 @@ class PreparedToolchain:
         tools: Path,
         steps: Path | None = None,
         variables: Mapping[str, str] | None = None,
+        memory: int = 0,
+        roots: Roots | None = None,
     ) -> PreparedToolchain:
         """Prepare a toolchain from what is installed."""
         toolkit, headers = store.of(toolchain.toolkit)
-        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {})
+        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {}, memory, roots or Roots({}))
 
     @cached_property
     def problem(self) -> Outcome | None:
@@ -127,14 +136,15 @@ class PreparedToolchain:
             wheels=takes_wheels(self.toolchain.library),
             device=self.toolchain.device,
             builds=self.environment.builds,
+            module=BACKENDS[self.toolchain.backend].module,
+            place=BACKENDS[self.toolchain.backend].place,
         )
 
     def fork_server(self) -> ForkServer:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
-        return ForkServer(
-            self.environment.python, self.toolchain.backend, self.setup, self._variables, self._library[0]
-        )
+        python, backend, follow = self.environment.python, self.toolchain.backend, self._library[0]
+        return ForkServer(python, backend, self.setup, self._variables, follow, memory=self.memory)
 
     def products(self, folder: Path) -> list[str]:
         """Folders whose files are products of this run or of cumatrix itself, and no input of cells, with a fork server's `folder`."""
@@ -184,15 +194,15 @@ class PreparedToolchain:
         assert self.toolkit is not None and self.headers is not None
         info = BACKENDS[self.toolchain.backend]
         key = Key("toolchain").add("backend", info.name)
-        key.add("python", [self.environment.python, self.environment.version])
+        key.add("python", [self.roots.name(self.environment.python), self.environment.version])
         versions = {name: found.version for name, found in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
         key.add("library", self.toolchain.library)  # with where it takes CUDA from
         key.add("device", self.toolchain.device)
-        key.add("toolkit", self.toolkit.fingerprint)
-        key.add("headers", self.headers.fingerprint)
-        key.add("variables", {**self._variables, "PATH": self.path})
-        return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()
+        key.add("toolkit", self.toolkit.fingerprint).add("headers", self.headers.fingerprint)
+        variables = {**self._variables, "PATH": self.path}.items()
+        key.add("variables", {name: self.roots.names(value) for name, value in variables})
+        return key.add("homes", [self.roots.name(str(home)) for home in (self.toolkit.home, self.headers.home)]).hex()
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
         """Why the cell's target is not known to this toolchain, by the compilers' own lists; empty where it is."""
