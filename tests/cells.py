@@ -34,7 +34,7 @@ def make_case(
     expectations: Sequence[Expectation] = (),
 ) -> Case:
     """A case of one program."""
-    language = "python" if source.suffix == ".py" else "cuda"
+    language = "cuda" if source.suffix != ".py" else "cupy" if "import cupy" in source.read_text() else "python"
     return Case(
         name=name or f"made/{source.parent.name}",
         path=source,

@@ -21,7 +21,7 @@ from harness.plugins import plugged, refuse
 from harness.records.facts import facts_of
 
 FILES = (
-    "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "options.toml", "causes.toml", "host.toml",
+    "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
 )  # fmt: skip
 """The tables, in the order in which they are asked."""
 GROUP = "cumatrix.causes"

@@ -154,7 +154,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         libraries=tuple(options["libraries"]),
         offline=options["offline"],
         trace=options["trace"],
-        executor=options["executor"],
         earlier=tuple(options["earlier"]),
+        executor=options["executor"],
         **more,
     )

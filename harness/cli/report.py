@@ -48,13 +48,13 @@ _RESULTS = click.argument(
     help="History of earlier runs (cumatrix history): changes, trends, and what became of each cell.",
 )
 @where_option("""'toolkit == "12.9" and backend in ("nvrtc", "nvcc")'""", "Only the cells for which this holds")
+@click.option("--title", default="CUDA compatibility matrix", show_default=True, help="What the page is called.")
 @click.option(
     "--export",
     multiple=True,
     metavar="NAME",
     help="Also what an exporter of another distribution makes, into exports/NAME.",
 )
-@click.option("--title", default="CUDA compatibility matrix", show_default=True, help="What the page is called.")
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
 def report(
     results: tuple[Path, ...],

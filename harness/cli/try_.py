@@ -46,8 +46,9 @@ def try_(
 ) -> int:
     """Where does this file compile?
 
-    FILE is CUDA C++ (.cu, .cuh), a module with Numba kernels (.py), Python with CUDA C++ in texts (RawKernel, RawModule, load_inline:
-    each is compiled as it stands there, and messages name the Python file and its line), or a folder with any of them. It is compiled as it stands: the toolkit's own include
+    FILE is CUDA C++ (.cu, .cuh), a module with Numba kernels or a program of CuPy's own API (.py: ReductionKernel, cupyx.jit), Python
+    with CUDA C++ in texts (RawKernel, RawModule, load_inline: each is compiled as it stands there, and messages name the Python file
+    and its line), or a folder with any of them. It is compiled as it stands: the toolkit's own include
     directories are added and nothing else, unless asked for. Several files are programs of their own, and so is a file with other
     options. Everything that a compiler refuses exits with 1.
 

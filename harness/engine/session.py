@@ -85,10 +85,10 @@ class Request:
         What has been looked up of header libraries that are no release.
     trace : Path or None
         Where to write what every runner did when.
-    executor : str
-        Where cells are compiled.
     earlier : tuple of str
         ``--from``: results of others, whose outcomes answer where nothing has changed.
+    executor : str
+        Where cells are compiled.
     """
 
     cases: Path | tuple[Path, ...] = Path("cases")
@@ -113,8 +113,8 @@ class Request:
     headers: tuple[str, ...] = ()
     finder: Finder = field(default_factory=Finder, compare=False)
     trace: Path | None = None
-    executor: str = ""
     earlier: tuple[str, ...] = ()
+    executor: str = ""
 
 
 def context_for(request: Request) -> RunContext:

@@ -97,8 +97,8 @@ def build_report(
     address: str = "",
     rejudge: Rejudge | None = None,
     where: str | None = None,
-    export: Sequence[str] = (),
     title: str = TITLE,
+    export: Sequence[str] = (),
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -122,10 +122,10 @@ def build_report(
         Gives a record its verdict anew, against what the cases expect today.
     where : str, optional
         A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
-    export : sequence of str
-        Names of exporters of other distributions (`harness.report.exporters`).
     title : str
         What the answer page is called.
+    export : sequence of str
+        Names of exporters of other distributions (`harness.report.exporters`).
 
     Raises
     ------
