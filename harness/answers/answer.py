@@ -12,7 +12,7 @@ from harness.answers.question import Chip, Vocabulary
 from harness.answers.table import Field, Line, lines_of
 from harness.answers.verdict import SILENT, WORKS, Verdict, picked
 from harness.answers.words import says, score
-from harness.backends import BACKENDS
+from harness.backends import library_of
 from harness.matrix.order import fold_targets, version_key
 
 SHOWN = 5
@@ -274,7 +274,7 @@ def command_for(asked: Asked, vocabulary: Vocabulary, case: str = "", backend: s
     parts = [f"cumatrix run {case}" if case else "cumatrix try kernel.cu"]
     tools = asked.tools(vocabulary) or {}
     for name in dict.fromkeys(filter(None, (backend, *tools))):
-        library = BACKENDS[name].library if name in BACKENDS else ""
+        library = library_of(name)
         versions = tools.get(name)
         text = f"--with {library}={versions[-1] if versions else 'all'}" if library else f"-b {name}"
         if text not in parts:

@@ -11,7 +11,7 @@ from harness.answers.cells import Entry, Known
 from harness.answers.spelling import version_of
 from harness.answers.table import Line, known_releases, lines_of
 from harness.answers.verdict import SILENT, WORKS
-from harness.backends import BACKENDS
+from harness.backends import library_of
 from harness.matrix.order import fold_targets, version_key
 
 
@@ -131,7 +131,7 @@ def _untried(entries: Sequence[Entry], toolkits: Sequence[str]) -> list[str]:
     """Known releases within what was tried, and newer ones, of CUDA and of each library."""
     tried: dict[str, set[str]] = {"cuda": set(toolkits)}
     for entry in entries:
-        library = entry.axis or BACKENDS[entry.backend].library
+        library = entry.axis or library_of(entry.backend)
         if library:
             tried.setdefault(library, set()).update(_tried(entry)[0])
     said = []

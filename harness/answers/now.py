@@ -10,7 +10,7 @@ from harness.answers.answer import tool_label
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.names import LABELS
 from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, Grid
-from harness.backends import BACKENDS
+from harness.backends import library_of
 from harness.matrix.order import fold_targets, target_key, version_key
 
 LISTED = 3
@@ -111,7 +111,7 @@ def _newest(entry: Entry, target: str) -> Row | None:
 
 def _borders(entry: Entry, grid: Grid) -> list[tuple[str, str, str, bool]]:
     """Axis, release before, release, and whether it works from there on: where all else is the same and the outcome is another."""
-    library = entry.axis or (LABELS.get(entry.backend, entry.backend) if BACKENDS[entry.backend].library else "")
+    library = entry.axis or (LABELS.get(entry.backend, entry.backend) if library_of(entry.backend) else "")
     found = []
     for axis, names, letters_of in (
         (library, grid.libraries, grid.of_library),

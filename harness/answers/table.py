@@ -15,7 +15,7 @@ from harness.answers.cells import Entry, Known
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import words_of
 from harness.answers.verdict import Grid, Verdict, verdict_of
-from harness.backends import BACKENDS
+from harness.backends import library_of
 from harness.matrix.order import fold_targets, natural_key, version_key
 from harness.model import KNOWN_TARGETS
 from harness.toolkits import RELEASES
@@ -103,7 +103,7 @@ def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Line]
 def field_of(entry: Entry, target: str) -> Field:
     """What is known of an entry on an architecture."""
     grid = entry.grids[target]
-    library = entry.axis or (BACKENDS[entry.backend].library if entry.backend in BACKENDS else "")
+    library = entry.axis or library_of(entry.backend)
     verdict = _verdict(grid, library)
     return Field(
         entry=entry,
@@ -169,13 +169,13 @@ def vocabulary_of(known: Known) -> Vocabulary:
     versions: dict[str, set[str]] = {name: set(found) for name, found in known_releases().items()}
     targets = {str(target): None for target in KNOWN_TARGETS}
     for entry in known.entries:
-        name = entry.axis or (BACKENDS[entry.backend].library if entry.backend in BACKENDS else "")
+        name = entry.axis or library_of(entry.backend)
         for grid in entry.grids.values():
             versions.setdefault("cuda", set()).update(grid.toolkits)
             if name:
                 versions.setdefault(name, set()).update(grid.libraries)
     for tool, backends in names.TOOLS.items():
-        library = BACKENDS[backends[0]].library
+        library = library_of(backends[0])
         if library:
             versions[tool] = versions.get(library, set())
     words: dict[str, None] = {}

@@ -205,3 +205,8 @@ def _plugged(name: str, value: Any) -> BackendInfo:
 
 BACKENDS: Final[Mapping[str, BackendInfo]] = Table(_OWN, "cumatrix.backends", _plugged)
 """Every backend by name, in the order in which tables show them."""
+
+
+def library_of(name: str) -> str:
+    """The library under test behind a backend; empty for one that has none, and for one that is not installed here, of which records may tell."""
+    return BACKENDS[name].library if name in BACKENDS else ""

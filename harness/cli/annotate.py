@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from harness.cli.command import Command
+from harness.cli.terminal import say_commands, say_json
 from harness.records import merge, read_records
 from harness.records.findings import findings
-from harness.report.annotate import FORMATS
+from harness.report.annotate import DOCUMENTS, github
 
 
 @click.command(cls=Command)
@@ -18,7 +18,7 @@ from harness.report.annotate import FORMATS
 @click.option(
     "--format",
     "form",
-    type=click.Choice(list(FORMATS)),
+    type=click.Choice(["github", *DOCUMENTS]),
     default="github",
     show_default=True,
     help="GitHub's annotations, SARIF for code scanning, or GitLab's code quality report.",
@@ -43,6 +43,9 @@ def annotate(results: tuple[Path, ...], form: str, cases: Path) -> int:
     """
     read = read_records(results)
     merged = merge(read.records, read.plans)
-    # Commands to the CI are what is wanted here, and the only ones: every word of others in them is escaped.
-    sys.stdout.write(FORMATS[form](findings(merged.records, cases)))
+    found = findings(merged.records, cases)
+    if form == "github":
+        say_commands(github(found))
+    else:
+        say_json(DOCUMENTS[form](found))
     return 0

@@ -49,11 +49,12 @@ class Resolver:
         self.answers = Answers(context.cache, context.roots)
         self.needs = Needs(context.cache)
         self._libraries = HeaderLibraries()
-        self._steps = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
         self._toolchains: dict[Toolchain, PreparedToolchain] = {}
         self._workers: dict[str, Worker] = {}
         self._said: dict[Path, Worker] = {}
         self.finisher = Finisher(context, self.answers, self.needs, self._libraries)
+        # At last, so that nothing is left where any of these is interrupted.
+        self._steps = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
 
     def close(self) -> None:
         """Keep what was learned, and remove what the run's cells shared."""

@@ -36,8 +36,13 @@ class Run:
         sweep(Path(tempfile.gettempdir()), TEMPORARY)
         context.store.sweep()
         self.context = context
+        made = executor_named(context.executor or "threads")
         self.resolver = Resolver(context)
-        self.executor = executor or executor_named(context.executor or "threads")(self.resolver, jobs, keep)
+        try:
+            self.executor = executor or made(self.resolver, jobs, keep)
+        except BaseException:  # Ctrl-C, too
+            self.resolver.close()
+            raise
 
     def results(self, cells: Sequence[Cell]) -> Iterator[Result]:
         """Results as they finish: of cells that need no compiler first, before anything is started."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from harness import __version__
 from harness.records.findings import Finding
@@ -21,7 +21,7 @@ _SEVERITY = {
 }
 
 
-def github(found: Sequence[Finding]) -> str:
+def github(found: Sequence[Finding]) -> list[str]:
     """`Workflow commands <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>`_, a line each."""
     lines = []
     for each in found[:MOST]:
@@ -31,7 +31,7 @@ def github(found: Sequence[Finding]) -> str:
         lines.append(f"::{level} {place}title={_property(each.title)}::{_data(text)}")
     if len(found) > MOST:
         lines.append(f"::error title=cumatrix::{len(found) - MOST} more failures are not shown here")
-    return "".join(f"{line}\n" for line in lines)
+    return lines
 
 
 def _data(text: str) -> str:
@@ -42,7 +42,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def sarif(found: Sequence[Finding]) -> str:
+def sarif(found: Sequence[Finding]) -> dict[str, Any]:
     """`SARIF 2.1.0 <https://docs.oasis-open.org/sarif/sarif/v2.1.0/>`_, as code scanning takes it."""
     kinds = {each.kind.key: each.kind for each in found}
     results = [
@@ -63,13 +63,12 @@ def sarif(found: Sequence[Finding]) -> str:
         "rules": [{"id": key, "name": kind.word, "shortDescription": {"text": kind.meaning}} for key, kind in kinds.items()],
     }  # fmt: skip
     run = {"tool": {"driver": driver}, "results": results, "columnKind": "utf16CodeUnits"}
-    document = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
 
-def gitlab(found: Sequence[Finding]) -> str:
+def gitlab(found: Sequence[Finding]) -> list[dict[str, Any]]:
     """GitLab's `code quality report <https://docs.gitlab.com/ci/testing/code_quality/>`_; what has no file is shown at the root of the project."""
-    entries = [
+    return [
         {
             "description": f"{each.title}: {each.message} ({each.where})",
             "check_name": f"cumatrix {each.kind.word}",
@@ -79,8 +78,7 @@ def gitlab(found: Sequence[Finding]) -> str:
         }
         for each in found
     ]
-    return json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
 
 
-FORMATS = {"github": github, "sarif": sarif, "gitlab": gitlab}
-"""Every form by name."""
+DOCUMENTS: Mapping[str, Callable[[Sequence[Finding]], Any]] = {"sarif": sarif, "gitlab": gitlab}
+"""Every form that is a JSON document, by name."""

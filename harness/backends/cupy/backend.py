@@ -104,8 +104,7 @@ class CupyBackend:
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
-        if job.arch[-1] in "af":
-            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        _check_target(job)
         if job.together:
             raise Unsupported("RawModule takes one text, and this program has several files")
         _own_cache(self.compiler, job)
@@ -153,8 +152,7 @@ class CupyBackend:
         """``RawModule(…).get_function(…)`` and a launch, with nothing in the place of anything: only listened to."""
         import cupy
 
-        if job.arch[-1] in "af":
-            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        _check_target(job)
         _own_cache(self.compiler, job)
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
@@ -167,13 +165,7 @@ class CupyBackend:
         if is_program(job):
             self._run(setup, job)
             return
-        # CuPy launches cooperatively what was compiled with this argument, and nothing else.
-        cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
-            launch.cooperative for launch in job.launches
-        )
-        keywords: dict[str, Any] = {"options": options_of(setup, job, job.target), "backend": "nvrtc"}
-        keywords |= {"jitify": True} if self.jitify else {}
-        keywords |= {"enable_cooperative_groups": True} if cooperative else {}
+        keywords = _keywords(setup, job, self.jitify)
         shown = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
         job.command.append(f"cupy.RawModule(code=…, {shown})")
         job.enter("compile")
@@ -254,6 +246,22 @@ class CupyBackend:
                 f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}: for a device of {arch} it builds for {chosen}"
             )
         return job.target
+
+
+def _check_target(job: Job) -> None:
+    if job.arch[-1] in "af":
+        raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+
+
+def _keywords(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
+    """What RawModule is given beside the text, on a device."""
+    # CuPy launches cooperatively what was compiled with this argument, and nothing else.
+    cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
+        launch.cooperative for launch in job.launches
+    )
+    keywords: dict[str, Any] = {"options": options_of(setup, job, job.target), "backend": "nvrtc"}
+    keywords |= {"jitify": True} if jitify else {}
+    return keywords | ({"enable_cooperative_groups": True} if cooperative else {})
 
 
 def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -> tuple[str, ...]:
