@@ -19,7 +19,7 @@ from typing import Any
 
 NIGHT, BEFORE, AFTER = Path("night"), Path("before"), Path("after")
 LISTED = 20  # cells of an environment that are named in a list
-ENDINGS = (".jsonl", ".plan.json")
+ENDINGS = (".jsonl", ".plan.json", ".inputs.json")
 SHOWN_BY_OTHERS = ("regression", "fix", "lost")  # kinds of changes that are told as cells, not as a number
 
 

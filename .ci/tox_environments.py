@@ -30,6 +30,7 @@ WAYS = {
         "torch-nvcc,nvcc,nvrtc",
         "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100",
     ),
+    "cuda-core": ("through cuda.core's Program and Linker, and through NVRTC alone", "cuda-core,nvrtc", ""),
 }
 # CUDA releases that `tox list` pairs a library with; one whose builds are for one major release (CuPy) has all of them.
 PAIRED = {

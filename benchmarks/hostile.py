@@ -117,7 +117,9 @@ def _case(folder: Path, title: str, source: bytes, table: str) -> None:
 
 def measure(root: Path, name: str, cases: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One run, and what the scheduler took meanwhile."""
-    temporary, out = root / f"tmp-{name}", root / f"{name}.jsonl"
+    # The same folder for both: host compilers look at it, and what they read makes the fingerprint.
+    temporary, out = root / "tmp", root / f"{name}.jsonl"
+    shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     argv = [sys.executable, "-c", "from harness.cli.main import main; main()", "run", "--cases", str(cases), "--no-cache", "--device", "none",
             "-b", options.backend, "-t", options.toolkit, "-a", _TARGET, "-j", str(options.jobs), "--timeout", str(options.timeout),

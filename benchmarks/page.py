@@ -87,7 +87,7 @@ def _build(folder: Path, rounds: int) -> dict[str, Any]:
         after = os.times()
         processor.append((after[0] + after[1] - own, after[2] + after[3] - child))
     html = folder / "html"
-    first = [html / "index.html", html / "data" / "matrix.js", *(html / "assets").iterdir()]
+    first = [html / "matrix.html", html / "data" / "matrix.js", *(html / "assets").iterdir()]
     every = [path for path in html.rglob("*") if path.is_file()]
     return {
         "build_s": min(times),
@@ -116,7 +116,7 @@ def _browse(html: Path, rounds: int) -> dict[str, Any]:
             context = chromium.new_context(viewport={"width": 1500, "height": 1000})
             page = context.new_page()
             page.add_init_script(_WATCH)
-            page.goto(f"{html.as_uri()}/index.html")
+            page.goto(f"{html.as_uri()}/matrix.html")
             page.wait_for_function("window.usable")
             usable.append(page.evaluate("window.usable"))
             page.wait_for_timeout(2000)

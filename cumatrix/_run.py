@@ -59,6 +59,7 @@ class _Work:
                 yield Cell(record)
             if writer:
                 writer.remarks = remarks(self.records)
+                writer.inputs = run.inputs(record["fingerprint"] for record in self.records)
 
     def results(self, progress: Progress | None) -> Results:
         """All cells, once they have finished, in the order of the plan."""

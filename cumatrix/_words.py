@@ -33,6 +33,8 @@ class Options(TypedDict, total=False):
         Requirements that the environment was made for.
     sanitize, offline : bool
         Whether compute-sanitizer goes over launches; whether nothing may be downloaded.
+    from_ : str or iterable of str
+        Results of others, whose outcomes are taken where nothing has changed (``--from``).
     cache : bool
         Whether outcomes of earlier runs may answer; true when left out.
     jobs : int
@@ -45,6 +47,8 @@ class Options(TypedDict, total=False):
         Further limits of each process, as ulimit has them: ``{"stack": "64M"}``.
     trace : str or Path
         File for a trace of the run.
+    executor : str
+        Where cells are compiled; ``threads`` when left out.
     out : str or Path
         File of records that the run adds to, as cells finish; none when left out.
     fresh : bool
@@ -63,6 +67,7 @@ class Options(TypedDict, total=False):
     device: str
     sanitize: bool
     offline: bool
+    from_: Words
     cache: bool
     jobs: int
     timeout: float
@@ -70,6 +75,7 @@ class Options(TypedDict, total=False):
     total_memory: int | str
     limit: Mapping[str, int | str]
     trace: str | Path
+    executor: str
     out: str | Path
     fresh: bool
 
@@ -105,7 +111,7 @@ class TryOptions(Options, total=False):
 _FOR_ONE = re.compile(r"[A-Za-z][\w-]*:-")
 _FLAGS = ("sanitize", "offline", "fresh", "device_only")
 _LISTS = ("backend", "toolkit", "target")
-_SEVERAL = ("with_", "library", "require", "limit")
+_SEVERAL = ("with_", "library", "require", "limit", "from_")
 
 
 def words_of(function: str, options: Mapping[str, Any], known: Iterable[str]) -> list[str]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from harness.plugins import Table
 
 DEFAULT_TOOLKIT: Final = "12.9"
 """Knows every architecture from 5.0 to 12.1, and is the first release whose wheels can link relocatable code."""
@@ -65,6 +67,12 @@ class Library:
         that those headers are of, with which they go together.
     since : str
         The first release that cumatrix knows how to ask: what ``--with NAME=all`` begins with.
+    by_major : str
+        A distribution beside it whose own major release is that of the one CUDA that it is for; what is in `majors` then.
+    majors : tuple of int
+        Major CUDA releases that there are such ones for, the default first.
+    brought_by : str
+        A distribution that brings it along for purposes of its own: where that is installed, its backends run only if they are named.
     releases : tuple of Release
         Those that have a tox environment, in the order of ``tox list``.
     """
@@ -76,6 +84,9 @@ class Library:
     follows_runtime: bool = False
     carries: tuple[tuple[str, str, str], ...] = ()
     since: str = "0"
+    by_major: str = ""
+    majors: tuple[int, ...] = ()
+    brought_by: str = ""
     releases: tuple[Release, ...] = ()
 
     def for_cuda(self, major: int) -> str | None:
@@ -84,7 +95,7 @@ class Library:
 
 
 # fmt: off
-LIBRARIES: Final[Mapping[str, Library]] = {
+_OWN: Final[Mapping[str, Library]] = {
     "cupy": Library(
         distributions={"cupy-cuda12x": "12.9", "cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8", "cupy": ""},
         modules=("cupy",),
@@ -145,14 +156,36 @@ LIBRARIES: Final[Mapping[str, Library]] = {
             Release(tox="torch215", version="2.15.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.2"),
         ),
     ),
+    "cuda-core": Library(
+        distributions={"cuda-core": ""},
+        modules=("cuda.core", "cuda.bindings"),
+        beside=("cuda-bindings", "numpy"),
+        by_major="cuda-bindings",
+        majors=(12, 13),
+        brought_by="numba-cuda",
+        since="0.2",
+        releases=(
+            Release(tox="cudacore04", version="0.4.*", numpy="<2.4", beside=("cuda-bindings==12.*",)),
+            Release(tox="cudacore12", version="1.2.*", beside=("cuda-bindings==13.*",), toolkit="13.0"),
+        ),
+    ),
     "numpy": Library(distributions={"numpy": ""}, modules=("numpy",)),
     "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and what tells which CUDA a PyTorch is for
         distributions={"nvidia-cuda-runtime": "", "nvidia-cuda-runtime-cu12": "", "nvidia-cuda-runtime-cu11": ""},
         in_conditions=False,
     ),
 }
-"""By name; each line of ``releases`` is all that a new release of a library needs."""
 # fmt: on
+
+
+def _plugged(_name: str, value: Any) -> Library:
+    if not isinstance(value, Library):
+        raise TypeError("it is no harness.libraries.Library")
+    return value
+
+
+LIBRARIES: Final[Mapping[str, Library]] = Table(_OWN, "cumatrix.libraries", _plugged)
+"""By name; each line of ``releases`` is all that a new release of a library needs."""
 
 
 def names_in_conditions() -> list[str]:

@@ -37,6 +37,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--cumatrix-device", metavar="D", help="CUDA devices: auto, none, or numbers; also CUMATRIX_DEVICE")
     add("--cumatrix-out", metavar="FILE", help="file of records (default: reports/ENVIRONMENT.jsonl)")
     add("--cumatrix-fresh", action="store_true", help="forget what earlier runs left in the file of records")
+    add(
+        "--cumatrix-from", metavar="RESULTS", action="append",
+        help="results of others, taken where nothing has changed, as --from in cumatrix run; also CUMATRIX_FROM",
+    )  # fmt: skip
     add("--cumatrix-no-cache", action="store_true", help="compile everything")
 
 

@@ -55,6 +55,7 @@ class Session:
         self._run: Run | None = None
         self._writer: RecordWriter | None = None
         self.problem: CumatrixError | None = None
+        self._fingerprints: set[str] = set()
         self.reported: list[dict[str, Any]] = []
 
     def sentences(self) -> list[str]:
@@ -106,6 +107,7 @@ class Session:
             limits=limits_of(project),
             offline=bool(value("offline")),
             finder=self._finder,
+            earlier=tuple(self.config.getoption("--cumatrix-from") or environ.get("CUMATRIX_FROM", "").split()),
         )
 
     @property
@@ -159,6 +161,7 @@ class Session:
         if self._run is None:
             self._run = Run(self.context, keep=_FORK_SERVERS)
         record = record_of(self._run.result(cell), self.run)
+        self._fingerprints.add(record["fingerprint"])
         if self._writer:
             self._writer.append(record)
         return record
@@ -181,6 +184,8 @@ class Session:
             self.problem = error  # nobody listens to how a worker ends: its cells say it
 
     def close(self) -> None:
+        if self._run and self._writer:
+            self._writer.inputs = self._run.inputs(self._fingerprints)
         if self._run:
             self._run.close()
             self._run = None

@@ -34,7 +34,7 @@ def make_case(
     expectations: Sequence[Expectation] = (),
 ) -> Case:
     """A case of one program."""
-    language = "python" if source.suffix == ".py" else "cuda"
+    language = "cuda" if source.suffix != ".py" else "cupy" if "import cupy" in source.read_text() else "python"
     return Case(
         name=name or f"made/{source.parent.name}",
         path=source,
@@ -145,7 +145,7 @@ def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
     The fingerprint is left out: where another test makes an environment meanwhile, uv links the very files that a cell reads, which
     looks like a change as long as nobody has seen their content before, and then there is none.
     """
-    passing = ("seconds", "cached", "run", "peak_bytes", "shared_steps", "fingerprint")
+    passing = ("seconds", "cached", "run", "peak_bytes", "shared_steps", "fingerprint", "taken_from")
     return {key: value for key, value in record.items() if key not in passing}
 
 

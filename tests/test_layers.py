@@ -14,10 +14,10 @@ import pytest
 import harness
 
 PACKAGE = Path(harness.__file__).parent
-WORKERS = ("protocol", "native", "nvidia", "backends", "worker", "libraries")
+WORKERS = ("protocol", "native", "nvidia", "backends", "worker", "libraries", "plugins")
 """What is loaded in the environment under test, which has nothing of cumatrix's own."""
 
-UNDER_TEST = {"cuda", "cupy", "numba", "numpy", "torch"}
+UNDER_TEST = {"cuda", "cupy", "cupy_backends", "numba", "numpy", "torch"}
 """Libraries under test, and what they bring."""
 
 MODULES = sorted(

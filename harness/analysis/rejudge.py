@@ -30,7 +30,7 @@ Rejudge = Callable[[Record], Record]
 
 def merged_anew(results: Results, rejudge: Rejudge | None) -> Merged:
     """One set of records out of what was read; with `rejudge`, those that count have today's verdicts."""
-    merged = merge(results.records, results.plans)
+    merged = merge(results.records, results.plans, results.inputs)
     return replace(merged, records=tuple(map(rejudge, merged.records))) if rejudge else merged
 
 

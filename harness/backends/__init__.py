@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.libraries import LIBRARIES, runtime_wheel
+from harness.plugins import Table, place_of
 
 if TYPE_CHECKING:  # workers import this package without anything that the model needs
     from harness.model.case import Case
@@ -36,7 +37,7 @@ class BackendInfo:
     name, title : str
         Its name, and one line for people.
     module : str
-        The module under `harness.backends` whose ``backend`` a worker loads.
+        The module whose ``backend`` a worker loads: under `harness.backends`, or, of another distribution, by its whole name.
     languages : tuple of str
         Languages of the sources that it takes (`harness.cases.keys.SOURCE`), the first that a case has counting.
     library : str
@@ -51,6 +52,10 @@ class BackendInfo:
         What a cell of which nothing is known may need, in bytes.
     seconds : float
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
+    script : bool
+        Whether `cumatrix repro` writes a script for it.
+    place : str
+        Of a backend of another distribution, the file of the module's top-level package: workers run in other environments, and load it from there.
     """
 
     name: str
@@ -63,6 +68,8 @@ class BackendInfo:
     startup: str = ""
     memory: int = 512 << 20
     seconds: float = 0.1
+    script: bool = False
+    place: str = ""
 
     @property
     def distributions(self) -> tuple[str, ...]:
@@ -106,26 +113,30 @@ class BackendInfo:
         return f"{distribution} loads the NVRTC of CUDA {major} and no other; {needs}"
 
 
-BACKENDS: Final[Mapping[str, BackendInfo]] = {
+_OWN: Final[Mapping[str, BackendInfo]] = {
     info.name: info
     for info in (
-        BackendInfo(name="nvrtc", title="NVRTC called directly, the control", module="nvrtc", languages=("cuda",)),
+        BackendInfo(
+            name="nvrtc", title="NVRTC called directly, the control", module="nvrtc", languages=("cuda",), script=True
+        ),
         BackendInfo(
             name="cupy-nvrtc",
             title="CuPy's RawModule through NVRTC",
             module="cupy.nvrtc",
             seconds=0.2,
-            languages=("cuda",),
+            languages=("cupy", "cuda"),
             library="cupy",
+            script=True,
         ),
         BackendInfo(
             name="cupy-jitify",
             title="CuPy's RawModule through Jitify",
             module="cupy.jitify",
             seconds=1.5,
-            languages=("cuda",),
+            languages=("cupy", "cuda"),
             library="cupy",
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
+            script=True,
         ),
         BackendInfo(
             name="numba",
@@ -135,6 +146,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             languages=("python",),
             library="numba",
             excludes=("numba-cuda",),
+            script=True,
         ),
         BackendInfo(
             name="numba-cuda",
@@ -143,6 +155,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             seconds=0.6,
             languages=("python",),
             library="numba-cuda",
+            script=True,
         ),
         BackendInfo(
             name="nvcc",
@@ -152,6 +165,7 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             nvcc=True,
             memory=1 << 30,
             seconds=1.5,
+            script=True,
         ),
         BackendInfo(
             name="torch-nvcc",
@@ -162,7 +176,37 @@ BACKENDS: Final[Mapping[str, BackendInfo]] = {
             nvcc=True,
             memory=3 << 30,
             seconds=5.0,
+            script=True,
+        ),
+        BackendInfo(
+            name="cuda-core",
+            title="cuda.core's Program and Linker",
+            module="cuda_core",
+            languages=("cuda",),
+            library="cuda-core",
         ),
     )
 }
+
+
+def _plugged(name: str, value: Any) -> BackendInfo:
+    """A backend of another distribution, with the place that workers load it from."""
+    if not isinstance(value, BackendInfo):
+        raise TypeError("it is no cumatrix.backend.BackendInfo")
+    if value.name != name:
+        raise ValueError(f"its BackendInfo is called {value.name!r}, and the entry point {name!r}")
+    if value.library and value.library not in LIBRARIES:
+        raise ValueError(f"its library {value.library!r} is in no table (group cumatrix.libraries)")
+    place = place_of(value.module)
+    if not place:
+        raise ValueError(f"there is no file of its module {value.module}")
+    return replace(value, place=place)
+
+
+BACKENDS: Final[Mapping[str, BackendInfo]] = Table(_OWN, "cumatrix.backends", _plugged)
 """Every backend by name, in the order in which tables show them."""
+
+
+def library_of(name: str) -> str:
+    """The library under test behind a backend; empty for one that has none, and for one that is not installed here, of which records may tell."""
+    return BACKENDS[name].library if name in BACKENDS else ""

@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.key import Key
 from harness.model import Case, Cell
@@ -94,7 +95,7 @@ def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Pa
         A folder whose files do not count: what is searched.
     """
     stamp = _stamp(case, context, outside)
-    if context.cache is None or stamp is None:
+    if not isinstance(context.cache, ResultCache) or stamp is None:
         return None
     folder = context.cache.folder.parent / "bisect"
     try:

@@ -40,6 +40,7 @@ SOURCE: Mapping[str, Key] = {
     ),
     "torch": Key(kind="files", help="CUDA C++ with PyTorch's headers: as cuda"),
     "python": Key(kind="line", help="Python for Numba, a file in the case's folder"),
+    "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
 }
 
 OPTIONS: Mapping[str, Key] = {

@@ -196,6 +196,7 @@ KINDS: Mapping[str, Kind] = {
     "size": _text(r"^[0-9]+[KMG]$", wanted='a size such as "3G"'),
     "standard": _text(r"^(c|gnu)\+\+[0-9]{2}$", wanted='a C++ standard such as "c++17"'),
     "reference": _text(wanted="a Python file"),
+    "python": _text(r"^.+\.py$", wanted='a Python file such as "program.py"'),
     "kernel": _text(IDENTIFIER, wanted="the name of a kernel"),
     "number": Kind(schema={"type": "number", "minimum": 0}, wrong=_number_wrong),
     "seed": Kind(schema={"type": "integer", "minimum": 0, "maximum": 2**32 - 1}, wrong=_seed_wrong),

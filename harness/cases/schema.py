@@ -88,6 +88,7 @@ _ENTRY = {
     "properties": {
         "cuda": _KERNELS,
         "torch": _KERNELS,
+        "cupy": _KERNELS,
         "python": {
             "type": "object",
             "minProperties": 1,

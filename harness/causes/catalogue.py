@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
@@ -16,19 +17,15 @@ from harness.diagnostics import one_line
 from harness.model import Stage, Status
 from harness.model.condition import Condition
 from harness.patterns import Pattern, PatternError
+from harness.plugins import plugged, refuse
 from harness.records.facts import facts_of
 
 FILES = (
-    "headers.toml",
-    "linking.toml",
-    "device.toml",
-    "language.toml",
-    "types.toml",
-    "options.toml",
-    "causes.toml",
-    "host.toml",
-)
+    "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
+)  # fmt: skip
 """The tables, in the order in which they are asked."""
+GROUP = "cumatrix.causes"
+"""Entry points of other distributions: each names the file of a table."""
 
 _KEYS = frozenset(
     ("title", "pattern", "unless", "header", "said", "file", "near", "terse", "status", "stage", "when", "where", "cause", "remedy", "links", "examples")
@@ -156,8 +153,14 @@ class Match:
 
 @cache
 def catalogue() -> Mapping[str, Cause]:
-    """Every known cause by name, in the order of the tables: the special before the general."""
+    """Every known cause by name, in the order of the tables: the special before the general, those of other distributions first."""
     found: dict[str, Cause] = {}
+    for point, place in plugged(GROUP).items():
+        try:
+            text = Path(place).read_text("utf-8")
+            found |= {name: _cause(str(place), name, entry) for name, entry in tomllib.loads(text).items()}
+        except (OSError, TypeError, ValueError, KeyError) as error:
+            refuse(GROUP, point, f"{type(error).__name__}: {error}")
     for file in FILES:
         for name, entry in tomllib.loads(files(__package__).joinpath(file).read_text("utf-8")).items():
             if name in found:

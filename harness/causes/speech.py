@@ -40,7 +40,7 @@ _SPEAKERS = {
     ),
 }  # fmt: skip
 _BACKENDS = {"nvcc": "nvcc", "torch-nvcc": "nvcc", "nvrtc": "nvrtc", "cupy-nvrtc": "nvrtc", "cupy-jitify": "nvrtc", "numba": "numba",
-             "numba-cuda": "numba"}  # fmt: skip
+             "numba-cuda": "numba", "cuda-core": "nvrtc"}  # fmt: skip
 _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)
 
 # An unknown type makes the front end stumble over everything around it before it says so.

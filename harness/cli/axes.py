@@ -83,6 +83,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
         click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores."),
         click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
+        click.option(
+            "--from", "earlier", multiple=True, envvar="CUMATRIX_FROM", metavar="RESULTS",
+            help="Results of others, whose outcomes are taken where program, options, versions and every file that was read are the same: results.parquet, a .jsonl, a folder of either, or the address of a published page. May be given several times.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
         click.option(
             "--with", "libraries", multiple=True, envvar="CUMATRIX_WITH", metavar="NAME=V,…",
@@ -107,7 +111,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--sanitize", is_flag=True, help="Run every launch once more under compute-sanitizer."),
         click.option("--timeout", type=Seconds(0.1, 7 * 86400), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
-        click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use; 0 for no limit."),
+        click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use, and memory of all together where a control group can limit that (see doctor); 0 for no limit."),
         click.option(
             "--limit", "rlimits", type=Rlimit(), multiple=True, metavar="NAME=SIZE",
             help="A further limit of each process, as ulimit sets it: stack=64M, cpu=600, nproc=200; also data, fsize, nofile.",
@@ -115,6 +119,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
             help="Write what every runner did when, as a trace that https://ui.perfetto.dev opens.",
+        ),
+        click.option(
+            "--executor", envvar="CUMATRIX_EXECUTOR", default="", metavar="NAME",
+            help="Where cells are compiled. Default: threads, on this machine; others come with other distributions.",
         ),
         click.option(
             "--total-memory", type=Size(), default="0", metavar="SIZE",
@@ -146,5 +154,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         libraries=tuple(options["libraries"]),
         offline=options["offline"],
         trace=options["trace"],
+        earlier=tuple(options["earlier"]),
+        executor=options["executor"],
         **more,
     )

@@ -18,8 +18,8 @@ from harness.bisection.library import LibraryReleases
 from harness.bisection.tries import Axis
 from harness.cases import load_cases
 from harness.cli.host import with_nvcc
+from harness.cli.languages import SUFFIXES
 from harness.cli.program_options import programs_asked
-from harness.cli.programs import LANGUAGES
 from harness.engine.context import RunContext
 from harness.engine.header_axis import parse_chosen
 from harness.engine.line_up import default_toolkit
@@ -45,7 +45,7 @@ def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
         When it is none, or several.
     """
     path = Path(what)
-    if path.suffix in LANGUAGES:
+    if path.suffix in SUFFIXES:
         if not path.is_file():
             raise UsageError(f"there is no file {what}")
         (case,) = programs_asked([path], options)

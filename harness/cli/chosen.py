@@ -18,6 +18,7 @@ from harness.cli.program_options import program_request, programs_asked
 from harness.cli.programs import files_in
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
+from harness.engine.cluster import Cluster
 from harness.engine.context import RunContext
 from harness.engine.newest import newest_for
 from harness.engine.plan import choose_backends
@@ -54,12 +55,13 @@ class Chosen:
 
 
 def cells_of_cases(
-    options: Mapping[str, Any], *, selection: Sequence[str], cases: Sequence[Path], order: str, shard: str | None, costs: Path | None
+    options: Mapping[str, Any], *, selection: Sequence[str], cases: Sequence[Path], order: str, shard: str | None, costs: Path | None,
+    cluster: Cluster | None = None,
 ) -> Chosen:  # fmt: skip
-    """The cells of ``run``; parameters are called as its options are."""
+    """The cells of ``run``; parameters are called as its options are. On a `cluster`, its devices count."""
     programs = tuple(configured(here()))
     request = request_of(options, cases=tuple(cases), programs=programs, selection=tuple(selection), order=order)
-    context = context_for(request)
+    context = _with_devices(context_for(request), cluster, request.device)
     environments = (context.environment, None, context.devices, context.others)
     with context.trace.span("plan"):
         cells = cells_of(request, *environments)
@@ -76,14 +78,18 @@ def cells_of_cases(
     return Chosen(cells=cells, context=context, asked=without_left_out(asked, whole, cells), shard=in_plan)
 
 
-def cells_of_files(options: Mapping[str, Any], files: Sequence[Path]) -> Chosen:
+def cells_of_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Cluster | None = None) -> Chosen:
     """The cells of ``try``."""
     cases = programs_asked(files_in(files), options)
     request = program_request(options)
-    context = context_for(request)
+    context = _with_devices(context_for(request), cluster, request.device)
     whole, cells = _cells(request, cases, context)
     asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
     return Chosen(cells=cells, context=context, asked=without_left_out(asked, whole, cells))
+
+
+def _with_devices(context: RunContext, cluster: Cluster | None, device: str) -> RunContext:
+    return replace(context, devices=cluster.devices(device)) if cluster else context
 
 
 def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:

@@ -18,6 +18,7 @@ from harness.backends import BACKENDS
 from harness.cli.command import Command
 from harness.cli.terminal import console_for, say
 from harness.diagnostics import one_line
+from harness.engine import cgroups
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
 from harness.engine.line_up import default_toolkit
@@ -25,6 +26,8 @@ from harness.engine.plan import library_of
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import NothingToRun, PartUnavailable
 from harness.model import Toolchain
+from harness.plugins import GROUPS, plugged
+from harness.plugins import problems as plugin_problems
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, ToolkitStore, parse_toolkits
 from harness.toolkits.borrowed import borrowed
 from harness.toolkits.parts import parts_among
@@ -70,6 +73,9 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
     say(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
     for line in _machine():
         say(line)
+    for group in GROUPS:
+        if names := ", ".join(plugged(group)):
+            say(one_line(f"plugins     {group}: {names}"))
     usable, console = 0, console_for(sys.stderr)
     for ref in parse_toolkits(toolkits or default_toolkit(environment)):
         for info in BACKENDS.values():
@@ -79,6 +85,8 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
                 word, why = _try(prepared)
             usable += word == "usable"
             say(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
+    for problem in plugin_problems():
+        say(one_line(problem))
     return 0 if usable else 4
 
 
@@ -161,6 +169,15 @@ def _machine() -> Iterator[str]:
     yield f"isolation   cells are kept from {', '.join(kept) or 'nothing but their own limits'}"
     if open_:
         yield f"            not from {', '.join(open_)}: Linux 6.12 with Landlock and seccomp does (see SECURITY.md)"
+    group = cgroups.parent()
+    where = (
+        f"the control group (version {group.version}) of a worker, below {group.path}"
+        if group.path
+        else "limits of each process"
+    )
+    yield f"memory      --memory is kept by {where}"
+    if group.problem:
+        yield f"            not for all processes of a cell together: {one_line(group.problem, 300)}"
     for line in _devices():
         yield f"GPU         {line}"
     system = [name for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH") if os.environ.get(name)]

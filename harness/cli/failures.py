@@ -14,7 +14,7 @@ from harness.cli.grid import named
 from harness.diagnostics import one_line
 from harness.matrix.kinds import as_expected, kind_of
 from harness.matrix.order import ToolchainColumn, fold_targets, target_key, toolchain_key
-from harness.records import at_stage
+from harness.records import again_command, at_stage
 
 _MOST_GROUPS = 20
 _MOST_PLACES = 4
@@ -75,6 +75,8 @@ def _show(console: Console, group: Records, axis: Sequence[str]) -> None:
     console.print(Text(f"    {_against(first)}{words}"), soft_wrap=True)
     if place:
         console.print(Text(f"    at {place}", "dim"), soft_wrap=True)
+    if again := again_command(first):
+        console.print(Text(f"    again: {one_line(again, 400)}", "dim"), soft_wrap=True)
     if cause := next((match.cause for match in causes_of(first) if not match.of_warning), None):
         console.print(Text.assemble("    ", ("cause: ", "bold"), cause.title), soft_wrap=True)
         console.print(Text.assemble("    ", ("remedy: ", "bold green"), cause.remedy), soft_wrap=True)

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+import tempfile
 import traceback
 
 import click
@@ -25,6 +26,8 @@ Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or ba
 
 
 COMMANDS = {
+    "annotate": "harness.cli.annotate:annotate",
+    "ask": "harness.cli.ask:ask",
     "bisect": "harness.cli.bisect:bisect",
     "bless": "harness.cli.bless:bless",
     "cache": "harness.cli.cache:cache",
@@ -95,8 +98,7 @@ def _run() -> int:
         return 1  # rich's way to say the same
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        what = "; raise their number, as with `ulimit -n 1024`" if error.errno == errno.EMFILE else ""
-        return _say(f"{error.strerror or error}{where}{what}", 2)
+        return _say(f"{error.strerror or error}{where}{_advice(error)}", 2)
     except Exception as error:  # noqa: BLE001 (no traceback reaches users)
         if os.environ.get("CUMATRIX_DEBUG"):
             traceback.print_exc()
@@ -105,6 +107,16 @@ def _run() -> int:
             1,
         )
     return code if isinstance(code, int) else 0
+
+
+def _advice(error: OSError) -> str:
+    """What to do about an error that anything may meet."""
+    if error.errno == errno.EMFILE:
+        return "; raise their number, as with `ulimit -n 1024`"
+    if error.errno == errno.ENOSPC and not error.filename:
+        place = tempfile.gettempdir()
+        return f": make room where the output goes, or in the temporary folder {place}, or set TMPDIR to another one"
+    return ""
 
 
 def _say(text: str, code: int) -> int:

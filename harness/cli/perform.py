@@ -6,7 +6,8 @@ import contextlib
 import os
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from harness.cli.kept import KeptRecords
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line
+from harness.engine.away import AwayRun
+from harness.engine.cluster import Cluster
 from harness.engine.context import RunContext
+from harness.engine.earlier import Earlier
 from harness.engine.result import Result
 from harness.engine.run import Run
 from harness.engine.session import record_of
@@ -27,7 +32,7 @@ from harness.matrix.kinds import as_expected, kind_of
 from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.plan import Plan
-from harness.records.remarks import Neighbours, remarks, with_remark
+from harness.records.remarks import Neighbours
 
 
 def perform(
@@ -41,34 +46,48 @@ def perform(
     table: bool = False,
     asked: Sequence[Asked] = (),
     shard: Mapping[str, Any] | None = None,
+    cluster: Cluster | None = None,
 ) -> int:
     """Run cells; returns the exit code.
 
     Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr, and with it
-    what was `asked` for by name and got no answer.
+    what was `asked` for by name and got no answer. Cells are compiled on this machine, or by a `cluster`.
     """
     console = console_for(sys.stderr)
     run_id = uuid.uuid4().hex[:12]
     plan = make_plan(cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit(), shard=shard)
-    records: list[Record] = []
+    records = KeptRecords()
+    count = 0
+    taken, missed = Counter[str](), Counter[str]()
     neighbours = Neighbours(cells)
     interrupted = False
-    with Run(context, jobs or os.cpu_count() or 1) as run, contextlib.ExitStack() as stack:
+    begun = AwayRun(context, cluster) if cluster else Run(context, jobs or os.cpu_count() or 1)
+    with begun as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
         progress = stack.enter_context(_progress(console))
         task = progress.add_task("starting", total=len(cells))
 
+        def complete(found: Iterable[Record]) -> None:
+            for record in found:
+                records.append(record)
+                if as_json:
+                    say_json(record)
+
         def finished(result: Result) -> None:
+            nonlocal count
             record = record_of(result, run_id)
-            records.append({**record, "log": ""})  # of a run of many cells, logs are most of what there is to keep
+            count += 1
+            if isinstance(context.cache, Earlier) and not result.cached and result.outcome.status.answered:
+                missed[context.cache.why_not(record["cell"], record.get("program", ""))] += 1
+            taken[result.taken_from] += 1
             if writer:
                 writer.append(record)
-            for complete in neighbours.add(record) if as_json else ():
-                say_json(complete)
+            # Of a run of many cells, logs are most of what there is to hold back.
+            complete(neighbours.add(record if as_json else {**record, "log": ""}))
             letter = kind_of(record).letter_in(console.encoding)
             progress.update(task, advance=1, description=clean(f"{letter} {result.cell.id}")[:90])
-            if not console.is_terminal and len(records) % 100 == 0:
-                console.print(f"{len(records)}/{len(cells)} cells", markup=False)
+            if not console.is_terminal and count % 100 == 0:
+                console.print(f"{count}/{len(cells)} cells", markup=False)
 
         try:
             for result in run.results(cells):
@@ -76,21 +95,27 @@ def perform(
                     finished(result)
         except KeyboardInterrupt:
             interrupted = True
-        for held in neighbours.rest() if as_json else ():
-            say_json(held)
-        found = remarks(records)
-        records = [with_remark(record, found) for record in records]
+        complete(neighbours.rest())
         if writer:
-            writer.remarks = found
+            writer.remarks = neighbours.found
+            writer.inputs = run.inputs(record["fingerprint"] for record in records)
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
+    for text in cluster.told if cluster else ():
+        console.print(clean(f"cumatrix: {text}"), markup=False, soft_wrap=True)
     for why, count in run.resolver.finisher.unkept.most_common(3):
         console.print(
             clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
         )
+    for where, count in taken.items():
+        if where:
+            console.print(clean(f"taken from {where}: {count} of {len(records)} cells"), markup=False, soft_wrap=True)
+    for why, count in missed.most_common():
+        if why:
+            console.print(clean(f"not taken ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True)
     if writer:
         kept = f", which keeps {writer.kept} of earlier runs" if writer.kept else ""
         console.print(f"records: {out}{kept}", markup=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.cases.comments import rules_in
 from harness.cli.habits import spell
+from harness.cli.languages import beside_texts, languages_of
 from harness.cli.signatures import entries_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
@@ -22,11 +23,9 @@ from harness.model.condition import Condition
 from harness.project import here
 from harness.project.look import programs_in
 from harness.project.programs import program_for
-from harness.project.python_kernels import has_kernels
 from harness.project.text_cases import text_cases
 from harness.records.programs import DIGITS
 
-LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cuda", ".py": "python"}
 _LONGEST = 160
 _MACRO = re.compile(r"[A-Za-z_]\w*")
 
@@ -60,32 +59,34 @@ def programs_of(
         On a file that cannot be read, and on options that none of the files takes.
     """
     places = {place_of(file): file for file in files}
-    languages = {place: _language(file) for place, file in places.items()}
-    texts = {place: _texts(file, place) for place, file in places.items() if languages[place] == "python"}
-    if "cuda" not in languages.values() and not any(texts.values()):
+    languages = {place: languages_of(file) for place, file in places.items()}
+    texts = {place: _texts(file, place) for place, file in places.items() if "cuda" not in languages[place]}
+    if ("cuda",) not in languages.values() and not any(texts.values()):
         lost = [*spell(rules), *(f"-I{folder}" for folder in include)]
         if lost:
             raise UsageError(
-                f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…)"
+                f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…), CuPy's in options=(…)"
             )
     definitions = dict(_definition(text) for text in define)
-    signed = entries_of([file for place, file in places.items() if languages[place] == "python"], signatures)
+    signed = entries_of([file for place, file in places.items() if "python" in languages[place]], signatures)
     cases = []
     for place, file in places.items():
-        language, entries = languages[place], signed.get(file, {})
+        spoken_in, entries = languages[place], signed.get(file, {})
         options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
         if file.suffix in (".cuh", ".cpp"):  # nvcc goes by the name
             options.insert(0, OptionRule(when=_only(("nvcc",)), values={"flags": ["-x", "cu"]}))
         defined = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
         of_python = [*defined, *(f"--signature={name}={value}" for name, value in sorted(entries.items()))]
-        words = of_cuda if language == "cuda" else of_python
+        words = of_cuda if "cuda" in spoken_in else of_python
         cases += [_with(each, of_cuda, definitions, options) for each in texts.get(place, ())]
-        if texts.get(place) and not has_kernels(file):
-            continue
+        if texts.get(place):
+            spoken_in = beside_texts(file, spoken_in)
+            if not spoken_in:
+                continue
         own = program_for(here(), file) if file.suffix != ".py" or not entries else None
         if own:
-            cases.append(_of_project(own, place, words, definitions, options if language == "cuda" else []))
+            cases.append(_of_project(own, place, words, definitions, options if "cuda" in spoken_in else []))
             continue
         spoken, inapplicable = rules_in(file)
         cases.append(
@@ -94,10 +95,10 @@ def programs_of(
                 path=file,
                 program=digest_of(place),
                 title=f"{file.name}, as it stands",
-                sources={language: file},
-                entries={language: entries} if entries else {},
+                sources=dict.fromkeys(spoken_in, file),
+                entries={"python": entries} if entries else {},
                 variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
-                options=tuple(options) if language == "cuda" else (),
+                options=tuple(options) if "cuda" in spoken_in else (),
                 unsupported=inapplicable,
                 expectations=spoken,
             )
@@ -152,16 +153,6 @@ def _with(own: Case, words: Sequence[str], definitions: Mapping[str, Any], optio
         for each in own.variants
     )
     return replace(own, variants=variants, options=(*own.options, *options))
-
-
-def _language(file: Path) -> str:
-    if file.suffix not in LANGUAGES:
-        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py)")
-    try:
-        file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from None
-    return LANGUAGES[file.suffix]
 
 
 def _only(backends: Sequence[str]) -> Condition:

@@ -11,6 +11,7 @@ from harness.cli.command import Command
 from harness.cli.terminal import say
 from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable
+from harness.matrix.kinds import GROUPS, grouped
 from harness.project import here
 from harness.project.programs import configured
 from harness.records import merge as merge_records
@@ -47,19 +48,33 @@ _RESULTS = click.argument(
     help="History of earlier runs (cumatrix history): changes, trends, and what became of each cell.",
 )
 @where_option("""'toolkit == "12.9" and backend in ("nvrtc", "nvcc")'""", "Only the cells for which this holds")
+@click.option("--title", default="CUDA compatibility matrix", show_default=True, help="What the page is called.")
+@click.option(
+    "--export",
+    multiple=True,
+    metavar="NAME",
+    help="Also what an exporter of another distribution makes, into exports/NAME.",
+)
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
 def report(
-    results: tuple[Path, ...], out: Path, cases: tuple[Path, ...], history: Path | None, where: str | None, address: str
+    results: tuple[Path, ...],
+    out: Path,
+    cases: tuple[Path, ...],
+    history: Path | None,
+    where: str | None,
+    title: str,
+    address: str,
+    export: tuple[str, ...],
 ) -> int:
     """Build the page and its data from records.
 
-    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Writes index.html and the pages beside it,
+    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Writes index.html (what works where) and the pages beside it,
     matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge for each environment, and with --history a feed of regressions.
 
     \b
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
-    write_page(results, out, cases, history=history, where=where, address=address)
+    write_page(results, out, cases, history=history, where=where, title=title, address=address, export=export)
     return 0
 
 
@@ -70,7 +85,9 @@ def write_page(
     *,
     history: Path | None = None,
     where: str | None = None,
+    title: str = "CUDA compatibility matrix",
     address: str = "",
+    export: Sequence[str] = (),
 ) -> None:
     """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
     try:
@@ -86,15 +103,18 @@ def write_page(
         programs,
         history=history,
         address=address,
+        title=title,
         rejudge=rejudger(cases, programs),
         where=where,
+        export=export,
     )
     for warning in summary.warnings:
         say(f"cumatrix: {warning}", err=True)
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())
     say(f"{summary.cells} cells: {words}; {summary.not_as_expected} not as expected", err=True)
+    say(", ".join(f"{count} {GROUPS[group]}" for group, count in grouped(summary.totals).items()), err=True)
     if summary.conflicts:
-        say(f"{summary.conflicts} came out differently in different runs: see index.html", err=True)
+        say(f"{summary.conflicts} came out differently in different runs: see matrix.html", err=True)
     if summary.unanswered:
         say(f"{summary.unanswered} keep an earlier run's answer, because a later run had none", err=True)
     say(out / "index.html")
@@ -120,10 +140,10 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     cumatrix merge reports --out all.jsonl
     cumatrix merge reports --where 'toolkit >= "12.0"' --out cuda12.jsonl
     """
-    read = read_records(results)
+    read = read_records(results, inputs=True)
     for warning in read.warnings:
         say(f"cumatrix: {warning}", err=True)
-    merged = merge_records(read.records, read.plans)
+    merged = merge_records(read.records, read.plans, read.inputs)
     if not merged.records and not merged.missing:
         raise NothingToRun("there are no records in these files")
     if where:

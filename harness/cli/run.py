@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import click
 
 from harness.cli.axes import axes
 from harness.cli.chosen import cells_of_cases
+from harness.cli.cluster import cluster_for, dask_option, ready_for
 from harness.cli.command import Command
 from harness.cli.forecast import forecast
-from harness.cli.install import install_for
 from harness.cli.one import RESULTS
 from harness.cli.perform import perform
 from harness.cli.report import write_page
@@ -23,6 +24,7 @@ from harness.project import here
 @click.command(cls=Command)
 @click.argument("selection", nargs=-1, metavar="[CASE]…")
 @axes
+@dask_option
 @click.option(
     "--cases",
     type=click.Path(path_type=Path),
@@ -73,6 +75,7 @@ def run(
     shard: str | None,
     costs: Path | None,
     dry_run: bool,
+    dask: str | None,
     as_json: bool,
     jobs: int | None,
     **options: Any,
@@ -87,20 +90,26 @@ def run(
     cumatrix run wmma --with cupy=12,13.0,13.1..14 -t 12.4,12.9
     cumatrix run -b all -t all --shard 2/5
     cumatrix run --dry-run -t 12.4..13.0
+    cumatrix run -b all -t all --dask tcp://head-node:8786
     cumatrix run csrc/softmax.cu --page reports/html
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
-    chosen = cells_of_cases(options, selection=selection, cases=cases, order=order, shard=shard, costs=costs)
-    if dry_run:
-        return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
-    if out is None and not as_json:
-        out = (here().option("results") or RESULTS) / f"{chosen.context.name}.jsonl"
-    if page and out is None:
-        raise UsageError("--page needs a file of records: name one with --out beside --json")
-    context = install_for(chosen.cells, chosen.context, offline=options["offline"])
-    code = perform(
-        chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=chosen.asked, shard=chosen.shard
-    )
+    with ExitStack() as stack:
+        cluster = cluster_for(dask, jobs, stack)
+        chosen = cells_of_cases(
+            options, selection=selection, cases=cases, order=order, shard=shard, costs=costs, cluster=cluster
+        )
+        if dry_run:
+            return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
+        if out is None and not as_json:
+            out = (here().option("results") or RESULTS) / f"{chosen.context.name}.jsonl"
+        if page and out is None:
+            raise UsageError("--page needs a file of records: name one with --out beside --json")
+        context = ready_for(chosen, cluster, options)
+        code = perform(
+            chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=chosen.asked, shard=chosen.shard,
+            cluster=cluster,
+        )  # fmt: skip
     if page and out and code != 130:
         write_page([out], page, cases)
     return code

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -31,6 +32,12 @@ def console_for(stream: TextIO, *, log_width: int = 200) -> Console:
 def say(text: object, *, err: bool = False) -> None:
     """Print one line on stdout, or on stderr: a text that has more must not make lines that are not cumatrix's."""
     click.echo(no_command(clean(str(text)).replace("\n", " ")), err=err)
+
+
+def say_commands(commands: Iterable[str]) -> None:
+    """Print lines that are commands to a CI, each of cumatrix's own making; in what stands behind its ``::`` there is no other."""
+    for command in commands:
+        click.echo("::" + no_command(clean(command.removeprefix("::")).replace("\n", " ")))
 
 
 def say_json(value: Any) -> None:

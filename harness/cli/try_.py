@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import click
 
 from harness.cli.axes import axes
 from harness.cli.chosen import cells_of_files
+from harness.cli.cluster import cluster_for, dask_option, ready_for
 from harness.cli.habits import TryCommand, habits
-from harness.cli.install import install_for
 from harness.cli.perform import perform
 from harness.cli.program_options import program_options
 
@@ -26,6 +27,7 @@ from harness.cli.program_options import program_options
 @axes
 @habits
 @program_options
+@dask_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -34,12 +36,19 @@ from harness.cli.program_options import program_options
 )
 @click.option("--fresh", is_flag=True, help="Forget what earlier runs left in that file.")
 def try_(
-    files: tuple[Path, ...], out: Path | None, fresh: bool, as_json: bool, jobs: int | None, **options: Any
+    files: tuple[Path, ...],
+    out: Path | None,
+    fresh: bool,
+    dask: str | None,
+    as_json: bool,
+    jobs: int | None,
+    **options: Any,
 ) -> int:
     """Where does this file compile?
 
-    FILE is CUDA C++ (.cu, .cuh), a module with Numba kernels (.py), Python with CUDA C++ in texts (RawKernel, RawModule, load_inline:
-    each is compiled as it stands there, and messages name the Python file and its line), or a folder with any of them. It is compiled as it stands: the toolkit's own include
+    FILE is CUDA C++ (.cu, .cuh), a module with Numba kernels or a program of CuPy's own API (.py: ReductionKernel, cupyx.jit), Python
+    with CUDA C++ in texts (RawKernel, RawModule, load_inline: each is compiled as it stands there, and messages name the Python file
+    and its line), or a folder with any of them. It is compiled as it stands: the toolkit's own include
     directories are added and nothing else, unless asked for. Several files are programs of their own, and so is a file with other
     options. Everything that a compiler refuses exits with 1.
 
@@ -59,8 +68,11 @@ def try_(
     cumatrix try --compile-commands build/compile_commands.json src/a.cu
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
-    chosen = cells_of_files(options, files)
-    context = install_for(chosen.cells, chosen.context, offline=options["offline"])
-    return perform(
-        chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=chosen.asked
-    )
+    with ExitStack() as stack:
+        cluster = cluster_for(dask, jobs, stack)
+        chosen = cells_of_files(options, files, cluster)
+        context = ready_for(chosen, cluster, options)
+        return perform(
+            chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=chosen.asked,
+            cluster=cluster,
+        )  # fmt: skip

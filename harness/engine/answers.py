@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.engine.cache import ResultCache
+from harness.engine.cache import Facts
 from harness.engine.files import Files
 from harness.engine.key import Key
 from harness.engine.reads import Reads
+from harness.engine.roots import Roots
+from harness.records.inputs import FileSet as Set
+from harness.records.inputs import Inputs, state_name
 
 # Sets of files that one question may have; programs that look for files by chance have more, and are asked again.
 _SETS = 12
-
-Set = tuple[tuple[str, bool], ...]
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,25 @@ class Answers:
 
     Parameters
     ----------
-    cache : ResultCache or None
+    cache : Facts or None
         None keeps nothing and finds nothing, but makes keys all the same.
+    roots : Roots
+        By which names sets have their files.
+
+    Attributes
+    ----------
+    origins : dict
+        By second key: the first one, and the name of the set.
+    workers : dict
+        By first key of a cell: the key of its worker.
     """
 
-    def __init__(self, cache: ResultCache | None) -> None:
+    def __init__(self, cache: Facts | None, roots: Roots | None = None) -> None:
         self.cache = cache
+        self.roots = roots or Roots({})
         self.files = Files()
+        self.origins: dict[str, tuple[str, str]] = {}
+        self.workers: dict[str, str] = {}
         self._sets: dict[str, Set | None] = {}
         self._known: dict[str, list[str]] = {}
 
@@ -69,7 +82,7 @@ class Answers:
         """
         if reads.unknown:
             return AnswerKey("", reads.unknown)
-        paths: Set = tuple(sorted((path, path in reads.listed) for path in reads.seen))
+        paths: Set = tuple(sorted(((path, path in reads.listed) for path in reads.seen), key=self._named))
         states = []
         for path, listed in paths:
             state, signature = self.files.state_now(path, listed)
@@ -77,12 +90,45 @@ class Answers:
             if read not in (signature, ()) and not self.files.same_content(read, state):
                 return AnswerKey("", f"{path} changed while it was read")
             states.append(state)
-        name = hashlib.sha256(json.dumps(paths).encode()).hexdigest()
+        name = hashlib.sha256(json.dumps(list(map(self._named, paths))).encode()).hexdigest()
         self._remember(first, name, paths)
         return AnswerKey(self._second(first, name, states))
 
     def _second(self, first: str, name: str, states: list[str]) -> str:
-        return Key("answer").add("first", first).add("set", name).add("state", self.files.hash_of(states)).hex()
+        key = Key("answer").add("first", first).add("set", name).add("state", self.files.hash_of(states)).hex()
+        self.origins[key] = (first, name)
+        return key
+
+    def inputs_of(self, keys: Iterable[str], ready: Mapping[str, Mapping[str, Any]]) -> Inputs:
+        """What answers follow from.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            Second keys of answers.
+        ready : Mapping
+            What workers have said, by key.
+        """
+        answers, workers = {}, {}
+        for key in keys:
+            first, name = self.origins.get(key, ("", ""))
+            worker = self.workers.get(first, "")
+            if worker in self.origins and worker in ready:
+                answers[key] = (first, name, worker)
+                workers[worker] = (*self.origins[worker], ready[worker])
+        sets, states = {}, {}
+        here: dict[tuple[str, bool], str] = {}
+        for name in {name for _, name, _ in (*answers.values(), *workers.values())}:
+            paths = self._set(name) or ()
+            for each in paths:
+                if each not in here:
+                    here[each] = self._named(each)[0]
+                    states[state_name(here[each], each[1])] = self.files.state(*each)
+            sets[name] = tuple((here[each], each[1]) for each in paths)
+        return Inputs(sets, states, workers, answers)
+
+    def _named(self, path: tuple[str, bool]) -> tuple[str, bool]:
+        return self.roots.name(path[0]), path[1]
 
     def _names(self, first: str) -> list[str]:
         if first not in self._known:
@@ -100,15 +146,18 @@ class Answers:
         try:
             for *numbers, digest in kept["hashes"]:
                 self.files.hashes.setdefault(tuple(map(int, numbers)), str(digest))
-            return tuple((str(path), bool(listed)) for path, listed in kept["paths"])
+            paths = [(self.roots.path(str(name)), bool(listed)) for name, listed in kept["paths"]]
+            # A folder that there is no name for here: nothing can be said of what lies in it.
+            return tuple((path, listed) for path, listed in paths if path) if all(path for path, _ in paths) else None
         except (KeyError, TypeError, ValueError):
             return None
 
     def _remember(self, first: str, name: str, paths: Set) -> None:
         names = self._names(first)
-        if self.cache and self._set(name) is None:
-            self._keep_set(self.cache, name, paths)
+        if self._set(name) is None:
             self._sets[name] = paths
+            if self.cache:
+                self._keep_set(self.cache, name, paths)
             self.files.fresh.difference_update(path for path, _ in paths)
         if name not in names:
             names.insert(0, name)
@@ -124,11 +173,11 @@ class Answers:
                     self._keep_set(self.cache, name, paths)
             self.files.fresh.clear()
 
-    def _keep_set(self, cache: ResultCache, name: str, paths: Set) -> None:
+    def _keep_set(self, cache: Facts, name: str, paths: Set) -> None:
         """Keep a set with hashes by signature, so that the next run need not read what has not changed."""
         found = []
         for path, listed in paths:
             _, signature = self.files.state_now(path, listed)
             if signature in self.files.hashes:
                 found.append([*signature, self.files.hashes[signature]])
-        cache.keep_fact(f"set:{name}", {"paths": paths, "hashes": found})
+        cache.keep_fact(f"set:{name}", {"paths": list(map(self._named, paths)), "hashes": found})

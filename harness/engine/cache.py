@@ -9,7 +9,7 @@ import re
 import sqlite3
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import diskcache
 import platformdirs
@@ -41,6 +41,25 @@ def lasting(outcome: Outcome) -> bool:
         return True
     recognised = any(d.severity in ("error", "fatal") and d.fingerprint not in UNREAD for d in outcome.diagnostics)
     return outcome.status is Status.REJECTED and recognised and not _MACHINE.search(outcome.log)
+
+
+class Facts(Protocol):
+    """Where outcomes and what is known beside them are found again: the cache, or that and results of others."""
+
+    def outcome(self, key: str) -> Outcome | None:
+        """The outcome kept under a key."""
+
+    def keep_outcome(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome that `lasting` holds for."""
+
+    def fact(self, key: str) -> dict[str, Any] | None:
+        """A JSON object kept under a key."""
+
+    def keep_fact(self, key: str, value: dict[str, Any]) -> None:
+        """Keep a JSON object."""
+
+    def taken_from(self, key: str) -> str:
+        """Whose results gave the outcome under a key; empty for the cache's own."""
 
 
 def cache_folder() -> Path:
@@ -107,6 +126,10 @@ class ResultCache:
             self._store.set(key, json.dumps(value))
         except (sqlite3.Error, OSError):
             return
+
+    def taken_from(self, key: str) -> str:
+        """The cache's own outcomes are nobody else's."""
+        return ""
 
     @classmethod
     def if_there_is_room(cls) -> ResultCache | None:

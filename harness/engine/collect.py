@@ -52,6 +52,9 @@ def collect_outcome(cell: Cell, order: Order, ended: Exit, home: Path, tools: Pa
         where = tempfile.gettempdir()
         reason = f"the temporary folder {where} is full: make room there, or set TMPDIR to another folder"
         return replace(base, status=Status.HARNESS_ERROR, reason=reason)
+    if ended.no_memory:
+        reason = "its processes together took more memory than they may (see --memory)"
+        return _crashed(base, left, reason, f"out of memory: {reason}")
     if ended.timed_out:
         notes = (*base.notes, f"ended at the deadline, after {ended.wall:.0f} s")
         return replace(base, status=Status.TIMED_OUT, stage=left.stage, notes=notes)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from harness.engine.cache import ResultCache
+from harness.engine.cache import Facts
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
+from harness.engine.roots import Roots
 from harness.engine.trace import Trace
 from harness.model import Toolchain
 from harness.protocol.wire import Limits
@@ -26,7 +27,7 @@ class RunContext:
         The environment under test that is there.
     store : ToolkitStore
         The installed toolkits.
-    cache : ResultCache or None
+    cache : Facts or None
         Outcomes of earlier runs; None compiles everything.
     limits : Limits
         What a cell may use.
@@ -44,11 +45,15 @@ class RunContext:
         Where it is noted what every runner does when.
     others : tuple of Environment
         Further environments under test, one for each release of ``--with``; each has a name of its own.
+    executor : str
+        Where cells are compiled (`harness.engine.executor.EXECUTORS`); threads of this process when empty.
+    named : Roots or None
+        Names of folders for a run that was asked for on another machine.
     """
 
     environment: Environment
     store: ToolkitStore
-    cache: ResultCache | None
+    cache: Facts | None
     limits: Limits = field(default_factory=Limits)
     include: tuple[Path, ...] = ()
     memory: int = 0
@@ -57,6 +62,13 @@ class RunContext:
     longest_first: bool = True
     trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
+    executor: str = ""
+    named: Roots | None = None
+
+    @cached_property
+    def roots(self) -> Roots:
+        """By which names keys have the folders of this machine."""
+        return self.named or Roots.of(self.environment.python)
 
     def environment_of(self, toolchain: Toolchain) -> Environment:
         """The environment that the cells of a toolchain run in."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from harness.engine.devices import DevicePool
@@ -13,7 +13,9 @@ from harness.engine.memory import Memory, available
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result
 from harness.engine.runner import Runner
+from harness.errors import UsageError, did_you_mean
 from harness.model import Toolchain
+from harness.plugins import Table
 
 
 class Executor(Protocol):
@@ -39,11 +41,21 @@ class ThreadExecutor:
         Number of runners.
     keep : int
         How many fork servers each runner keeps for further cells.
+    memory, devices
+        What its cells share with those of other executors of this machine; of its own when None.
     """
 
-    def __init__(self, resolver: Resolver, jobs: int = 1, keep: int = 1) -> None:
+    def __init__(
+        self,
+        resolver: Resolver,
+        jobs: int = 1,
+        keep: int = 1,
+        memory: Memory | None = None,
+        devices: DevicePool | None = None,
+    ) -> None:
         context = resolver.context
-        memory, devices = Memory(context.memory or available()), DevicePool(context.devices)
+        memory = memory or Memory(context.memory or available())
+        devices = devices or DevicePool(context.devices)
         self._work = _Queue()
         self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
         self.runners = [Runner(resolver, memory, devices, self._results.put, keep) for _ in range(jobs)]
@@ -142,3 +154,26 @@ def _serve(runner: Runner, work: _Queue) -> None:
             break
         else:
             runner.finish()
+
+
+def _plugged(_name: str, value: object) -> Callable[..., Executor]:
+    if not callable(value):
+        raise TypeError("it is no function that makes an executor")
+    return value
+
+
+EXECUTORS: Mapping[str, Callable[..., Executor]] = Table({"threads": ThreadExecutor}, "cumatrix.executors", _plugged)
+"""What makes an executor of a resolver, a number of cells to compile at the same time, and how many fork servers each of them keeps."""
+
+
+def executor_named(name: str) -> Callable[..., Executor]:
+    """The one of a name.
+
+    Raises
+    ------
+    UsageError
+        Where there is none.
+    """
+    if name not in EXECUTORS:
+        raise UsageError(f"unknown executor {name!r}{did_you_mean(name, EXECUTORS)}")
+    return EXECUTORS[name]

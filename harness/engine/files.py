@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from harness.engine.reads import DIRECTORY, LINK, Signature
 
 # Above this, a file's signature stands for its content: libraries of PyTorch have gigabytes.
-_HASHED = 128 << 20
+_HASHED = 512 << 20
 # A state that was looked at so shortly ago is not looked at again (s).
 _MEMORY = 2.0
 # A file that changed so shortly ago may change again under the same signature (ns).

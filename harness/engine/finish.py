@@ -68,6 +68,8 @@ class Finisher:
 
     def _keep(self, prepared: PreparedCell, worker: Worker, outcome: Outcome, reads: Reads) -> str:
         first = prepared.first_key(worker.keys[0]) if worker.keys else ""
+        if first:
+            self.answers.workers[first] = worker.keys[0]
         second = self.answers.key_of(first, reads) if first else AnswerKey("", worker.unfollowed)
         if self.context.cache and not prepared.cell.toolchain.device and lasting(outcome):
             if second.key:

@@ -10,13 +10,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 import harness
 from harness.diagnostics import one_line
+from harness.engine.cgroups import group_for
 from harness.engine.collect import collect_lost, collect_outcome
 from harness.engine.left import remove
 from harness.engine.reads import Reads, reads_of
@@ -65,6 +66,8 @@ class ForkServer:
         The library that follows what is read (``native/reads.c``).
     startup : float
         Seconds that loading may take.
+    memory : int
+        What it and its cells may have together, in bytes, where a control group can limit that; 0 for no limit.
     """
 
     def __init__(
@@ -75,16 +78,17 @@ class ForkServer:
         env: Mapping[str, str],
         follow: Path | None = None,
         startup: float = 300.0,
+        memory: int = 0,
     ) -> None:
         self.backend = backend
         self._held = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
         self.folder = self._held.path
-        ours, theirs = socket.socketpair()
-        self.channel = ours
+        # Before anything is started: this process may have to leave its control group, for which it must be alone there.
+        self._group = group_for(memory)
+        self.channel, theirs = socket.socketpair()
         self._buffer = bytearray()
         self._log = open(self.folder / "fork_server.log", "w+b")  # noqa: SIM115 - closed with the fork server
-        home = self.folder / "home"
-        home.mkdir()
+        (home := self.folder / "home").mkdir()
         # The library adds to this file and never makes it. The worker is the first program that is run.
         records = self.folder / "reads"
         records.write_text(f"X 0 0 0 0 0 {python}\0")
@@ -100,7 +104,7 @@ class ForkServer:
             start_new_session=True,
         )
         theirs.close()
-        self._setup, self._startup = setup, startup
+        self._setup, self._startup = replace(setup, cgroup=str(self._group.path) if self._group else ""), startup
         self._lost = False
 
     @cached_property
@@ -186,6 +190,8 @@ class ForkServer:
         self._log.close()
         remove(self.folder)
         self._held.remove()
+        if self._group:
+            self._group.remove()
 
     def _send(self, message: Message) -> None:
         try:
@@ -206,7 +212,7 @@ class ForkServer:
             left = heard + seconds - time.monotonic()
             ready, _, _ = select.select([self.channel], [], [], max(0.0, min(left, _LOOK)))
             if ready:
-                if not (data := self._heard()):
+                if not (data := _heard(self.channel)):
                     raise ForkServerDied(self._last_words())
                 self._buffer += data
             elif _is_stopped(self.process.pid):
@@ -215,13 +221,6 @@ class ForkServer:
             elif left <= 0:
                 self.process.terminate()
                 raise ForkServerDied(f"{'no word of it' if beats else 'no answer'} for {seconds:.0f} s")
-
-    def _heard(self) -> bytes:
-        """What has come; empty where the other side has gone."""
-        try:
-            return self.channel.recv(1 << 16)
-        except ConnectionError:
-            return b""  # it went before it had read what was sent
 
     def _read(self, kind: type[M], line: bytes) -> M:
         try:
@@ -245,6 +244,14 @@ class ForkServer:
             else f"its process ended with exit code {code}"
         )
         return f"{how}: {one_line(text)}" if text.strip() else how
+
+
+def _heard(channel: socket.socket) -> bytes:
+    """What has come; empty where the other side has gone."""
+    try:
+        return channel.recv(1 << 16)
+    except ConnectionError:
+        return b""  # it went before it had read what was sent
 
 
 def _is_stopped(pid: int) -> bool:

@@ -11,6 +11,7 @@ from harness.backends import BACKENDS
 from harness.cases.launch import launches_for, references_of
 from harness.cases.options import include_of, options_for
 from harness.engine.key import Key
+from harness.engine.roots import Roots
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, HeaderLibrary, Headers
 from harness.protocol.job import CellJob, Options
@@ -78,10 +79,16 @@ def job_of(
     )
 
 
-def question_of(cell: Cell, job: CellJob, libraries: Mapping[str, Installed | Headers], limits: Limits) -> str:
-    """Hash over all that is asked of a worker for a cell, but for the cell's name and for what files say."""
+def question_of(
+    cell: Cell, job: CellJob, libraries: Mapping[str, Installed | Headers], limits: Limits, roots: Roots
+) -> str:
+    """Hash over all that is asked of a worker for a cell, but for the cell's name and for what files say.
+
+    Where programs and headers lie comes in by the names of `roots`: options and macros as they are.
+    """
     references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in references_of(cell.case)]
-    key = Key("question").add("job", {**job.to_json(), "cell": ""})
+    places = {"source": roots.name(str(job.source)), "include": list(map(roots.name, job.include))}
+    key = Key("question").add("job", {**job.to_json(), **places, "cell": ""})
     key.add("references", references if job.launches else [])
     key.add("root", str(cell.case.root or ""))  # the log names files as seen from there
     key.add("libraries", {name: found.fingerprint for name, found in libraries.items()})

@@ -182,6 +182,11 @@ def default_toolkit(environment: Environment) -> str:
     """
     for library in LIBRARIES.values():
         found = environment.version_of(*library.distributions)
+        if found and library.by_major and not environment.resolved and not environment.version_of(library.brought_by):
+            beside = environment.version_of(library.by_major)
+            wanted = _major(beside[1]) if beside else 0
+            if wanted in library.majors and wanted != _major(DEFAULT_TOOLKIT):
+                return next(name for name in RELEASES if _major(name) == wanted)
         if not found or not library.follows_runtime:
             continue
         fits = library.distributions[found[0]]

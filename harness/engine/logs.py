@@ -12,6 +12,7 @@ from harness.protocol.printed import cut
 LOG_LIMIT = 64 << 10
 """How much of a log a record keeps, in characters, with what says that something was left out."""
 
+_MADE = "made-by-cupy.cu"
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
 # What may be a path, with what stands before it; where Python's packages lie, all before it is one machine's.
 _WORD = re.compile(r"[^\s'\":,;=]+")
@@ -52,8 +53,10 @@ class Places:
     def in_log(self, text: str) -> str:
         """A log without them."""
         text = clean(text).replace(f"{self.home}/", "$CUDA_HOME/")
-        # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more.
-        return _TIMES.sub("", _HASHED.sub(lambda _found: self.name, self._near(text)))
+        # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more. A text that it made
+        # itself, out of a program in Python, has lines of its own.
+        name = _MADE if self.source.suffix == ".py" else self.name
+        return _TIMES.sub("", _HASHED.sub(lambda _found: name, self._near(text)))
 
     def in_command(self, text: str) -> str:
         """A command without them."""

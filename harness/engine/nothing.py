@@ -30,7 +30,8 @@ def nothing(
     fitting = {name for name, info in BACKENDS.items() if any(info.language(case) for case in cases)}
     if cases and fitting and not fitting & {info.name for info in backends}:
         what = f"{cases[0].name} is" if len(cases) == 1 else "all of the cases chosen are"
-        python = all(set(case.sources) == {"python"} for case in cases)
+        python = all("python" in case.sources and "cuda" not in case.sources for case in cases)
+        cupy = all(set(case.sources) == {"cupy"} for case in cases)
         if named:
             asked = ", ".join(info.name for info in backends)
             return NothingToRun(f"nothing to run: {what} not for {asked}, only for {', '.join(sorted(fitting))}")
@@ -42,5 +43,9 @@ def nothing(
             return LibraryMissing(
                 f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "
                 f"`{environment.python} -m pip install numba-cuda` (or numba), or name an interpreter that has one with --python"
+            )
+        if cupy:
+            return LibraryMissing(
+                f"{what} for CuPy, which is not installed for {environment.python}: name a release with --with cupy=VERSION, or an interpreter that has one with --python"
             )
     return NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits and targets")

@@ -11,6 +11,7 @@ from harness.checkouts import with_local
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.errors import UsageError, did_you_mean
+from harness.libraries import LIBRARIES
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 from harness.model.condition import VALUES, Version
 from harness.model.selection import CELLS, none_left, read_where
@@ -44,7 +45,11 @@ def choose_backends(
 
 
 def _installed(info: BackendInfo, environment: Environment) -> bool:
-    return bool(environment.version_of(*info.distributions)) and not environment.version_of(*info.excludes)
+    library = LIBRARIES[info.library]
+    brought = library.brought_by and environment.version_of(library.brought_by)
+    return (
+        bool(environment.version_of(*info.distributions)) and not brought and not environment.version_of(*info.excludes)
+    )
 
 
 def plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -22,6 +23,7 @@ from harness.held import TEMPORARY, HeldFolder
 from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
 from harness.protocol.wire import Ready
+from harness.records.inputs import Inputs
 
 
 class Resolver:
@@ -44,14 +46,15 @@ class Resolver:
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
-        self.answers = Answers(context.cache)
+        self.answers = Answers(context.cache, context.roots)
         self.needs = Needs(context.cache)
         self._libraries = HeaderLibraries()
-        self._steps = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
         self._toolchains: dict[Toolchain, PreparedToolchain] = {}
         self._workers: dict[str, Worker] = {}
         self._said: dict[Path, Worker] = {}
         self.finisher = Finisher(context, self.answers, self.needs, self._libraries)
+        # At last, so that nothing is left where any of these is interrupted.
+        self._steps = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
 
     def close(self) -> None:
         """Keep what was learned, and remove what the run's cells shared."""
@@ -80,8 +83,9 @@ class Resolver:
         job = job_of(cell, toolchain, installed.values(), self.context.include)
         limits = self.context.limits
         prepared = PreparedCell(
-            cell, toolchain, job, limits, question_of(cell, job, installed, limits), self.needs.of(cell)
-        )
+            cell, toolchain, job, limits, question_of(cell, job, installed, limits, self.context.roots),
+            self.needs.of(cell),
+        )  # fmt: skip
         if worker:
             return self.kept(prepared, worker) or replace(prepared, asked=frozenset(worker.keys))
         return prepared
@@ -91,7 +95,7 @@ class Resolver:
         if toolchain not in self._toolchains:
             self._toolchains[toolchain] = PreparedToolchain.of(
                 toolchain, self.context.environment_of(toolchain), self.context.store, self.context.tools, self._steps.path,
-                self.context.devices.variables if toolchain.device else {},
+                self.context.devices.variables if toolchain.device else {}, self.context.limits.memory, self.context.roots,
             )  # fmt: skip
         return self._toolchains[toolchain]
 
@@ -170,11 +174,18 @@ class Resolver:
         # What a device does is never taken from an earlier run: it is asked each time.
         if not self.context.cache or prepared.cell.toolchain.device:
             return None
-        firsts = [prepared.first_key(key) for key in worker.keys if key not in prepared.asked]
+        firsts = {prepared.first_key(key): key for key in worker.keys if key not in prepared.asked}
         for key in chain.from_iterable(map(self.answers.keys, firsts)):
             if outcome := self.context.cache.outcome(key):
-                return Result(prepared.cell, outcome, cached=True, key=key)
+                first = self.answers.origins[key][0]
+                self.answers.workers[first] = firsts[first]
+                return Result(prepared.cell, outcome, True, key, self.context.cache.taken_from(key))
         return None
+
+    def inputs(self, keys: Iterable[str]) -> Inputs:
+        """What outcomes of this run follow from, by their content keys."""
+        ready = {key: worker.ready.to_json() for worker in self._workers.values() for key in worker.keys}
+        return self.answers.inputs_of(keys, ready)
 
 
 def _read(fact: dict[str, Any] | None) -> Ready | None:

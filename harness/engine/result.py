@@ -26,12 +26,15 @@ class Result:
         Whether an earlier run found it.
     key : str
         Content key, which follows from what was asked and from every file that was read; empty where there is none.
+    taken_from : str
+        Whose results had it (``--from``): the file or address, and the run; empty for one's own.
     """
 
     cell: Cell
     outcome: Outcome
     cached: bool = False
     key: str = ""
+    taken_from: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from harness.engine.context import RunContext
-from harness.engine.executor import Executor, ThreadExecutor
+from harness.engine.executor import Executor, executor_named
 from harness.engine.resolve import Resolver
 from harness.engine.result import Result
 from harness.held import TEMPORARY, sweep
 from harness.model import Cell
+from harness.records.inputs import Inputs
 
 
 class Run:
@@ -28,15 +29,20 @@ class Run:
     keep : int
         Fork servers that wait for further cells, for each of them.
     executor : Executor or None
-        Where cells are compiled; threads of this process when None.
+        Where cells are compiled; the one that the context names when None.
     """
 
     def __init__(self, context: RunContext, jobs: int = 1, keep: int = 1, executor: Executor | None = None) -> None:
         sweep(Path(tempfile.gettempdir()), TEMPORARY)
         context.store.sweep()
         self.context = context
+        made = executor_named(context.executor or "threads")
         self.resolver = Resolver(context)
-        self.executor = executor or ThreadExecutor(self.resolver, jobs, keep)
+        try:
+            self.executor = executor or made(self.resolver, jobs, keep)
+        except BaseException:  # Ctrl-C, too
+            self.resolver.close()
+            raise
 
     def results(self, cells: Sequence[Cell]) -> Iterator[Result]:
         """Results as they finish: of cells that need no compiler first, before anything is started."""
@@ -59,6 +65,10 @@ class Run:
         """The result of one cell."""
         (result,) = self.results([cell])
         return result
+
+    def inputs(self, keys: Iterable[str]) -> Inputs:
+        """What outcomes of this run follow from, by their content keys."""
+        return self.resolver.inputs(keys)
 
     def close(self) -> None:
         """End what was started, and keep what was learned."""

@@ -10,17 +10,20 @@ from pathlib import Path
 
 from harness.backends import BackendInfo
 from harness.cases import load_cases
-from harness.engine.cache import ResultCache
+from harness.engine.cache import Facts, ResultCache
 from harness.engine.context import RunContext
 from harness.engine.development import others_of
 from harness.engine.devices import Devices, find_devices, find_sanitizer
+from harness.engine.earlier import Earlier, read_source
 from harness.engine.environment import Environment, look
+from harness.engine.executor import executor_named
 from harness.engine.header_axis import Finder, parse_chosen, with_libraries
 from harness.engine.line_up import default_toolkit
 from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
 from harness.engine.plan import choose_backends, plan
 from harness.engine.result import Result
+from harness.engine.roots import Roots
 from harness.engine.trace import Trace
 from harness.environments.pythons import is_version, parse_pythons
 from harness.errors import PartUnavailable, UsageError
@@ -28,6 +31,7 @@ from harness.hints import hint
 from harness.model import KNOWN_TARGETS, Case, Cell, Target, TargetError, ToolkitRef
 from harness.model.judge import expectation_of, judge
 from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
+from harness.plugins import problems
 from harness.protocol.wire import Limits
 from harness.records import Record, make_record
 from harness.toolkits import LibraryStore, ToolkitStore, parse_toolkits
@@ -81,6 +85,10 @@ class Request:
         What has been looked up of header libraries that are no release.
     trace : Path or None
         Where to write what every runner did when.
+    earlier : tuple of str
+        ``--from``: results of others, whose outcomes answer where nothing has changed.
+    executor : str
+        Where cells are compiled.
     """
 
     cases: Path | tuple[Path, ...] = Path("cases")
@@ -105,14 +113,23 @@ class Request:
     headers: tuple[str, ...] = ()
     finder: Finder = field(default_factory=Finder, compare=False)
     trace: Path | None = None
+    earlier: tuple[str, ...] = ()
+    executor: str = ""
 
 
 def context_for(request: Request) -> RunContext:
     """Look at the environment and the machine's devices, and open the cache."""
     trace = Trace(request.trace)
+    if request.executor:
+        executor_named(request.executor)
+    for problem in problems():
+        hint(problem)
     with trace.span("look at the environment"):
         environment = look(own_python(request), name=request.environment, require=request.require)
-    cache = ResultCache.if_there_is_room() if request.cache else None
+    cache: Facts | None = ResultCache.if_there_is_room() if request.cache else None
+    if request.earlier:
+        with trace.span("read earlier results"):
+            cache = Earlier(cache, Roots.of(environment.python), [read_source(place) for place in request.earlier])
     store, devices = ToolkitStore(), find_devices(request.device)
     store.sweep()
     LibraryStore().sweep()
@@ -127,6 +144,7 @@ def context_for(request: Request) -> RunContext:
             request.libraries, request.toolkits, versions_of_python(request), offline=request.offline,
             there=environment if own_python(request) else None,
         ),
+        executor=request.executor,
     )  # fmt: skip
 
 
@@ -256,5 +274,6 @@ def record_of(result: Result, run: str) -> Record:
     expected = expectation_of(result.cell)
     verdict = judge(expected, result.outcome)
     return make_record(
-        result.cell, result.outcome, expected, verdict, run=run, cached=result.cached, fingerprint=result.key
-    )
+        result.cell, result.outcome, expected, verdict, run=run, cached=result.cached, fingerprint=result.key,
+        taken_from=result.taken_from,
+    )  # fmt: skip

@@ -15,6 +15,7 @@ from harness.backends import BACKENDS, takes_wheels
 from harness.engine.environment import Environment
 from harness.engine.fork_server import ForkServer
 from harness.engine.key import Key
+from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
 from harness.model import Cell, Outcome, Status, Toolchain
@@ -42,6 +43,10 @@ class PreparedToolchain:
         Folder of steps that cells of this run share (`harness.nvidia.step_cache`).
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
+    memory : int
+        What a worker and its cell may have together, in bytes, where a control group can limit that; 0 for no limit.
+    roots : Roots
+        Names of folders in its key.
     """
 
     toolchain: Toolchain
@@ -51,6 +56,8 @@ class PreparedToolchain:
     tools: Path
     steps: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    memory: int = 0
+    roots: Roots = field(default_factory=lambda: Roots({}), compare=False)
 
     @classmethod
     def of(
@@ -61,10 +68,12 @@ class PreparedToolchain:
         tools: Path,
         steps: Path | None = None,
         variables: Mapping[str, str] | None = None,
+        memory: int = 0,
+        roots: Roots | None = None,
     ) -> PreparedToolchain:
         """Prepare a toolchain from what is installed."""
         toolkit, headers = store.of(toolchain.toolkit)
-        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {})
+        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {}, memory, roots or Roots({}))
 
     @cached_property
     def problem(self) -> Outcome | None:
@@ -116,25 +125,26 @@ class PreparedToolchain:
     def setup(self) -> Setup:
         """What a worker of this toolchain is told first."""
         assert self.toolkit is not None
-        ref = self.toolchain.toolkit
+        ref, info = self.toolchain.toolkit, BACKENDS[self.toolchain.backend]
         return Setup(
             home=self.toolkit.home,
             release=ref.release,
             headers=ref.headers,
             include=[str(folder) for folder in self.include],
             tools=self.tools,
-            steps=self._steps,
+            steps=_shared(self.toolchain, self.steps),
             wheels=takes_wheels(self.toolchain.library),
             device=self.toolchain.device,
             builds=self.environment.builds,
+            module=info.module,
+            place=info.place,
         )
 
     def fork_server(self) -> ForkServer:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
-        return ForkServer(
-            self.environment.python, self.toolchain.backend, self.setup, self._variables, self._library[0]
-        )
+        python, backend, follow = self.environment.python, self.toolchain.backend, self._library[0]
+        return ForkServer(python, backend, self.setup, self._variables, follow, memory=self.memory)
 
     def products(self, folder: Path) -> list[str]:
         """Folders whose files are products of this run or of cumatrix itself, and no input of cells, with a fork server's `folder`."""
@@ -158,7 +168,7 @@ class PreparedToolchain:
 
     @cached_property
     def _variables(self) -> dict[str, str]:
-        return {**clean_environment(str(self.setup.home)), **self._host, **self.variables}
+        return {**clean_environment(str(self.setup.home)), **_host(self.toolchain), **self.variables}
 
     @cached_property
     def path(self) -> str:
@@ -166,33 +176,21 @@ class PreparedToolchain:
         home = str(self.setup.home)
         return self._variables["PATH"] if BACKENDS[self.toolchain.backend].nvcc else plain_path(home)
 
-    @property
-    def _steps(self) -> str:
-        """Folder of shared steps: for compilers alone, since a program that runs could write to what others take from there."""
-        shared = self.steps and BACKENDS[self.toolchain.backend].nvcc and not self.toolchain.device
-        return str(self.steps) if shared else ""
-
-    @property
-    def _host(self) -> dict[str, str]:
-        """Variables by which users choose the host compiler, for backends that run one."""
-        names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[self.toolchain.backend].nvcc else ()
-        return {name: os.environ[name] for name in names if os.environ.get(name)}
-
     @cached_property
     def key(self) -> str:
         """First key of everything that all cells of the toolchain share: what was asked for, but not yet what it reads."""
         assert self.toolkit is not None and self.headers is not None
         info = BACKENDS[self.toolchain.backend]
         key = Key("toolchain").add("backend", info.name)
-        key.add("python", [self.environment.python, self.environment.version])
+        key.add("python", [self.roots.name(self.environment.python), self.environment.version])
         versions = {name: found.version for name, found in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
         key.add("library", self.toolchain.library)  # with where it takes CUDA from
         key.add("device", self.toolchain.device)
-        key.add("toolkit", self.toolkit.fingerprint)
-        key.add("headers", self.headers.fingerprint)
-        key.add("variables", {**self._variables, "PATH": self.path})
-        return key.add("homes", [str(self.toolkit.home), str(self.headers.home)]).hex()
+        key.add("toolkit", self.toolkit.fingerprint).add("headers", self.headers.fingerprint)
+        variables = {**self._variables, "PATH": self.path}.items()
+        key.add("variables", {name: self.roots.names(value) for name, value in variables})
+        return key.add("homes", [self.roots.name(str(home)) for home in (self.toolkit.home, self.headers.home)]).hex()
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
         """Why the cell's target is not known to this toolchain, by the compilers' own lists; empty where it is."""
@@ -222,6 +220,17 @@ class PreparedToolchain:
             if name in self.environment.origins
         }
         return {**found, **({"builds": builds} if builds else {})}
+
+
+def _shared(toolchain: Toolchain, steps: Path | None) -> str:
+    """Folder of shared steps: for compilers alone, since a program that runs could write to what others take from there."""
+    return str(steps) if steps and BACKENDS[toolchain.backend].nvcc and not toolchain.device else ""
+
+
+def _host(toolchain: Toolchain) -> dict[str, str]:
+    """Variables by which users choose the host compiler, for backends that run one."""
+    names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[toolchain.backend].nvcc else ()
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
 def _problem(status: Status, reason: str) -> Outcome:

@@ -206,7 +206,7 @@ def _fetch(address: str) -> tuple[str, bytes]:
     PartUnavailable
         When there is no answer.
     """
-    bare, headers = _credentials(address)
+    bare, headers = credentials(address)
     if urlsplit(bare).scheme == "file":
         path = Path(unquote(urlsplit(bare).path)) / "index.html"
         try:
@@ -233,7 +233,7 @@ def _fetch(address: str) -> tuple[str, bytes]:
         raise PartUnavailable(f"{_shown(address)} cannot be asked which releases there are: {why}") from None
 
 
-def _credentials(address: str) -> tuple[str, dict[str, str]]:
+def credentials(address: str) -> tuple[str, dict[str, str]]:
     """The address without a user's name and password, and the header that has them; those of ``.netrc`` where it has none."""
     parts = urlsplit(address)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
@@ -248,7 +248,7 @@ def _credentials(address: str) -> tuple[str, dict[str, str]]:
 
 
 def _shown(address: str) -> str:
-    return _credentials(address)[0]
+    return credentials(address)[0]
 
 
 def _read(address: str, kind: str, text: bytes) -> list[File]:

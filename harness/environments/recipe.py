@@ -111,7 +111,12 @@ def _recipe(release: Published, major: int, asked: Python | None) -> Recipe:
         distribution=distribution,
         requirements=(
             _exactly(release, distribution),
-            *companions(release.library, release.version, dated=bool(before)),
+            *([f"{library.by_major}=={major}.*"] if library.by_major else []),
+            *(
+                each
+                for each in companions(release.library, release.version, dated=bool(before))
+                if not _is(each, library.by_major)
+            ),
         ),
         python=python,
         before=before,
@@ -166,6 +171,10 @@ def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...
     if dated:
         return tuple(Requirement(text).name for text in entry.beside)
     return (*([f"numpy{entry.numpy}"] if entry.numpy else []), *entry.beside)
+
+
+def _is(requirement: str, distribution: str) -> bool:
+    return Requirement(requirement).name == distribution
 
 
 def _nearest(library: str, version: Version) -> Release | None:

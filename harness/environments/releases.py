@@ -67,15 +67,19 @@ class Published:
 
     def distribution(self, major: int | None) -> str | None:
         """The distribution for a major CUDA release, or the one for any; None where it has none."""
-        fits = LIBRARIES[self.library].distributions
+        library = LIBRARIES[self.library]
+        fits = library.distributions
+        if library.majors and major is not None and major not in library.majors:
+            return None
         own = (name for name in self.wheels if fits[name].split(".")[0] == str(major) and fits[name])
         return next(own, next((name for name in self.wheels if not fits[name]), None))
 
     @property
     def majors(self) -> list[int]:
         """Major CUDA releases that it has a distribution for; empty where one distribution is for all."""
-        fits = LIBRARIES[self.library].distributions
-        return sorted(int(fits[name].split(".")[0]) for name in self.wheels if fits[name])
+        library = LIBRARIES[self.library]
+        fits = library.distributions
+        return sorted(library.majors) or sorted(int(fits[name].split(".")[0]) for name in self.wheels if fits[name])
 
     def wheel_for(self, distribution: str, python: Python) -> File | None:
         """A wheel that a Python takes on this machine."""

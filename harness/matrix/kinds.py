@@ -29,6 +29,8 @@ class Kind:
         Its style in a terminal, as rich spells styles.
     as_expected : bool
         Whether a run of only such cells exits with 0.
+    group : str
+        What it means to somebody who wants to use the feature (`GROUPS`): whether it works, and not whether that was expected.
     """
 
     key: str
@@ -38,6 +40,7 @@ class Kind:
     meaning: str
     style: str
     as_expected: bool
+    group: str
 
     @property
     def css(self) -> str:
@@ -53,9 +56,39 @@ class Kind:
         return self.letter
 
 
+SURPRISE = "surprise"
+
+GROUPS: Mapping[str, str] = {
+    "works": "works",
+    "not": "does not work",
+    "fault": "known fault",
+    SURPRISE: "surprise",
+    "unavailable": "not available",
+    "missing": "never arrived",
+    "na": "not applicable",
+}
+"""What cells mean to users, by key, in order: what is as expected may work or not."""
+
+_GROUP_OF = {
+    **dict.fromkeys(("built", "partial"), "works"),
+    **dict.fromkeys(("rejected", "died"), "not"),
+    "xfail": "fault",
+    "unavailable": "unavailable",
+    "missing": "missing",
+    "unsupported": "na",
+}
+
+
 def _kind(key: str, letter: str, word: str, meaning: str, style: str, *, good: bool, plain: str = "") -> Kind:
     return Kind(
-        key=key, letter=letter, plain=plain or letter, word=word, meaning=meaning, style=style, as_expected=good
+        key=key,
+        letter=letter,
+        plain=plain or letter,
+        word=word,
+        meaning=meaning,
+        style=style,
+        as_expected=good,
+        group=_GROUP_OF.get(key, SURPRISE),
     )
 
 
@@ -115,6 +148,12 @@ def as_expected(record: Mapping[str, Any]) -> bool:
 def unexpected_among(counts: Mapping[str, int]) -> int:
     """How many cells are not as expected, of numbers of cells by key of their kind."""
     return sum(count for key, count in counts.items() if not KINDS[key].as_expected)
+
+
+def grouped(counts: Mapping[str, int]) -> dict[str, int]:
+    """Cells by key of `GROUPS`, of numbers of cells by key of their kind; in order, without those that do not occur."""
+    found = {group: sum(count for key, count in counts.items() if KINDS[key].group == group) for group in GROUPS}
+    return {group: count for group, count in found.items() if count}
 
 
 def _key(record: Mapping[str, Any]) -> str:

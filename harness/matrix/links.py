@@ -12,10 +12,10 @@ from harness.matrix.axes import place_of
 def matrix_link(**terms: str) -> str:
     """Address of the matrix, filtered; what `assets/address.js` reads."""
     query = " ".join(f'{field}:"{value.replace(chr(34), "")}"' for field, value in terms.items() if value)
-    return f"index.html#q={quote(query, safe='/:,.')}"
+    return f"matrix.html#q={quote(query, safe='/:,.')}"
 
 
 def cell_link(cell: Mapping[str, Any]) -> str:
     """Address of a cell in the matrix, as `assets/matrix.js` spells it."""
     parts = [str(part).replace("%", "%25").replace(";", "%3B") for part in place_of(cell)]
-    return f"index.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"
+    return f"matrix.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"

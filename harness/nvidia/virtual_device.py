@@ -174,7 +174,12 @@ class VirtualDevice:
 
     def attribute(self, number: int) -> int:
         """A device attribute (CUdevice_attribute)."""
-        return {75: self.job.capability[0], 76: self.job.capability[1], **_ATTRIBUTES}.get(number, 0)
+        return device_attribute(number, self.job.capability)
+
+
+def device_attribute(number: int, capability: tuple[int, int]) -> int:
+    """What a device of a compute capability says of itself, by the number of the attribute (CUdevice_attribute)."""
+    return {75: capability[0], 76: capability[1], **_ATTRIBUTES}.get(number, 0)
 
 
 # Threads, dimensions, shared and constant memory, warp, registers, processors; unified addressing; cooperative launch.

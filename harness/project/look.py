@@ -17,17 +17,7 @@ from harness.project.extension import Extension, extensions_of
 from harness.project.python_kernels import python_programs
 from harness.project.strings import texts_of
 
-_SKIPPED = {
-    "node_modules",
-    "__pycache__",
-    "site-packages",
-    "dist",
-    "venv",
-    "third_party",
-    "3rdparty",
-    "external",
-    "vendor",
-}
+_SKIPPED = frozenset("node_modules __pycache__ site-packages dist venv third_party 3rdparty external vendor".split())
 _MOST_FILES, _LARGEST = 50_000, 2_000_000
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]{1,300})"|<([^>\n]{1,300})>)', re.MULTILINE)
 _TORCH = re.compile(r"(?:torch|ATen|c10)/")
@@ -53,9 +43,25 @@ class Found:
     left_out: list[str] = field(default_factory=list)
 
     def add(self, table: dict[str, Any], why: str) -> None:
-        """Note a program."""
+        """Note a program; what no configuration can name is left out."""
+        if not all(text.isprintable() for text in _texts(table)):
+            self.left_out.append(f"{why}: a name or an option with control characters")
+            return
         self.programs.append({name: value for name, value in table.items() if value})
         self.why.append(why)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value, names of tables included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from value
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, Iterable):
+        for each in value:
+            yield from _texts(each)
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,14 @@ class _Project:
 
 def look(root: Path) -> Found:
     """Look at a project: setup.py, compile_commands.json, other CUDA C++, Python with Numba's kernels; what a build system says counts first."""
-    project = _Project(root, tuple(_files(root)))
+    files = tuple(_files(root))
+    project = _Project(root, tuple(name for name in files if name.isprintable()))
     found = Found()
+    found.left_out += [
+        f"{name}: its name has control characters"
+        for name in files
+        if not name.isprintable() and name.endswith((".cu", ".py"))
+    ]
     taken: set[str] = set()
     for name in [name for name in project.files if os.path.basename(name) == "setup.py"]:
         taken |= _extensions(project, name, found)

@@ -8,6 +8,7 @@ from typing import Any
 import tomlkit
 from tomlkit.items import Array
 
+from harness.diagnostics import one_line
 from harness.libraries import LIBRARIES
 from harness.project.look import Found
 
@@ -47,12 +48,12 @@ def proposal(found: Found, prefix: tuple[str, ...]) -> str:
     head["target"] = TARGET
     head["page"] = "reports/html"
     blocks = []
-    why = [] if programs else [f"# {found.why[0]}"]
+    why = [] if programs else [f"# {one_line(found.why[0])}"]
     heading = [f"[{'.'.join(prefix)}]"] if prefix else []
     nested = {name: head.pop(name) for name in ("options",) if name in head}
     blocks.append("\n".join([*heading, *why, *_lines({**head, **nested})]))
     for table, words in zip(programs, found.why, strict=False):
-        blocks.append("\n".join([f"[[{'.'.join((*prefix, 'programs'))}]]", f"# {words}", *_lines(table)]))
+        blocks.append("\n".join([f"[[{'.'.join((*prefix, 'programs'))}]]", f"# {one_line(words)}", *_lines(table)]))
     text = "\n\n".join(blocks) + "\n"
     tomllib.loads(text)
     return text

@@ -33,6 +33,8 @@ class Job(CellJob):
         A folder of the cell's own, which starts empty and goes with the cell.
     device : dict
         The real device as the scheduler found it; empty without one.
+    modules : tuple of str
+        What is imported of the library under test, for programs in Python: an exception that passed through one of them is a refusal.
     stages, command, logs, notes : list of str
         Stages that began, commands or calls, what tools printed, remarks.
     shared_steps : list of str
@@ -47,6 +49,7 @@ class Job(CellJob):
 
     scratch: Path = field(default_factory=Path)
     device: dict[str, Any] = field(default_factory=dict)
+    modules: tuple[str, ...] = ()
     stages: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)

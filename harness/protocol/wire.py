@@ -29,7 +29,7 @@ class Limits(Message):
     seconds : float
         Deadline, as time on the wall.
     memory : int
-        Address space of each process of the cell, in bytes; 0 for no limit.
+        Address space of each process of the cell, and memory of all of them where a control group can limit that, in bytes; 0 for no limit.
     output : int
         How much of what the cell's processes print is kept, in bytes: half from the start, half from the end.
     rlimits : dict
@@ -81,6 +81,10 @@ class Setup(Message):
         Name of the real device that cells run on; empty for a worker that never sees one.
     builds : dict
         Development builds by normalized name of their distributions; what is imported instead is not what was asked for.
+    module, place : str
+        What has the backend (`harness.backends.BackendInfo`); an empty `module` is the one that the backend's name stands for.
+    cgroup : str
+        Folder of the control group that limits the memory of the worker and its cells; empty without one.
     """
 
     home: Path
@@ -92,6 +96,9 @@ class Setup(Message):
     wheels: bool = False
     device: str = ""
     builds: dict[str, Build] = field(default_factory=dict)
+    module: str = ""
+    place: str = ""
+    cgroup: str = ""
 
     @property
     def version(self) -> tuple[int, int]:
@@ -194,6 +201,8 @@ class Exit(Message):
         The most resident memory that its processes had together.
     reads : list of str or None
         Records of what the cell read (`harness.protocol.reads`); None where they are not all there.
+    no_memory : bool
+        Whether its processes together, in their control group, wanted more memory than they may have.
     """
 
     exit: int | None
@@ -205,6 +214,7 @@ class Exit(Message):
     output_total: int
     peak_bytes: int
     reads: list[str] | None
+    no_memory: bool = False
 
 
 @dataclass

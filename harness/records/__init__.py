@@ -6,7 +6,7 @@ from harness.records.make import expected_json, make_record
 from harness.records.merge import Conflict, Merged, facts, merge, spell_other, write_merged
 from harness.records.plan import make_plan, plan_path, read_plans, this_commit, this_machine
 from harness.records.record import SCHEMA, Record
-from harness.records.repeat import not_repeatable, repro_command
+from harness.records.repeat import again_command, not_repeatable, repro_command
 from harness.records.spell import at_stage, failed_at
 from harness.records.store import Results, read_records
 from harness.records.writer import RecordWriter
@@ -19,6 +19,7 @@ __all__ = [
     "RecordError",
     "RecordWriter",
     "Results",
+    "again_command",
     "at_stage",
     "expected_json",
     "facts",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.backends import BACKENDS
 from harness.model import Target
 from harness.model.facts import condition_facts
 from harness.model.predicate import Spelled
 
-_LIBRARY = {"cupy-nvrtc": "cupy", "cupy-jitify": "cupy", "numba": "numba", "numba-cuda": "numba_cuda", "torch-nvcc": "torch"}  # fmt: skip
 _TEXTS = ("cell", "case", "topic", "variant", "environment", "backend", "target")
 _OUTCOME = ("status", "stage", "verdict")
 
@@ -27,7 +27,8 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     target, library = Target.parse(cell["target"]), cell.get("library") or ""
     release, _, headers = cell["toolkit"].partition("+headers")
     requested = (cell.get("toolchain") or {}).get("requested") or {}
-    own = _LIBRARY.get(cell["backend"])
+    info = BACKENDS.get(cell["backend"])
+    own = info.library.replace("-", "_") if info else ""
     packages = requested.get("packages") or ({own: library.partition("+")[0]} if own else {})
     if isinstance(packages, Mapping):  # the table may hold anything
         packages = {name: version for name, version in packages.items() if isinstance(version, str)}

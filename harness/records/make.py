@@ -22,11 +22,12 @@ def make_record(
     run: str,
     cached: bool,
     fingerprint: str,
+    taken_from: str = "",
 ) -> Record:
     """Put everything that is known of one cell into one JSON object.
 
-    Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes``, ``cached`` and ``shared_steps``, so
-    there is no clock in it: when a run started stands in its plan.
+    Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes``, ``cached``, ``shared_steps`` and
+    ``taken_from``, so there is no clock in it: when a run started stands in its plan.
 
     Parameters
     ----------
@@ -44,6 +45,8 @@ def make_record(
         Whether the outcome was taken from the cache.
     fingerprint : str
         Content key of the cell.
+    taken_from : str
+        Whose results gave the outcome; empty for one's own.
     """
     case, toolchain = cell.case, cell.toolchain
     facts = outcome.to_json()
@@ -87,6 +90,7 @@ def make_record(
         "fingerprint": fingerprint,
         "run": run,
         "cumatrix": __version__,
+        **({"taken_from": taken_from} if taken_from else {}),
     }
     # Through JSON and back: no tuple, enum or number that a reader of the file would see differently.
     plain: Record = json.loads(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from harness.records.answers import choose, weight
 from harness.records.atomic import plain_file, replace_files
+from harness.records.inputs import Inputs, inputs_path
 from harness.records.lock import left_alone
 from harness.records.plan import Plan, plan_path, plans_json, started_at
 from harness.records.programs import tell_apart
@@ -65,6 +66,8 @@ class Merged:
         Cells whose runs give different answers.
     unanswered : tuple of Conflict
         Cells that keep an answer although a later run had none: a part was unavailable, or cumatrix failed.
+    inputs : Inputs
+        What the records follow from, as far as that is known.
     """
 
     records: tuple[Record, ...]
@@ -72,6 +75,7 @@ class Merged:
     missing: tuple[dict[str, Any], ...]
     conflicts: tuple[Conflict, ...]
     unanswered: tuple[Conflict, ...] = ()
+    inputs: Inputs = field(default_factory=Inputs)
 
 
 def facts(record: Record) -> tuple[Any, ...]:
@@ -80,7 +84,7 @@ def facts(record: Record) -> tuple[Any, ...]:
     return (record["status"], record["stage"], record["signal"], tuple(sorted(diagnostics)))
 
 
-def merge(records: Iterable[Record], plans: Iterable[Plan]) -> Merged:
+def merge(records: Iterable[Record], plans: Iterable[Plan], inputs: Inputs | None = None) -> Merged:
     """Make one set of records out of several runs.
 
     Of several records of one cell, that of the run that started last counts; but one in which no compiler had its say never
@@ -116,6 +120,7 @@ def merge(records: Iterable[Record], plans: Iterable[Plan]) -> Merged:
         missing=tuple(planned[cell] for cell in sorted(planned) if cell not in by_cell),
         conflicts=tuple(conflicts),
         unanswered=tuple(unanswered),
+        inputs=(inputs or Inputs()).of({record["fingerprint"] for record in kept}),
     )
 
 
@@ -179,7 +184,11 @@ def write_merged(merged: Merged, path: Path) -> None:
     ]
     plain_file(path)
     with left_alone(path):
-        replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans)})
+        known = merged.inputs.of({record["fingerprint"] for record in merged.records})
+        beside = {inputs_path(path): known.to_json()} if known else {}
+        replace_files({path: b"".join(lines), plan_path(path): plans_json(merged.plans), **beside})
+        if not known:
+            inputs_path(path).unlink(missing_ok=True)
 
 
 def _one_a_run(plans: Iterable[Plan]) -> list[Plan]:

@@ -13,14 +13,19 @@ import pyarrow.parquet as pq
 
 from harness.records.columns import COLUMNS, LAYOUT, NESTED, made_columns
 from harness.records.errors import RecordError
+from harness.records.inputs import Inputs
+from harness.records.jsontext import read_json
 from harness.records.plan import CELL_KEYS, Plan, check_plan
 from harness.records.record import SCHEMA, Record
 from harness.records.schema import check_record, check_value, upgrade
 
 _PLANS = b"cumatrix.plans"
+_INPUTS = b"cumatrix.inputs"
+_LARGEST = 16 << 30
+"""Bytes that the columns of a file may have when they are unpacked."""
 
 
-def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = ()) -> bytes:
+def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = (), inputs: Inputs | None = None) -> bytes:
     """``results.parquet``: nothing of the records is lost, and `read_parquet` gives them back."""
     records = list(records)
     rows: Sequence[Mapping[str, Any]] = records
@@ -37,7 +42,8 @@ def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = ()) -> by
             values = made[field.name]
         columns.append(pa.array(values, field.type))
     table = pa.Table.from_arrays(columns, schema=LAYOUT)
-    table = table.replace_schema_metadata({_PLANS: _plans_json(plans, records)})
+    known = {_INPUTS: inputs.packed()} if inputs else {}
+    table = table.replace_schema_metadata({_PLANS: _plans_json(plans, records), **known})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()
@@ -55,6 +61,9 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
     """
     try:
         with pq.ParquetFile(path) as file:
+            unpacked = sum(file.metadata.row_group(n).total_byte_size for n in range(file.metadata.num_row_groups))
+            if unpacked > _LARGEST:
+                raise RecordError(f"{path}: unpacks to more than {_LARGEST >> 30} GiB, and is not read")
             texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
         table = pq.read_table(path, read_dictionary=texts, partitioning=None)
     except (pa.ArrowException, OSError) as error:
@@ -86,6 +95,21 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
     return records, plans
 
 
+def read_inputs_of(path: Path) -> Inputs:
+    """What the records of one file follow from, where it says so.
+
+    Raises
+    ------
+    RecordError
+        When that cannot be read.
+    """
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        raise RecordError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+    return Inputs.unpacked(metadata[_INPUTS], str(path)) if _INPUTS in metadata else Inputs()
+
+
 class _Memo:
     """A function of a value, called once for each object that is asked for."""
 
@@ -115,7 +139,7 @@ def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
         column = column.unify_dictionaries().combine_chunks()
     values = column.dictionary.to_pylist()
     if name.endswith("_json"):
-        values = [value and json.loads(value) for value in values]
+        values = [value and read_json(value.encode()) for value in values]
     if check and key == "more":
         for more in filter(None, values):
             for name in more:
@@ -149,7 +173,7 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
                 *plan["cells"],
             ],
         }
-        for plan in json.loads(data)
+        for plan in read_json(data)
     ]
     for plan in plans:
         check_plan(plan)

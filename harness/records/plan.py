@@ -16,6 +16,7 @@ from harness.matrix.axes import AXIS, PLACE
 from harness.model import Cell
 from harness.protocol import printed
 from harness.records.errors import RecordError
+from harness.records.jsontext import read_json
 from harness.records.schema import check_value
 
 PLAN_SCHEMA = 1
@@ -109,10 +110,10 @@ def read_plans(path: Path) -> list[Plan]:
         When the file cannot be read or is not a plan.
     """
     try:
-        value = json.loads(path.read_bytes())
+        value = read_json(path.read_bytes())
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RecordError(f"{path}: not JSON: {error}") from None
     if not isinstance(value, dict):
         raise RecordError(f"{path}: not a plan: must be a table")

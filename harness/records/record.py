@@ -189,6 +189,12 @@ class Record(TypedDict):
     fingerprint: Annotated[str, "content key of the cell; empty where nothing was compiled"]
     run: Annotated[str, "name of the run, as in its plan"]
     cumatrix: Annotated[str, "version of cumatrix"]
+    taken_from: NotRequired[
+        Annotated[
+            str,
+            "only where another's results answered (`--from`): the file or address, and the run that compiled it there",
+        ]
+    ]
     others: NotRequired[
         Annotated[
             list[Other],

@@ -121,11 +121,17 @@ class Neighbours:
     ----------
     cells : iterable of Cell
         What is to come.
+
+    Attributes
+    ----------
+    found : dict
+        All remarks on records that are complete.
     """
 
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._left = Counter(_of(cell.id, str(cell.target)) for cell in cells)
         self._held: dict[str, list[Record]] = defaultdict(list)
+        self.found: dict[Key, Sequence[str]] = {}
 
     def add(self, record: Record) -> list[Record]:
         """Take a record; returns those that are complete now, with their remarks among their notes."""
@@ -143,7 +149,13 @@ class Neighbours:
     def _release(self, group: str) -> list[Record]:
         held = self._held.pop(group, [])
         found = remarks(held)
+        self.found.update(found)
         return [with_remark(record, found) for record in held]
+
+
+def of_neighbours(note: str) -> bool:
+    """Whether a note is a remark that was made beside other records, and not of this one's own code alone."""
+    return note.startswith(REMARK) and " looks compiled out for " in note
 
 
 def with_remark(record: Record, found: Remarks) -> Record:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from harness.backends import BACKENDS
 from harness.records.record import Record
 
 _SHOWN = ("built", "rejected", "crashed", "timed_out")
@@ -20,6 +22,9 @@ def not_repeatable(record: Record) -> str:
         return f"is {status.replace('_', ' ')}: {told}, so there is nothing to show ({record['reason']})"
     if status != "built" and record["stage"] in _ON_DEVICE:
         return f"failed at {record['stage']}, on a real device: repro shows what compilers say, up to link"
+    info = BACKENDS.get(record["backend"])
+    if info is None or not info.script:
+        return f"is of the backend {record['backend']}, for which repro has no script"
     return ""
 
 
@@ -30,3 +35,20 @@ def repro_command(record: Record, results: Iterable[str] = ()) -> str:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", record["case"].rpartition("/")[2]).strip("-.") or "cell"
     files = [word for file in results for word in ("--results", file)]
     return shlex.join(["cumatrix", "repro", record["cell"], *files, "--out", f"repro-{name}"])
+
+
+def again_command(record: Mapping[str, Any]) -> str:
+    """``cumatrix run CASE -b nvrtc -t 12.9 -a sm_75``: what compiles this cell once more; empty where a program lies outside of the folder that it was tried from."""
+    axes = ["-b", record["backend"], "-t", record["toolkit"], "-a", record["target"]]
+    info, version = BACKENDS.get(record["backend"]), (record.get("library") or "").partition("+")[0]
+    if info and version and str(record["environment"]).startswith(f"{info.library}-{version}"):
+        axes += ["--with", f"{info.library}={version}"]
+    if not record.get("program"):
+        variant = ["--where", f'variant == "{record["variant"]}"'] if record["variant"] else []
+        return shlex.join(["cumatrix", "run", record["case"], *axes, *variant])
+    if "@" in record["case"] or "#" in record["variant"]:
+        return ""
+    try:
+        return shlex.join(["cumatrix", "try", record["case"], *shlex.split(record["variant"]), *axes])
+    except ValueError:
+        return ""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from harness.diagnostics import one_line
 from harness.records.errors import RecordError
+from harness.records.inputs import Inputs, read_inputs
+from harness.records.jsontext import read_json
 from harness.records.plan import Plan, plan_path, read_plans
 from harness.records.record import Record
 from harness.records.schema import check_record, upgrade
 
 _CELL = re.compile(rb'"cell": ?("(?:[^"\\]|\\.)+")')
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,21 +33,26 @@ class Results:
         What the caller should pass on to the user: incomplete lines, missing plans.
     incomplete : tuple of str
         Those of the warnings that tell of incomplete lines.
+    inputs : Inputs
+        What the records follow from, as far as that lies beside the files, and was asked for.
     """
 
     records: tuple[Record, ...]
     plans: tuple[Plan, ...]
     warnings: tuple[str, ...]
     incomplete: tuple[str, ...] = ()
+    inputs: Inputs = field(default_factory=Inputs)
 
 
-def read_records(paths: Iterable[Path]) -> Results:
+def read_records(paths: Iterable[Path], *, inputs: bool = False) -> Results:
     """Read files of records, and folders of them with all below.
 
     Parameters
     ----------
     paths : iterable of Path
         ``.jsonl`` files or folders. A file that is named twice is read once.
+    inputs : bool
+        Whether to read what the records follow from as well.
 
     Raises
     ------
@@ -59,7 +64,8 @@ def read_records(paths: Iterable[Path]) -> Results:
     plans: list[Plan] = []
     warnings: list[str] = []
     incomplete: list[str] = []
-    for path in _files(paths):
+    files = list(_files(paths))
+    for path in files:
         found: list[str] = []
         records += read_file(path, found)
         incomplete += found
@@ -69,7 +75,10 @@ def read_records(paths: Iterable[Path]) -> Results:
             plans += read_plans(beside)
         else:
             warnings.append(f"{path}: no {beside.name} beside it, so cells that never arrived cannot be told")
-    return Results(records=tuple(records), plans=tuple(plans), warnings=tuple(warnings), incomplete=tuple(incomplete))
+    return Results(
+        records=tuple(records), plans=tuple(plans), warnings=tuple(warnings), incomplete=tuple(incomplete),
+        inputs=read_inputs(files) if inputs else Inputs(),
+    )  # fmt: skip
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
@@ -128,30 +137,13 @@ def _cut(line: bytes) -> str:
 
 def _read_line(line: bytes, where: str) -> Record:
     try:
-        value = json.loads(line.decode(), parse_constant=_no_constant)
+        value = read_json(line)
         if not isinstance(value, dict):
             raise RecordError("must be a table")
-        record = check_record(upgrade(value))
+        return check_record(upgrade(value))
     except RecordError as error:
         raise RecordError(f"{where}: {error}") from None
     except UnicodeDecodeError as error:
         raise RecordError(f"{where}: not UTF-8: {error}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RecordError(f"{where}: not JSON: {error}") from None
-    return _encodable(record) if _SURROGATE.search(line) else record
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number of JSON")
-
-
-def _encodable(value: Any) -> Any:
-    """Replace lone surrogates: no file that is written from the records could hold them."""
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case list():
-            return [_encodable(item) for item in value]
-        case dict():
-            return {_encodable(key): _encodable(item) for key, item in value.items()}
-    return value

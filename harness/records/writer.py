@@ -14,6 +14,7 @@ from harness.held import stands_at, take_alone
 from harness.records.answers import choose, identity
 from harness.records.atomic import named_errors, plain_file, replace_files
 from harness.records.errors import RecordError
+from harness.records.inputs import Inputs, inputs_path, read_inputs
 from harness.records.lock import busy
 from harness.records.plan import Plan, plan_path, plans_json, read_plans
 from harness.records.record import Record
@@ -46,6 +47,8 @@ class RecordWriter:
         self.fresh = fresh
         self.remarks: Remarks = {}
         """What came up when neighbours of records had come, to be added as the file is closed."""
+        self.inputs = Inputs()
+        """What the records of this process follow from, to be kept beside the file as it is closed."""
         self.kept = 0
         """Records of other runs in the file, known once it is closed."""
         self._file = -1
@@ -73,7 +76,11 @@ class RecordWriter:
 
     def __exit__(self, *exception: object) -> None:
         try:
-            if stands_at(self._file, self.path) and take_alone(self._file):
+            there = stands_at(self._file, self.path)
+            if there and self.inputs:
+                with self._line():
+                    self._keep(self._inputs() | self.inputs)
+            if there and take_alone(self._file):
                 self._end()
         finally:
             os.close(self._file)
@@ -143,22 +150,40 @@ class RecordWriter:
         found: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for number, line in enumerate(lines):
             record = json.loads(line)
-            short = {"line": number, "status": record["status"], "run": record["run"]}
+            short = {"line": number, "run": record["run"], **{key: record[key] for key in ("status", "fingerprint")}}
             found.setdefault(identity(record), []).append(short)
         # Where the newest one has no answer and an earlier one has, both are kept.
         left = {
-            item["line"]: item["run"]
+            item["line"]: (item["run"], item["fingerprint"])
             for several in found.values()
             for item in several
             if item in (choose(several), several[-1]) or item["run"] == self.plan["run"]
         }
-        runs = {self.plan["run"], *left.values()}
-        self.kept = sum(run != self.plan["run"] for run in left.values())
+        runs = {self.plan["run"], *(run for run, _ in left.values())}
+        self.kept = sum(run != self.plan["run"] for run, _ in left.values())
+        if known := self._inputs():
+            wanted_here = known.of({fingerprint for _, fingerprint in left.values()})
+            if len(wanted_here.answers) < len(known.answers):
+                self._keep(wanted_here)
         plans = read_plans(plan_path(self.path))
         wanted = [plan for plan in plans if plan["run"] in runs or plan["cells"]]
         if len(left) < len(lines) or len(wanted) < len(plans) or self.remarks:
             content = b"".join(amended(lines[number], self.remarks) + b"\n" for number in sorted(left))
             replace_files({self.path: content, plan_path(self.path): plans_json(wanted)})
+
+    def _inputs(self) -> Inputs:
+        """What lies beside the file; a damaged list is written anew."""
+        try:
+            return read_inputs([self.path])
+        except RecordError:
+            return Inputs()
+
+    def _keep(self, inputs: Inputs) -> None:
+        beside = inputs_path(self.path)
+        if inputs:
+            replace_files({beside: inputs.to_json()})
+        else:
+            beside.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _line(self) -> Iterator[None]:

@@ -31,7 +31,7 @@ def annotator(history: History | None) -> More:
             # All that causes depend on: cells with the same of all of it share the answer.
             said = tuple(item["message"] for item in record["diagnostics"])
             where = (record["backend"], record["library"], record["toolkit"], record["target"])
-            packages = tuple(record["toolchain"]["requested"].get("packages", {}).items())
+            packages = repr(record["toolchain"]["requested"].get("packages"))  # which may be anything
             key = (record["status"], record["stage"], record["reason"], said, record["log"], *where, packages)
             if key not in known:
                 known[key] = remedies(record)

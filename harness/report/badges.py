@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pandas as pd
 
-from harness.matrix.kinds import unexpected_among
+from harness.matrix.kinds import grouped, unexpected_among
 from harness.matrix.order import natural_key
 from harness.report.text import one_line
 from harness.report.xml import xml_text
@@ -62,9 +62,11 @@ def _say(counts: dict[str, int]) -> tuple[str, str]:
         return "no results", _NONE
     if bad:
         return f"{bad:,} of {meant:,} not as expected", _BAD
+    works = f"{grouped(counts).get('works', 0):,} of {meant:,} work"
     if known:
-        return f"{meant:,} as expected, {known:,} known failure{'s' if known > 1 else ''}", _KNOWN
-    return f"{meant:,} as expected", _GOOD
+        return f"{works}, {known:,} known failure{'s' if known > 1 else ''}", _KNOWN
+    # That nothing works may be as expected; it is nothing to be green for.
+    return works, _GOOD if grouped(counts).get("works") else _NONE
 
 
 def _file(name: str, taken: dict[str, bytes]) -> str:

@@ -21,13 +21,14 @@ from harness.records.parquet import results_parquet
 from harness.records.where import choose
 from harness.report.badges import badges
 from harness.report.errors import NothingToReport, ReportError
+from harness.report.exporters import FOLDER, check, exported
 from harness.report.exports import matrix_csv, matrix_json
 from harness.report.feed import atom_feed, entries_of
 from harness.report.inputs import read_results
 from harness.report.junit import junit_xml
 from harness.report.markdown import matrix_markdown
 from harness.report.parallel import in_parallel
-from harness.report.site import Site, case_files_of, front_files
+from harness.report.site import TITLE, Site, case_files_of, front_files
 from harness.report.table import totals
 
 DEFAULT_OUT = Path("reports/html")
@@ -38,6 +39,7 @@ _OURS = frozenset(
     (
         *(
             "index.html",
+            "matrix.html",
             "support.html",
             "disagreements.html",
             "changes.html",
@@ -46,7 +48,7 @@ _OURS = frozenset(
             "pictures.html",
         ),
         *("assets", "badges", "cases", "data", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
-        *("junit.xml", "regressions.atom"),
+        *("junit.xml", "regressions.atom", FOLDER),
     )
 )
 
@@ -95,6 +97,8 @@ def build_report(
     address: str = "",
     rejudge: Rejudge | None = None,
     where: str | None = None,
+    title: str = TITLE,
+    export: Sequence[str] = (),
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -118,6 +122,10 @@ def build_report(
         Gives a record its verdict anew, against what the cases expect today.
     where : str, optional
         A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
+    title : str
+        What the answer page is called.
+    export : sequence of str
+        Names of exporters of other distributions (`harness.report.exporters`).
 
     Raises
     ------
@@ -130,14 +138,17 @@ def build_report(
     ReportError
         When `out` holds something else than an earlier report.
     """
+    check(export)
     with _no_collection():
-        site = _read(paths, (cases, programs), history, rejudge, where)
+        site = replace(_read(paths, (cases, programs), history, rejudge, where), title=title)
         table, merged = site.table, site.merged
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:
             in_parallel(
                 lambda: _write(folder, chain(case_files_of(site), _lists(site))),
-                lambda: _write(folder, chain(front_files(site), _exports(site, address))),
+                lambda: _write(
+                    folder, chain(front_files(site), _exports(site, address), exported(export, site.merged.records))
+                ),
                 # Starting a process for a small report takes longer than the report.
                 apart=len(table) > _MANY,
             )
@@ -163,8 +174,9 @@ def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
 
 def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
     merged, table = site.merged, site.table
+    inputs = merged.inputs.of({record["fingerprint"] for record in merged.records})
     yield "matrix.md", matrix_markdown(table).encode()
-    yield "results.parquet", results_parquet(merged.records, merged.plans)
+    yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
     for name, data in badges(table).items():
         yield f"badges/{name}", data
     if site.history is not None:
@@ -264,5 +276,5 @@ def _check_ours(out: Path) -> None:
 def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     for name, data in files:
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

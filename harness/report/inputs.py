@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.analysis.history import FILE as HISTORY
 from harness.records import RecordError, Results, read_records
-from harness.records.parquet import read_parquet
+from harness.records.parquet import read_inputs_of, read_parquet
 from harness.records.remarks import remarks, with_remark
 
 
@@ -39,13 +39,16 @@ def read_results(paths: Iterable[Path]) -> Results:
             tables.setdefault(path.resolve(), path)
         else:
             lines.append(path)
-    results = read_records(lines)
-    records, plans = list(results.records), list(results.plans)
+    results = read_records(lines, inputs=True)
+    records, plans, inputs = list(results.records), list(results.plans), results.inputs
     for file in tables.values():
         found, planned = read_parquet(file)
+        inputs |= read_inputs_of(file)
         records += found
         plans += planned
     # Neighbours may have come in other runs, and records of earlier versions have no remarks.
     said = remarks(records)
     records = [with_remark(record, said) for record in records]
-    return Results(records=tuple(records), plans=tuple(plans), warnings=results.warnings, incomplete=results.incomplete)
+    return Results(
+        records=tuple(records), plans=tuple(plans), warnings=results.warnings, incomplete=results.incomplete, inputs=inputs
+    )  # fmt: skip

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 import pandas as pd
 
 from harness.matrix.axes import PLACE, PROGRAM, TOOLCHAIN, program_of
-from harness.matrix.kinds import KINDS, unexpected_among
+from harness.matrix.kinds import GROUPS, KINDS, grouped, unexpected_among
 from harness.matrix.order import ToolchainColumn, fold_targets, toolchain_key
+from harness.report.overview import unavailable_of
 from harness.report.table import parts as split
 from harness.report.table import totals
 from harness.report.text import clean
@@ -36,6 +38,8 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
         f"{len(table):,} cells, {f'**{bad:,} not as expected**' if bad else 'all as expected'}: "
         + ", ".join(f"{KINDS[key].letter} {count:,} {KINDS[key].word}" for key, count in counts.items())
         + ".\n",
+        f"{_meaning(counts)}.\n",
+        *_unavailable(table),
         *_unexpected(table),
         *_differing(table),
     ]
@@ -49,8 +53,21 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
         size += len(text.encode()) + 1
         parts.append(text)
     if left_out:
-        parts.append(f"Too long to be shown here: {', '.join(left_out)}. See index.html or matrix.csv.\n")
+        parts.append(f"Too long to be shown here: {', '.join(left_out)}. See matrix.html or matrix.csv.\n")
     return "\n".join(parts)
+
+
+def _meaning(counts: Mapping[str, int]) -> str:
+    """What works and what does not, whatever was expected."""
+    return ", ".join(f"{count:,} {GROUPS[group]}" for group, count in grouped(counts).items())
+
+
+def _unavailable(table: pd.DataFrame) -> list[str]:
+    """A line for each part that cannot be had, whatever number of cells."""
+    lines = [
+        f"- {escape(reason)} ({count:,} cell{'s' if count != 1 else ''})" for reason, count in unavailable_of(table)
+    ]
+    return ["Not available:\n\n" + "\n".join(lines) + "\n"] if lines else []
 
 
 @cache

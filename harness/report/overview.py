@@ -8,9 +8,10 @@ from functools import cached_property
 import pandas as pd
 
 from harness.matrix.axes import TOOLCHAIN
-from harness.matrix.kinds import KINDS, Kind, unexpected_among
-from harness.matrix.order import ToolchainColumn, toolchain_key
+from harness.matrix.kinds import GROUPS, KINDS, Kind, grouped, unexpected_among
+from harness.matrix.order import ToolchainColumn, toolchain_key, version_key
 from harness.report.table import parts, totals
+from harness.report.text import one_line
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,29 @@ class Sum:
         """Cells that are not as expected."""
         return unexpected_among(self.counts)
 
+    @cached_property
+    def groups(self) -> dict[str, int]:
+        """Number of cells by key of `harness.matrix.kinds.GROUPS`: what works, and what is as expected, are two things."""
+        return grouped(self.counts)
+
+    def of(self, group: str) -> int:
+        """Cells of a group."""
+        return self.groups.get(group, 0)
+
     @property
-    def supported(self) -> int:
-        """Cells that mean something."""
-        return self.cells - self.counts.get("unsupported", 0)
+    def surprising(self) -> int:
+        """Cells that are not as expected, without those that cannot be had."""
+        return self.bad - self.of("unavailable")
+
+    @property
+    def answered(self) -> int:
+        """Cells of which a compiler said whether it works."""
+        return sum(self.of(key) for key in ("works", "not", "fault", "surprise"))
+
+    @property
+    def said(self) -> str:
+        """``12 works, 3 does not work``: in words, for what is drawn."""
+        return ", ".join(f"{count:,} {GROUPS[key]}" for key, count in self.groups.items())
 
     @cached_property
     def bar(self) -> tuple[tuple[Kind, int, float, float], ...]:
@@ -74,3 +94,13 @@ def make_overview(table: pd.DataFrame) -> Overview:
         topics=tuple((topic, tuple(sums.get((topic, item)) for item in toolchains)) for topic in cases),
         cases=tuple((topic, tuple(items)) for topic, items in cases.items()),
     )
+
+
+def unavailable_of(table: pd.DataFrame) -> list[tuple[str, int]]:
+    """What cannot be had, and of how many cells: a line for each backend and reason, whatever number of releases it is true of."""
+    found = []
+    for (backend,), part in parts(table[table["mark"] == "unavailable"], "backend"):
+        releases = sorted(part["toolkit"].unique(), key=version_key)
+        reason = one_line(str(part["reason"].iloc[0]), 200)
+        found.append((f"{backend} with CUDA {', '.join(releases)}: {reason}", len(part)))
+    return found

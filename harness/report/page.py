@@ -1,4 +1,4 @@
-"""The pages: an index with the matrix, and one page a case that needs no script."""
+"""The pages: answers, the matrix, and one page a case that needs no script."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ import jinja2
 import pandas as pd
 
 from harness import __version__
+from harness.answers.feature import FeaturePage
 from harness.matrix.axes import COLUMNS
-from harness.matrix.kinds import KINDS
+from harness.matrix.kinds import GROUPS, KINDS
 from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
 from harness.report.annotations import remedies
+from harness.report.feature import helps_of, proof_link, snippet_of
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
-from harness.report.overview import Sum, make_overview
+from harness.report.overview import Sum, make_overview, unavailable_of
 from harness.report.provenance import runs_of, spell
 from harness.report.sources import excerpt
 from harness.report.table import totals
@@ -28,6 +30,9 @@ from harness.report.text import clean, one_line, safe_link
 
 LISTED = 100
 """Entries that the lists of the index name; the rest is in the matrix and in the exports."""
+
+FRONT = 8
+"""Entries of the lists on the answer page."""
 
 SHOWN = 60
 """Kinds of outcome that the page of a case shows in full, the gravest first."""
@@ -39,7 +44,10 @@ SCRIPTS = (
     *("commands", "facts", "sections", "panel"),
     *("search", "filters", "views", "app"),
 )
-"""The page's own scripts, in the order in which they are loaded: what only computes, the table, the panel, the page."""
+"""The matrix's scripts, in the order in which they are loaded: what only computes, the table, the panel, the page."""
+
+ANSWER_SCRIPTS = ("dom", "timers", "data", "question", "answer", "ask")
+"""The scripts of the answer page."""
 
 _POLICY = "; ".join(  # noqa: FLY002 - one rule a line
     (
@@ -72,7 +80,28 @@ class Section:
     values: Mapping[str, Any]
 
 
-def index_page(
+def answer_page(
+    answers: Mapping[str, Any], table: pd.DataFrame, sections: Sequence[tuple[str, str]], title: str
+) -> str:
+    """Render ``index.html``: what works where.
+
+    Parameters
+    ----------
+    answers : Mapping
+        `harness.report.site.front_of` the report.
+    table : DataFrame
+        `harness.analysis.cells_frame`.
+    sections : sequence of (str, str)
+        Name and title of the other pages.
+    title : str
+        What the page is called.
+    """
+    return _template("index.html").render(
+        root="", here="index", sections=sections, total=Sum(totals(table)), title=title, listed=FRONT, **answers
+    )
+
+
+def matrix_page(
     merged: Merged,
     table: pd.DataFrame,
     groups: Mapping[str, Sequence[Group]],
@@ -80,7 +109,7 @@ def index_page(
     warnings: Iterable[str],
     sections: Sequence[tuple[str, str]],
 ) -> str:
-    """Render ``index.html``.
+    """Render ``matrix.html``.
 
     Parameters
     ----------
@@ -98,14 +127,21 @@ def index_page(
         Name and title of the other pages.
     """
     order = list(KINDS)
-    bad = [(case, group) for case, own in groups.items() for group in own if not group.kind.as_expected]
+    # What cannot be had is told in a line.
+    bad = [
+        (case, group)
+        for case, own in groups.items()
+        for group in own
+        if not group.kind.as_expected and group.kind.key != "unavailable"
+    ]
     bad.sort(key=lambda item: order.index(item[1].kind.key))
-    return _template("index.html").render(
+    return _template("matrix.html").render(
         root="",
-        here="index",
+        here="matrix",
         sections=sections,
         files=files,
         overview=make_overview(table),
+        unavailable=unavailable_of(table),
         devices=virtual_against_real(merged.records),
         listed=LISTED,
         bad=bad[:LISTED],
@@ -126,6 +162,8 @@ def case_page(
     groups: Sequence[Group],
     sources: Mapping[str, str],
     sections: Sequence[tuple[str, str]],
+    feature: FeaturePage,
+    faults: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Render the page of a case.
 
@@ -141,6 +179,10 @@ def case_page(
         Texts of its files.
     sections : sequence of (str, str)
         Name and title of the other pages.
+    feature : FeaturePage
+        What is known of it.
+    faults : sequence of (str, str)
+        Its known faults: why, and where that was reported.
     """
     shown = groups[:SHOWN]
     of_cell = {cell["cell"]: group.anchor for group in shown for cell in group.cells}
@@ -153,6 +195,11 @@ def case_page(
         title=str(table["title"].iloc[0]),
         features=about["features"] if about else [],
         links=about["links"] if about else [],
+        feature=feature,
+        faults=faults,
+        helps=helps_of(groups),
+        proof=proof_link,
+        snippet=snippet_of(sources),
         sum=Sum(totals(table)),
         grid=make_grid(table, of_cell),
         groups=shown,
@@ -171,7 +218,10 @@ def section_page(section: Section, sections: Sequence[tuple[str, str]], files: M
 def assets() -> dict[str, bytes]:
     """The page's scripts and style sheet by file name."""
     folder = resources.files("harness.report") / "assets"
-    return {name: (folder / name).read_bytes() for name in ("style.css", *(f"{script}.js" for script in SCRIPTS))}
+    return {
+        name: (folder / name).read_bytes()
+        for name in ("style.css", *(f"{script}.js" for script in dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS))))
+    }
 
 
 def page_names(cases: Iterable[str]) -> dict[str, str]:
@@ -205,7 +255,14 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        version=__version__, kinds=KINDS, columns=COLUMNS, policy=_POLICY, scripts=SCRIPTS, excerpt=excerpt
+        version=__version__,
+        kinds=KINDS,
+        cell_groups=GROUPS,
+        columns=COLUMNS,
+        policy=_POLICY,
+        scripts=SCRIPTS,
+        answer_scripts=ANSWER_SCRIPTS,
+        excerpt=excerpt,
     )
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)
     return environment

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from harness.analysis import changes, coverage, disagreements, statements
 from harness.analysis.changes import MEANINGS
+from harness.analysis.disagreements import Disagreement
 from harness.analysis.history import History
 from harness.analysis.statement import Statement
 from harness.analysis.trends import breaks, trend, unsteady
@@ -109,11 +110,22 @@ def _statement(items: Sequence[Statement]) -> dict[str, Any]:
 
 
 def _disagreements(table: pd.DataFrame) -> dict[str, Any]:
-    found = disagreements(table)
+    """One fact once, whatever number of variants it is true of."""
+    facts: dict[tuple[Any, ...], list[Disagreement]] = {}
+    for item in disagreements(table):
+        sides = tuple((side.outcome, side.toolchains) for side in item.sides)
+        facts.setdefault((item.kind, item.case, item.further, item.places, sides), []).append(item)
     items = [
-        (item, matrix_link(case=item.case, variant=item.variant, target=",".join(item.targets))) for item in found[:LISTED]
+        (of_it[0], [item.variant for item in of_it if item.variant], _link_of(of_it)) for of_it in list(facts.values())[:LISTED]
     ]  # fmt: skip
-    return {"items": items, "count": len(found)}
+    return {"items": items, "count": len(facts)}
+
+
+def _link_of(items: Sequence[Disagreement]) -> str:
+    first = items[0]
+    return matrix_link(
+        case=first.case, variant=first.variant if len(items) == 1 else "", target=",".join(first.targets)
+    )
 
 
 def _changes(history: History, links: Mapping[str, str]) -> dict[str, Any]:

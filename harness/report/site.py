@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from harness.analysis.history import History
+from harness.answers.answer import grouped
+from harness.answers.cells import Known
+from harness.answers.feature import feature_page
+from harness.answers.now import broken_now, latest_changes
 from harness.model import Case
 from harness.records import Merged
 from harness.report.annotations import annotator
+from harness.report.answers import (
+    answers_data,
+    answers_for,
+    architecture_of,
+    columns_of,
+    first_target,
+    known_of,
+    shown_lines,
+)
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
 from harness.report.groups import Group, group_cells
-from harness.report.page import Section, assets, case_page, index_page, page_names, section_page
+from harness.report.overview import unavailable_of
+from harness.report.page import Section, answer_page, assets, case_page, matrix_page, page_names, section_page
 from harness.report.sections import make_sections, section_names
 from harness.report.sources import files_of
 from harness.report.table import parts
+
+TITLE = "CUDA compatibility matrix"
+"""What the answer page is called, where nobody says."""
+
+DIFFERING = 5
+"""Disagreements on the answer page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +61,8 @@ class Site:
         Programs that a project's configuration names, to show theirs.
     history : History or None
         Earlier runs.
+    title : str
+        What the answer page is called.
     """
 
     merged: Merged
@@ -48,6 +71,12 @@ class Site:
     cases: tuple[Path, ...] = ()
     programs: Mapping[str, Case] = field(default_factory=dict)
     history: History | None = None
+    title: str = TITLE
+
+    @cached_property
+    def known(self) -> Known:
+        """What answers are made from."""
+        return known_of(self.merged, self.table)
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -80,7 +109,11 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     """Name and content of what the first look needs, and of the pages beside it; one after another, for together they may be large."""
     for name, data in assets().items():
         yield f"assets/{name}", data
-    yield "index.html", _text(index_page(site.merged, site.table, site.groups, site.files, site.warnings, site.links))
+    yield "index.html", _text(answer_page(front_of(site), site.table, site.links, site.title))
+    yield "matrix.html", _text(matrix_page(site.merged, site.table, site.groups, site.files, site.warnings, site.links))
+    yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
+    for target in site.known.targets or [first_target(site.known)]:
+        yield f"data/answers-{target}.js", script(f"answers-{target}", compact(answers_for(site.known, target)))
     for section in site.sections:
         yield f"{section.name}.html", _text(section_page(section, site.links, site.files))
     about = {record["case"]: record for record in reversed(site.merged.records)}
@@ -91,13 +124,57 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield "data/more.js", script("more", compact(more_data(site.table)))
 
 
+def front_of(site: Site) -> dict[str, Any]:
+    """What the answer page shows."""
+    known, first = site.known, first_target(site.known)
+    reasons = {
+        record["cell"]: (record["expected"]["reason"], record["expected"]["link"])
+        for record in site.merged.records
+        if record["verdict"] == "xfail"
+    }
+
+    def of_case(item: Any) -> dict[str, Any]:
+        return {**asdict(item), "title": known.features[item.case].title, "page": site.files[item.case]}
+
+    differing = next(section.values for section in site.sections if section.name == "disagreements")
+    count = len(site.files)
+    return {
+        "about": f"What of {count} CUDA feature{'s' if count != 1 else ''} compiles with which tool, version and architecture: {len(site.table):,} cells, compiled.",
+        "first": first,
+        "targets": [(target, architecture_of(target)) for target in known.targets] or [(first, "")],
+        "answer_columns": columns_of(known),
+        "lines": shown_lines(known, first, site.files),
+        "unavailable": unavailable_of(site.table),
+        "broken": [of_case(item) for item in broken_now(known, reasons)],
+        "changes": [
+            {**of_case(item), "what": "works" if item.works else "does not work any more", "label": ""}
+            for item in latest_changes(known)
+        ],
+        "differing": [
+            {"case": item.case, "sentence": item.sentence, "link": link}
+            for item, _, link in differing["items"][:DIFFERING]
+        ],
+        "differing_count": differing["count"],
+        "newest": grouped(known.runs),
+    }
+
+
 def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
     """Name and content of each case's page, and of the details of its cells."""
     for (case,), part in parts(site.table, "case"):
         sources = site.sources.get(case, {})
         if sources:
             yield f"data/{_stem(site, case)}.js", script(_stem(site, case), compact(sources))
-        yield f"cases/{site.files[case]}", _text(case_page(case, part, site.groups[case], sources, site.links))
+        page = case_page(
+            case,
+            part,
+            site.groups[case],
+            sources,
+            site.links,
+            feature_page(site.known, case),
+            site.known.features[case].faults,
+        )
+        yield f"cases/{site.files[case]}", _text(page)
     records = {record["cell"]: record for record in site.merged.records}
     for number, text in enumerate(chunks(list(site.table["cell"]), records, annotator(site.history))):
         yield f"data/cells-{number}.js", script(f"cells-{number}", text)

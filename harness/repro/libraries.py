@@ -5,15 +5,26 @@ from __future__ import annotations
 import pprint
 
 from harness.backends.cupy import backend as cupy_backend
-from harness.backends.numba.program import JIT_OPTIONS
+from harness.backends.cupy.program import is_program
+from harness.backends.numba.options import JIT_OPTIONS
 from harness.errors import UsageError
 from harness.repro.script import BUILT, Script, lines_of, start, text_of
 from harness.repro.subject import Subject
 
 
 def cupy(subject: Subject) -> Script:
-    """``RawModule``."""
+    """``RawModule``.
+
+    Raises
+    ------
+    UsageError
+        For a program in Python, which is a script already.
+    """
     setup, job = subject.setup, subject.job
+    if is_program(job):
+        raise UsageError(
+            f"{job.source.name} is a program of CuPy's own API, and shows by itself what it shows: run it with {subject.library or 'CuPy'} where there is a GPU"
+        )
     jitify = subject.backend == "cupy-jitify"
     keywords = {"options": tuple(cupy_backend.options_of(setup, job, job.target)), "backend": "nvrtc"}
     more = ", jitify=True" if jitify else ""

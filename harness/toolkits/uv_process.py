@@ -48,8 +48,10 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
     project, temporary = folder / "project", folder / "tmp"
     for path in (project, temporary):
         path.mkdir(exist_ok=True)
-    # uv takes the settings of the project that it is in, which anybody may have written: this one has none.
-    (project / "uv.toml").touch()
+    # uv takes the settings of the project that it is in, which anybody may have written: this one has none, and is in no other, though
+    # the data folder may lie in one.
+    for name in ("uv.toml", "pyproject.toml"):
+        (project / name).touch()
     variables, options = index_settings()
     environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
     environ.pop("VIRTUAL_ENV", None)

@@ -20,6 +20,8 @@ def boot() -> None:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["harness"] = module
+    # What other distributions add is found by the scheduler, in its own environment (harness/plugins.py).
+    os.environ["CUMATRIX_NO_PLUGINS"] = "1"
     spec.loader.exec_module(module)
     if control.isdigit():
         from harness.worker.keeper import keep

@@ -17,6 +17,7 @@ from harness.protocol.limits import EVERY_LIMIT, limits_of_cell, lower
 from harness.protocol.wire import REPLY, Order, Reply, Setup
 from harness.worker import bytecode
 from harness.worker.broker import Broker
+from harness.worker.cgroup import be_ended_first
 from harness.worker.confine import confine
 from harness.worker.libraries import cuda_libraries
 from harness.worker.processes import close_others
@@ -64,6 +65,7 @@ def _isolate(order: Order, output: int) -> None:
     os.setsid()
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    be_ended_first()
     libc.prctl(_PR_SET_DUMPABLE, 1)  # the fork server's own memory may not be looked into; a cell's is its own
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

@@ -9,7 +9,6 @@ that cell.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import select
 import signal
@@ -19,16 +18,17 @@ import time
 import traceback
 from pathlib import Path
 
-from harness.backends import BACKENDS
 from harness.nvidia import headers, ptxas
 from harness.protocol import reads
 from harness.protocol.backend import Ahead, Backend, Ended, Job, Unavailable
 from harness.protocol.printed import Printed
 from harness.protocol.wire import Exit, Order, Ready, Setup
 from harness.worker import broker, bytecode, landlock, seccomp
+from harness.worker.cgroup import Cgroup
 from harness.worker.child import run_child
 from harness.worker.confine import own_folders
 from harness.worker.libraries import cuda_libraries
+from harness.worker.load import load_backend
 from harness.worker.memory import Peak
 from harness.worker.processes import become_reaper, end_descendants
 
@@ -51,6 +51,7 @@ def serve(name: str, control: int) -> None:
     if not line:
         return
     setup = Setup.from_line(line)
+    group = Cgroup.entered(setup.cgroup)
     backend, ready = _prepare(name, setup)
     ready.reads = reads.own_records(Path(os.environ.get(reads.VARIABLE, "")))
     channel.sendall(ready.to_line())
@@ -60,7 +61,7 @@ def serve(name: str, control: int) -> None:
     landlock.version()
     for line in lines:
         order = Order.from_line(line)
-        ended = _run(name, backend, setup, order, channel, follower, calls)
+        ended = _run(name, backend, setup, order, channel, follower, calls, group)
         imported = bytecode.modules_named_in(order.scratch)
         channel.sendall(ended.to_line())
         if imported:
@@ -105,8 +106,7 @@ def _leave(_number: int, _frame: object) -> None:
 
 def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
     try:
-        module = importlib.import_module(f"harness.backends.{BACKENDS[name].module}")
-        backend: Backend = module.backend
+        backend = load_backend(name, setup)
         ready = backend.prepare(setup)
         _hold_builds(setup, ready)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
@@ -146,12 +146,14 @@ def _run(
     channel: socket.socket,
     follower: reads.Follower,
     calls: bytes,
+    group: Cgroup,
 ) -> Exit:
     limits, pulse = order.limits, _Pulse(channel)
     if isinstance(backend, Ahead) and not setup.device:
         backend.ahead(setup, Job.of(order), pulse)
     decides = broker.Broker(own_folders(setup, order)) if calls and broker.available() else None
     reader, writer = os.pipe()
+    group.begin()
     started = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -160,8 +162,9 @@ def _run(
     os.close(writer)
     deadline = started + limits.seconds
     printed, peak = Printed(limits.output), Peak(child)
-    timed_out = _watch(child, reader, channel, deadline, printed, peak, follower, pulse, decides)
-    if timed_out:
+    ends = _watch(child, reader, channel, deadline, printed, peak, follower, pulse, decides, group)
+    no_memory = group.exceeded()
+    if ends:
         _kill_group(child)
     if decides:
         decides.close()
@@ -172,13 +175,14 @@ def _run(
     return Exit(
         exit=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-        timed_out=timed_out,
+        timed_out=ends and not no_memory,
         wall=seconds,
         leftovers=leftovers,
         output=printed.text,
         output_total=printed.total,
         peak_bytes=max(used.ru_maxrss << 10, peak.bytes),
         reads=follower.taken(),
+        no_memory=no_memory,
     )
 
 
@@ -192,8 +196,9 @@ def _watch(
     follower: reads.Follower,
     pulse: _Pulse,
     decides: broker.Broker | None,
+    group: Cgroup,
 ) -> bool:
-    """Drain the child's output until it ends, nobody wants the result any more, or the deadline passes (True)."""
+    """Drain the child's output until it ends, nobody wants the result any more, or it has to be ended (True): at the deadline, or for its memory."""
     ended = os.pidfd_open(child)
     os.set_blocking(reader, False)
     poll = select.poll()
@@ -203,12 +208,13 @@ def _watch(
     asked = decides.begin() if decides else -1
     if asked >= 0:
         poll.register(asked, select.POLLIN)
-    timed_out = done = False
+    ends = done = False
     try:
         while not done:
             left = deadline - time.monotonic()
-            if left <= 0:
-                timed_out = True
+            # The kernel may have ended one process of several.
+            if left <= 0 or group.exceeded():
+                ends = True
                 break
             # Records of reads do not wake this process, they come too often: their pipe holds what comes in between.
             follower.drain()
@@ -231,7 +237,7 @@ def _watch(
         printed.drain(reader, _AT_ONCE)
     finally:
         os.close(ended)
-    return timed_out
+    return ends
 
 
 def _kill_group(child: int) -> None:

@@ -5,7 +5,6 @@ It has to start the process that it watches, so the cell runs once more, in a fr
 
 from __future__ import annotations
 
-import importlib
 import re
 import subprocess
 import sys
@@ -13,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.backends import BACKENDS
 from harness.protocol import printed
-from harness.protocol.backend import Backend, Ended, Job
+from harness.protocol.backend import Ended, Job
 from harness.protocol.wire import Order, Rehearsal, Setup
+from harness.worker.load import load_backend
 
 _ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
 _REPORT = re.compile(r"^=+ ((?:Invalid|Program hit|Error|Warning|Target|Leaked).*?)\s*$", re.MULTILINE)
@@ -64,7 +63,7 @@ def _version(tool: str) -> str:
 def run_once(name: str, file: str) -> None:
     """Load a backend and run one job in this process; how it ends is the sanitizer's to tell."""
     rehearsal = Rehearsal.from_line(Path(file).read_bytes())
-    backend: Backend = importlib.import_module(f"harness.backends.{BACKENDS[name].module}").backend
+    backend = load_backend(name, rehearsal.setup)
     backend.prepare(rehearsal.setup)
     try:
         backend.execute(rehearsal.setup, Job.of(rehearsal.order))

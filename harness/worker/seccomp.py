@@ -32,6 +32,8 @@ _UNSEEN = (425,)
 _ATTRIBUTES = (188, 189, 190, 197, 198, 199, 463, 466)
 # chown, fchown, lchown and fchownat, with the place of the owner among what they are given.
 _OWNERS = {92: _SECOND, 93: _SECOND, 94: _SECOND, 260: _THIRD}
+# F_SETLEASE: whoever opens a file with a lease on it waits for up to /proc/sys/fs/lease-break-time (45 s).
+_FCNTL, _SET_LEASE = 72, (1024,)
 _IOCTL, _SET_FLAGS = 16, (0x40086602, 0x40046602, 0x401C5820)  # FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -53,7 +55,7 @@ def filter_for(protected: Iterable[int]) -> bytes:
     """The filter's program.
 
     Refused are: signals to the `protected`, and to everything at once (-1); limits of other processes (prlimit(2)); objects that
-    outlive a process; other owners, attributes and flags of files; and calls of other architectures or by io_uring, by which all that
+    outlive a process; other owners, attributes, flags and leases of files; and calls of other architectures or by io_uring, by which all that
     could be had.
 
     Parameters
@@ -72,15 +74,20 @@ def filter_for(protected: Iterable[int]) -> bytes:
     ]  # fmt: skip
     program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _X86_64, 1, 0), absent, _step(_LOAD, _NUMBER)]
     program += [_step(_AT_LEAST, _X32, 0, 1), absent]
-    flags = [
-        _step(_LOAD, _SECOND),
-        *(step for flag in _SET_FLAGS for step in (_step(_EQUAL, flag, 0, 1), refuse)),
-        allow,
-    ]
+
+    def but(commands: Iterable[int]) -> list[bytes]:
+        """Refuses these commands of a call that has many."""
+        return [
+            _step(_LOAD, _SECOND),
+            *(step for each in commands for step in (_step(_EQUAL, each, 0, 1), refuse)),
+            allow,
+        ]
+
     bodies = {
         **dict.fromkeys((*_OUTLIVING, *_UNSEEN), (absent,)),
         **dict.fromkeys(_ATTRIBUTES, (unknown,)),
-        _IOCTL: flags,
+        _IOCTL: but(_SET_FLAGS),
+        _FCNTL: but(_SET_LEASE),
         **{call: _owners(place) for call, place in _OWNERS.items()},
         **dict.fromkeys(_TO_PROCESSES, signals),
         _PRLIMIT: limits,

@@ -53,7 +53,7 @@ def test_what_is_unavailable_tells_why() -> None:
     table = make_frame([record(None, GONE)])
     (item,) = unexpected(table, table)
     assert item.message == "not installed"
-    assert item.to_json()["page"].startswith("index.html#cell=wmma/fragments;")
+    assert item.to_json()["page"].startswith("matrix.html#cell=wmma/fragments;")
 
 
 def test_across_versions_of_a_library() -> None:

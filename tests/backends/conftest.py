@@ -65,7 +65,7 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Pa
         if fork_server.ready.status:
             return fork_server.ready.to_json()
         folder = tmp_path / "program"
-        path = folder / f"{name}.{'py' if backend.startswith('numba') else 'cu'}"
+        path = folder / f"{name}.{'py' if backend.startswith('numba') or 'import cupy' in source else 'cu'}"
         for file, text in {path.name: source, **(beside or {})}.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_text(text)

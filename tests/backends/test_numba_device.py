@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.backends.numba import numba_cuda
+from harness.nvidia import virtual_libcuda
 from harness.nvidia.virtual_device import LIBRARY, PTX, VirtualDevice, directives, foreign, isa_of, release_of
 from harness.nvidia.virtual_driver import ERROR_LOG, ERROR_SIZE, INVALID_PTX, VirtualDriver, VirtualRuntime
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
@@ -172,7 +173,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a 
 
 @pytest.fixture
 def library(setup: Setup) -> ctypes.CDLL:
-    return ctypes.CDLL(str(numba_cuda.stand_in_library(setup.tools)))
+    return ctypes.CDLL(str(virtual_libcuda.stand_in_library(setup.tools)))
 
 
 def entry(library: ctypes.CDLL, name: str) -> ctypes._CFuncPtr | None:  # type: ignore[name-defined]
@@ -184,16 +185,16 @@ def entry(library: ctypes.CDLL, name: str) -> ctypes._CFuncPtr | None:  # type: 
 
 @needs_compiler
 def test_the_c_driver_is_built_once(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = numba_cuda.stand_in_library(setup.tools)
+    first = virtual_libcuda.stand_in_library(setup.tools)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    assert numba_cuda.stand_in_library(setup.tools) == first
+    assert virtual_libcuda.stand_in_library(setup.tools) == first
     assert [path.name for path in setup.tools.iterdir()] == [first.parent.name]
 
 
 def test_without_a_compiler_the_c_driver_is_unavailable(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(Unavailable, match="install gcc"):
-        numba_cuda.stand_in_library(setup.tools)
+        virtual_libcuda.stand_in_library(setup.tools)
 
 
 @needs_compiler
@@ -215,7 +216,7 @@ def test_the_c_driver_lacks_what_it_lacks(library: ctypes.CDLL) -> None:
 
 @needs_compiler
 def test_the_c_driver_links_through_the_device(library: ctypes.CDLL, device: VirtualDevice) -> None:
-    callback = numba_cuda._LINKER(lambda *arguments: numba_cuda._link(device, *arguments))
+    callback = virtual_libcuda.LINKER(lambda *arguments: numba_cuda._link(device, *arguments))
     library.virtual_configure(13000, 8, 0, callback)
     create, add, complete = (entry(library, f"cuLink{name}") for name in ("Create", "AddData", "Complete"))
     assert create is not None

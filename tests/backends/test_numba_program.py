@@ -12,8 +12,9 @@ import pytest
 
 from harness.backends.numba import backend as numba
 from harness.backends.numba.cell import outcome
-from harness.backends.numba.fault import described, from_elsewhere, in_short, said_by_ptxas, tidy
-from harness.backends.numba.program import Program
+from harness.backends.numba.options import jit_options
+from harness.backends.python.fault import described, from_elsewhere, in_short, said_by_ptxas, tidy
+from harness.backends.python.program import Program
 from harness.nvidia.virtual_device import VirtualDevice
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable
 
@@ -57,7 +58,7 @@ class Library:
 
 def program_of(job: Job, text: str) -> Program:
     job.source.write_text(text)
-    program = Program(job)
+    program = Program(job, {"JIT_OPTIONS": jit_options(job)})
     program.run()
     return program
 

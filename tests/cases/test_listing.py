@@ -14,7 +14,16 @@ from .test_load import FULL
 def test_a_summary(load: Load) -> None:
     (summary,) = summaries([load(FULL)])
     assert summary.languages == ("cuda", "python")
-    assert summary.backends == ("nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc")
+    assert summary.backends == (
+        "nvrtc",
+        "cupy-nvrtc",
+        "cupy-jitify",
+        "numba",
+        "numba-cuda",
+        "nvcc",
+        "torch-nvcc",
+        "cuda-core",
+    )
     assert summary.variants == 4
     assert json.loads(json.dumps(summary.to_json()))["name"] == "topic/some"
 

@@ -64,6 +64,7 @@ def test_nothing_is_left_of_a_copy_that_fails(cumatrix: Command, tmp_path: Path)
 def test_what_users_see(cumatrix: Command) -> None:
     done = cumatrix("run")
     where = "there is no folder of cases at cases: `cumatrix cases copy` puts cumatrix's own cases there"
+    where += ", and `cumatrix init` looks for programs in this project"
     assert (done.returncode, done.stderr) == (2, f"cumatrix: {where}\n")
     done = cumatrix("cases", "copy")
     assert done.returncode == 0

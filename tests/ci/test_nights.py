@@ -183,7 +183,7 @@ def test_a_new_failure_beside_old_ones_and_in_a_new_environment(nights: Nights, 
     assert (work / "site/index.html").is_file()
     assert len(list((work / "after/history").glob("run=*/*.parquet"))) == 2
     links = re.findall(r"\]\((.*?)\)", told)
-    address = f"{ADDRESS}/index.html#cell=wmma/fragments;;cupy-nvrtc;13.6.0;12.4"
+    address = f"{ADDRESS}/matrix.html#cell=wmma/fragments;;cupy-nvrtc;13.6.0;12.4"
     assert links == [f"{address};{target}" for target in ("sm_80", "sm_90", "sm_75")]
     cells = json.loads((work / "site/matrix.json").read_text())["cells"]
     assert {item["target"] for item in cells if item["mark"] != "built"} <= {"sm_75", "sm_80", "sm_90"}

@@ -81,7 +81,7 @@ def test_nothing_changed_is_not_all_is_well(run: Command) -> None:
     assert [(item["cell"], item["before"], item["new"]) for item in bad] == [
         (f"k.cu nvrtc cuda12.9 {target}", "rejected at compile", False) for target in ("sm_80", "sm_100")
     ]
-    assert bad[0]["page"] == "index.html#cell=k.cu;;nvrtc;;12.9;sm_80"
+    assert bad[0]["page"] == "matrix.html#cell=k.cu;;nvrtc;;12.9;sm_80"
 
 
 def test_json(run: Command) -> None:

@@ -38,6 +38,7 @@ def test_equal_failures_are_told_once_with_where_they_are() -> None:
         "F not as expected ×4: wmma/fragments: nvrtc, CUDA 12.4, CUDA 13.0, sm_80, sm_90\n"
         '    rejected at compile, expected built: "sm_XX" is undefined\n'
         "    at kernel.cu:12\n"
+        "    again: cumatrix run wmma/fragments -b nvrtc -t 12.4 -a sm_80\n"
     )
 
 

@@ -15,7 +15,7 @@ from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Target, ToolkitRef, Variant
 from harness.protocol.probes import Distribution
 
-NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc"]
+NAMES = ["nvrtc", "cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda", "nvcc", "torch-nvcc", "cuda-core"]
 
 
 def environment(**versions: str) -> Environment:

@@ -128,6 +128,17 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
     ):
         fine(call("history", *argv, "--history", history), 0, 2)
     fine(call("bless", results, "--cases", none, "--diff"), 2, 3)
+    for form in ("sarif", "gitlab"):
+        assert fine(call("annotate", results, "--format", form)).out
+    told = call("annotate", results)
+    own = re.compile(r"^::(?:error|warning) (?:file=[^:,]*,line=\d+,)?title=[^:]*::")
+    # The commands are cumatrix's own, one a line; behind each nothing is one.
+    assert told.code == 0 and all(own.match(line) for line in told.out.splitlines())
+    assert told.out and fine(
+        Called(told.argv, 0, "".join(own.sub("said: ", line) for line in told.out.splitlines()), told.err)
+    )
+    fine(call("ask", BAD, "--results", results), 0, 2, 3)
+    fine(call("ask", "sm_75", "--results", results), 0, 2, 3)
     fine(call("repro", BAD, "--results", results, "--out", tmp_path / "repro"), 2)
     fine(call("repro", "sm_", "--results", results, "--out", tmp_path / "repro"), 2)  # several, which are named
     fine(call("repro", "*sm_75*", "--results", results, "--out", tmp_path / "repro"), 0, 2, 4)
@@ -173,6 +184,32 @@ def test_what_reads_cases_and_logs(cases: Path, tmp_path: Path, monkeypatch: pyt
     (tmp_path / "log").write_text(f"k.cu(3): error: {HOSTILE}\n{HOSTILE}.cu:1:2: error: x {HOSTILE}\n", "utf-8")
     fine(call("explain", "log"))
     fine(call("explain", "log", "--json"))
+
+
+def test_what_looks_at_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / f"src {BAD.replace('/', '')}"
+    folder.mkdir()
+    (folder / f"k {BAD.replace('/', '')}.cu").write_text(f"// {BAD}\n__global__ void k() {{}}\n", "utf-8")
+    (tmp_path / "setup.py").write_text(
+        f"CUDAExtension({BAD!r}, sources=[{BAD!r} + x, {BAD!r}], include_dirs=[{BAD!r}])\n", "utf-8"
+    )
+    (tmp_path / "compile_commands.json").write_text(
+        json.dumps([{"directory": ".", "file": f"{BAD}.cu", "command": f"nvcc {BAD} -c {BAD}.cu"}]), "utf-8"
+    )
+    (tmp_path / "kernels.py").write_text(f"@cuda.jit\ndef k(x):\n    {BAD!r}\n", "utf-8")
+    told = call("init", "--dry-run")
+    assert "control characters" in told.err and told.code == 3
+    assert fine(Called(told.argv, 3, told.out, told.err), 3)
+    (tmp_path / "plain.cu").write_text("__global__ void k() {}\n", "utf-8")
+    assert '"plain.cu"' in fine(call("init", "--own")).out
+    fine(call("config"), 0, 2)
+    fine(call("cases", "new", BAD), 2)
+    fine(call("cases", "new", "odd/case", "--from", f"{BAD}.cu"), 2)
+    for text in (f"{json.dumps(BAD)} = 1\n", f"backends = [{json.dumps(BAD)}]\n", f"# {HIDDEN}\n= {HIDDEN}\n"):
+        (tmp_path / "cumatrix.toml").write_text(text, "utf-8")
+        fine(call("config"), 0, 2)
+        fine(call("run", "--dry-run"), 2, 3)
 
 
 @pytest.mark.parametrize(

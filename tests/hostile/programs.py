@@ -266,4 +266,78 @@ for number, arguments in ((29, (0x5EED, 4096, 0o1600)), (64, (0x5EED, 1, 0o1600)
     "ends-silently": "os.closerange(0, 1024)\nos._exit(0)",
 }
 
-PROGRAMS = {**DESCRIPTORS, **SIGNALS, **MEMORY_OF_OTHERS, **FILES, **PROCESSES}
+MACHINE = {
+    # Whoever opens a file with a lease on it waits for 45 seconds.
+    "leases-what-others-read": """
+import fcntl, harness
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+for path in (os.environ["CUDA_HOME"] + "/include/cuda_fp16.h", harness.__file__, sys.executable):
+    for kind in (fcntl.F_WRLCK, fcntl.F_RDLCK):
+        attempt(fcntl.fcntl, os.open(path, os.O_RDONLY), 1024, kind)
+""",
+    # What would be reached is what is there already.
+    "changes-the-machine": """
+import socket
+attempt(socket.sethostname, socket.gethostname())
+attempt(time.clock_settime, time.CLOCK_REALTIME, time.time())
+attempt(call, 167, b"/nowhere", 0) if os.geteuid() else None
+""",
+    "takes-the-processor": """
+attempt(os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(1))
+attempt(os.nice, -5)
+attempt(os.setpriority, os.PRIO_PGRP, os.getpgid(os.getppid()), -1)
+""",
+    "leaves-its-group": """
+for line in Path("/proc/self/mountinfo").read_text().splitlines():
+    if " - cgroup" in line:
+        for folder, _, names in os.walk(line.split()[4]):
+            if "cgroup.procs" in names:
+                attempt(open, folder + "/cgroup.procs", "w")
+                attempt(os.mkdir, folder + "/intruder")
+""",
+    "is-ended-last": "attempt(lambda: Path('/proc/self/oom_score_adj').write_text('-1000'))",
+    # A process that is the fork server's child as the cell itself is, and in no group of the cell's.
+    "is-its-own-sibling": """
+if libc.syscall(56, 0x8000 | signal.SIGCHLD, None, None, None, 0) == 0:
+    os.setsid()
+    os.execv("/bin/sleep", [{mark!r}, "1000"])
+""",
+    "waits-for-pipes": """
+for name in ("reply.json", "kernel.ptx", "kernel.cubin", "step.reads"):
+    os.mkfifo(name)
+""",
+    "nests-folders": """
+for _ in range(300):
+    os.mkdir("x" * 200)
+    os.chdir("x" * 200)
+""",
+    "odd-names": """
+for name in (b"\\n::error::x", b"\\xff\\xfe", b"\\x1b[2J", b"$(id)`id`", b"-rf", b"x" * 255, "\u202e".encode(), b" ", b"*"):
+    for kind in (os.mkdir, os.mkfifo, lambda path: os.symlink(b"/", path + b"l"[: 255 - len(path)]), lambda path: os.open(path + b"f"[: 255 - len(path)], os.O_CREAT)):
+        try:
+            kind(name)
+        except OSError:
+            pass
+""",
+    "floods-records-of-reads": """
+where, end = os.environ.get("CUMATRIX_READS"), time.monotonic() + 3
+handle, number = os.open(where, os.O_WRONLY | os.O_NONBLOCK) if where else -1, 0
+while handle >= 0 and time.monotonic() < end:
+    number += 1
+    try:
+        os.write(handle, b"".join(b"R 1 2 3 4 5 /%d-%d-%s\\0" % (number, each, b"a" * 90) for each in range(30)))
+    except BlockingIOError:
+        time.sleep(0.001)
+""",
+    "opens-without-end": """
+kept = []
+try:
+    while len(kept) < 100_000:
+        kept.append(os.pipe())
+        kept.append(libc.syscall(294, 0))
+except OSError:
+    pass
+""",
+}
+
+PROGRAMS = {**DESCRIPTORS, **SIGNALS, **MEMORY_OF_OTHERS, **FILES, **PROCESSES, **MACHINE}

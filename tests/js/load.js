@@ -23,6 +23,8 @@ const SCRIPTS = {
   headings: "Headings",
   commands: "commands",
   views: "views",
+  question: "question",
+  answer: "answering",
 };
 
 for (const name of Object.keys(SCRIPTS)) {

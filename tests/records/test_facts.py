@@ -13,7 +13,7 @@ from harness.model import Cell, Toolchain, ToolkitRef, Variant
 from harness.model.condition import NAMES, Condition, Version
 from harness.records.facts import facts_of
 
-PACKAGES = {"cupy-cuda12x": "13.6.0", "cupy": "13.6.0", "numba": "0.61.0", "numba-cuda": "0.10.0", "numpy": "1.26.4", "python": "3.11.9",
+PACKAGES = {"cuda-core": "1.2.2", "cupy-cuda12x": "13.6.0", "cupy": "13.6.0", "numba": "0.61.0", "numba-cuda": "0.10.0", "numpy": "1.26.4", "python": "3.11.9",
             "torch": "2.5.1+cu124", "ml-dtypes": "0.5.0"}  # fmt: skip
 
 

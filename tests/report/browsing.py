@@ -14,7 +14,7 @@ class Visit(Protocol):
 
     def __call__(
         self,
-        address: str = "index.html",
+        address: str = "matrix.html",
         *,
         script: bool = True,
         folder: Path = ...,
@@ -25,11 +25,10 @@ class Visit(Protocol):
 
 def settled(page: Page) -> Page:
     """Wait until the page has drawn what it was asked for, and means to do nothing more by itself."""
-    page.wait_for_function(
-        """async () => {
-            // Scrolling and resizing are answered in the next frame, and what that starts in the one after it.
-            for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
-            return timers.pending === 0;
-        }"""
-    )
+    # Scrolling and resizing are answered in the next frame, and what that starts in the one after it.
+    frames = "async () => { for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame); }"
+    page.evaluate(frames)
+    # Not a predicate that is async: its promise would be taken for a yes.
+    page.wait_for_function("() => timers.pending === 0")
+    page.evaluate(frames)
     return page

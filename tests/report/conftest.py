@@ -57,7 +57,7 @@ def visit(browser: Browser, site: Path) -> Iterator[Visit]:
         dialog.dismiss()
 
     def open_page(
-        address: str = "index.html", *, script: bool = True, folder: Path = site, may_say: str = "\0", **options: Any
+        address: str = "matrix.html", *, script: bool = True, folder: Path = site, may_say: str = "\0", **options: Any
     ) -> Page:
         context = browser.new_context(
             java_script_enabled=script, **{"viewport": {"width": 1400, "height": 900}, **options}
@@ -70,7 +70,7 @@ def visit(browser: Browser, site: Path) -> Iterator[Visit]:
         page.on("dialog", dismissed)
         page.on("request", lambda asked: None if asked.url.startswith("file:") else problems.append(asked.url))
         page.goto(f"{folder.as_uri()}/{address}")
-        if script and address.startswith("index.html"):
+        if script and address.startswith(("matrix.html", "index.html")):
             page.wait_for_selector("html[data-ready]")
             settled(page)
         return page

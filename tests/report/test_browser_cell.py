@@ -20,7 +20,7 @@ from .site_builders import HOSTILE, cells
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CELL = "index.html#cell=wmma/fragments;shape=m16n16k8;{}"
+CELL = "matrix.html#cell=wmma/fragments;shape=m16n16k8;{}"
 TOLD = clean(HOSTILE)
 
 
@@ -66,13 +66,13 @@ def test_resources_history_and_unknown_facts_are_shown(visit: Visit) -> None:
 
 
 def test_missing_cell_says_so(visit: Visit) -> None:
-    text = panel(visit("index.html#cell=atomics/add;;nvrtc;;12.4;compute_80"))
+    text = panel(visit("matrix.html#cell=atomics/add;;nvrtc;;12.4;compute_80"))
     assert "planned, but no record of it ever arrived" in text
     assert "cumatrix run atomics/add -b nvrtc -t 12.4 -a compute_80" in text
 
 
 def test_clicking_opens_and_the_link_is_in_the_address(visit: Visit) -> None:
-    page = visit("index.html#q=case:atomics")
+    page = visit("matrix.html#q=case:atomics")
     page.locator("tbody td[aria-label='not available']").first.click()
     assert "CuPy 13.6.0 is not installed" in panel(page)
     assert page.url.endswith("#q=case:atomics&cell=atomics/add;;cupy-nvrtc;13.6.0;12.4;sm_75")
@@ -87,7 +87,7 @@ def test_clicking_opens_and_the_link_is_in_the_address(visit: Visit) -> None:
 
 
 def test_place_that_stands_for_several_lists_them(visit: Visit) -> None:
-    page = visit("index.html#q=case:wmma+backend:numba&across=backend")
+    page = visit("matrix.html#q=case:wmma+backend:numba&across=backend")
     page.locator("tbody td.c:not(.open)").first.click()
     assert page.inner_text("#cell h2").strip() == "5 cells"
     links = page.locator("#cell a")
@@ -100,14 +100,14 @@ def test_data_that_is_gone_is_told(visit: Visit, site: Path, tmp_path: Path) -> 
     shutil.copytree(site, folder)
     for path in (folder / "data").glob("cells-*.js"):
         path.unlink()
-    page = visit("index.html", folder=folder, may_say="ERR_FILE_NOT_FOUND")
+    page = visit("matrix.html", folder=folder, may_say="ERR_FILE_NOT_FOUND")
     page.locator("tbody td[aria-label=built]").first.click()
     page.wait_for_selector("#cell [role=alert]")
     assert "data/cells-0.js cannot be loaded" in page.inner_text("#cell")
 
 
 def test_hostile_texts_are_shown_and_do_nothing(visit: Visit) -> None:
-    page = visit("index.html#cell=zz/hostile;;cupy-nvrtc;13.6.0;12.4;sm_80")
+    page = visit("matrix.html#cell=zz/hostile;;cupy-nvrtc;13.6.0;12.4;sm_80")
     text = panel(page)
     shown = " ".join(TOLD.split())
     # Message, excerpt, log, command, note, reason, versions by name and value, expectation.
@@ -137,7 +137,7 @@ def test_hostile_texts_do_nothing_on_other_pages(visit: Visit, name: str) -> Non
 def test_policy_refuses_scripts_and_markup(browser: Browser, site: Path) -> None:
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{site.as_uri()}/index.html")
+    page.goto(f"{site.as_uri()}/matrix.html")
     page.wait_for_selector("html[data-ready]")
     page.evaluate("""async () => {
         window.acted = [];
@@ -185,7 +185,7 @@ def test_what_other_runs_told_and_how_to_try_a_program_again(visit: Visit, tmp_p
             writer.append(item)
     build_report([tmp_path], tmp_path / "html")
     cell = quote("kernel.cu;-std=c++17 '-DX=a b';cupy-nvrtc;13.6.0;12.4;sm_80")
-    text = panel(visit(f"index.html#cell={cell}", folder=tmp_path / "html"))
+    text = panel(visit(f"matrix.html#cell={cell}", folder=tmp_path / "html"))
     assert "Other runs built in run old" in text
     assert "cumatrix try kernel.cu -std=c++17 '-DX=a b' -b cupy-nvrtc -t 12.4 -a sm_80 --no-cache" in text
     assert "cumatrix run" not in text
@@ -200,6 +200,6 @@ def test_a_cell_says_both_where_a_device_tells_something_else(visit: Visit, tmp_
         writer.append({**real, "cell": f"{real['cell']} on NVIDIA H200"})
     build_report([tmp_path], tmp_path / "html")
     name = quote("wmma/fragments;;cupy-nvrtc;13.6.0;12.4;sm_90")
-    text = panel(visit(f"index.html#cell={name}", folder=tmp_path / "html"))
+    text = panel(visit(f"matrix.html#cell={name}", folder=tmp_path / "html"))
     assert "Outcome rejected at compile" in text
     assert "Other runs built without a device in run one" in text

@@ -89,7 +89,7 @@ def test_queries_choose_what_they_say(visit: Visit, query: str, shown: int) -> N
     ],
 )
 def test_query_that_cannot_be_read_is_told_and_changes_nothing(visit: Visit, query: str, said: str) -> None:
-    page = visit("index.html#q=backend:numba")
+    page = visit("matrix.html#q=backend:numba")
     page.fill("#q", query)
     page.wait_for_function("said => document.querySelector('#said').textContent.includes(said)", arg=said)
     assert page.get_attribute("#q", "aria-invalid") == "true"
@@ -176,7 +176,7 @@ def test_every_state_is_in_the_address_and_comes_back_from_it(visit: Visit) -> N
     ).count() else None
     address = page.url
     shown = settled(page).inner_text("#viewport")
-    again = visit("index.html#" + address.partition("#")[2])
+    again = visit("matrix.html#" + address.partition("#")[2])
     assert again.input_value("#q") == 'backend:numba,nvrtc "a&b=c%" or case:wmma'
     assert again.input_value("#across") == "target,backend,library,toolkit"
     assert again.inner_text("#viewport") == shown
@@ -210,7 +210,7 @@ def test_the_corner_says_what_the_rows_are(visit: Visit) -> None:
     "address", ["#q=%", "#down=x&across=y", "#down=case&across=case", "#cell=nothing", "#fold=a;b/c", "#a=b"]
 )
 def test_addresses_that_mean_nothing_show_everything(visit: Visit, address: str) -> None:
-    page = visit(f"index.html{address}")
+    page = visit(f"matrix.html{address}")
     assert page.locator("tbody tr").count() > 1
     if "cell" in address:
         assert "No such cell" in page.inner_text("#cell")
@@ -258,7 +258,7 @@ def test_kinds_tell_not_run_not_applicable_missing_and_unexpected_apart(visit: V
 
 
 def test_keyboard_goes_everywhere(visit: Visit) -> None:
-    page = visit("index.html#q=case:wmma")
+    page = visit("matrix.html#q=case:wmma")
     focus = "[document.activeElement.dataset.line, document.activeElement.dataset.column ?? '-1'].join()"
 
     def press(*keys: str) -> str:

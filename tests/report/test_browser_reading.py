@@ -14,6 +14,7 @@ from .browsing import Visit, settled
 from .site_builders import cells
 
 PAGES = (
+    "matrix.html",
     "index.html",
     "support.html",
     "disagreements.html",
@@ -31,7 +32,8 @@ def test_everything_can_be_read_without_javascript(visit: Visit) -> None:
     assert "each case has a table of its own" in page.inner_text("main")
     assert "not as expected" in page.inner_text(".lead")
     page.click("#cases ~ ul a:has-text('wmma/fragments')")
-    assert page.inner_text("h1") == "wmma/fragments"
+    assert page.inner_text("h1") == "Fragments of every shape"
+    assert page.inner_text(".lead") == "wmma/fragments"
     table = page.locator("table.matrix")
     assert table.locator("tbody tr").count() == 2
     assert table.locator("tbody td a").count() == sum(item.case.name == "wmma/fragments" for item in cells())
@@ -66,7 +68,7 @@ def test_statements_disagreements_changes_history_and_coverage_say_what_happened
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
     "address",
-    [*PAGES, "cases/wmma-fragments.html", "index.html#cell=wmma/fragments;shape=m16n16k8;numba;0.59.0;12.4;sm_90a"],
+    [*PAGES, "cases/wmma-fragments.html", "matrix.html#cell=wmma/fragments;shape=m16n16k8;numba;0.59.0;12.4;sm_90a"],
 )
 def test_accessibility_has_no_violations(visit: Visit, address: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -110,7 +112,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_first_load_of_many_cells_is_small(large: Path) -> None:
-    first = [large / "index.html", large / "data" / "matrix.js", *(large / "assets").iterdir()]
+    first = [large / "matrix.html", large / "data" / "matrix.js", *(large / "assets").iterdir()]
     assert sum(path.stat().st_size for path in first) < 3 * MB / 5
     assert max(path.stat().st_size for path in (large / "data").iterdir()) < MB
 

@@ -15,7 +15,7 @@ from harness.report.errors import NothingToReport, ReportError
 
 FILES = [
     *("assets", "badges", "cases", "coverage.html", "data", "disagreements.html", "index.html", "junit.xml"),
-    *("matrix.csv", "matrix.json", "matrix.md", "pictures.html", "results.parquet", "support.html"),
+    *("matrix.csv", "matrix.html", "matrix.json", "matrix.md", "pictures.html", "results.parquet", "support.html"),
 ]
 
 
@@ -133,7 +133,7 @@ def test_run_that_was_killed_is_reported_with_a_warning(results: Path, tmp_path:
     summary = build_report([results], tmp_path / "html")
     assert (summary.totals, summary.missing) == ({"built": 1, "missing": 2}, 2)
     assert "line 2: cut off" in summary.warnings[0]
-    assert "line 2: cut off" in (tmp_path / "html" / "index.html").read_text()
+    assert "line 2: cut off" in (tmp_path / "html" / "matrix.html").read_text()
 
 
 def test_verdicts_can_be_given_anew(results: Path, tmp_path: Path) -> None:

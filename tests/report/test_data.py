@@ -81,6 +81,6 @@ def test_details_have_each_value_once_and_every_key() -> None:
 
 
 def test_links_into_the_matrix_are_quoted() -> None:
-    assert matrix_link(case='a"b', target="sm_80,sm_90") == "index.html#q=case:%22ab%22%20target:%22sm_80,sm_90%22"
+    assert matrix_link(case='a"b', target="sm_80,sm_90") == "matrix.html#q=case:%22ab%22%20target:%22sm_80,sm_90%22"
     of = {"case": "a/b", "variant": "x;y=50%&", "backend": "nvrtc", "library": "", "toolkit": "12.4", "target": "sm_80"}
-    assert cell_link(of) == "index.html#cell=a/b;x%253By=50%2525%26;nvrtc;;12.4;sm_80"
+    assert cell_link(of) == "matrix.html#cell=a/b;x%253By=50%2525%26;nvrtc;;12.4;sm_80"

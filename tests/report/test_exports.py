@@ -109,7 +109,7 @@ def test_markdown_keeps_within_its_size(merged: Merged) -> None:
     assert "## z" in whole
     assert "## z" not in text
     assert "| wmma/fragments |" in text
-    assert text.endswith("Too long to be shown here: z. See index.html or matrix.csv.\n")
+    assert text.endswith("Too long to be shown here: z. See matrix.html or matrix.csv.\n")
 
 
 def test_markdown_tells_long_names_once() -> None:

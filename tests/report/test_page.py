@@ -97,6 +97,7 @@ def test_hostile_texts_are_shown_and_do_nothing() -> None:
     assert set(made) == {
         *(
             "index.html",
+            "matrix.html",
             "cases/wmma-fragments.html",
             "support.html",
             "disagreements.html",
@@ -110,10 +111,10 @@ def test_hostile_texts_are_shown_and_do_nothing() -> None:
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"]
         ours = r"https?://|#|cases/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|pictures|assets/style)\."
         assert all(re.match(ours, link) for link in page.values("href"))
-        assert all(re.fullmatch(r"(assets|data)/\w+\.js", address) for address in page.values("src"))
+        assert all(re.fullmatch(r"(assets|data)/[\w-]+\.js", address) for address in page.values("src"))
         assert not re.search(r"<script[^>]*>[^<]", text)
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
-    assert "{{ 7 * 7 }}" in Page(made["index.html"]).text
+    assert "{{ 7 * 7 }}" in Page(made["matrix.html"]).text
     page = Page(made["cases/wmma-fragments.html"])
     assert "https://example.com/?a=1&b=2" in page.values("href")
     assert page.text.count("<script>alert(1)</script>") >= 8
@@ -206,17 +207,17 @@ def test_page_of_a_case_tells_everything() -> None:
 def test_index_says_what_needs_attention() -> None:
     planned = [cell(target=t) for t in ("sm_80", "sm_86", "sm_90", "sm_100")]
     bad = [record(item, rejected("no such type"), BUILT) for item in planned[:3]]
-    text = Page(pages(*bad, plans=[plan(*planned)], warnings=["x.jsonl: line 9: cut off"])["index.html"]).text
+    text = Page(pages(*bad, plans=[plan(*planned)], warnings=["x.jsonl: line 9: cut off"])["matrix.html"]).text
     assert "4 not as expected" in text
     assert "wmma/fragments 3 cells cupy-nvrtc 13.6.0, CUDA 12.4: sm_80–sm_90 no such type" in text
     assert "missing wmma/fragments 1 cell cupy-nvrtc 13.6.0, CUDA 12.4: sm_100" in text
     assert "x.jsonl: line 9: cut off" in text
     assert "2026-01-01 12:00:00 UTC" in text
-    assert "Everything is as expected." in Page(pages(record())["index.html"]).text
+    assert "Everything is as expected." in Page(pages(record())["matrix.html"]).text
 
 
 def test_index_lists_runs_that_disagree() -> None:
-    text = Page(pages(record(run="a"), record(outcome=rejected(), run="b"))["index.html"]).text
+    text = Page(pages(record(run="a"), record(outcome=rejected(), run="b"))["matrix.html"]).text
     assert "1 cell came out differently" in text
     assert "rejected in b, built in a" in text
     assert "answer of an earlier run" not in text
@@ -225,7 +226,7 @@ def test_index_lists_runs_that_disagree() -> None:
 def test_index_says_where_a_later_run_had_no_answer() -> None:
     gone = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not <b>there</b>")
     later = [plan(cell(), run="a", day=1), plan(cell(), run="b", day=2)]
-    text = Page(pages(record(run="a"), record(outcome=gone, run="b"), plans=later)["index.html"]).text
+    text = Page(pages(record(run="a"), record(outcome=gone, run="b"), plans=later)["matrix.html"]).text
     assert "1 cell keeps its answer of an earlier run" in text
     assert "built in a; unavailable in run b: CUDA 12.4 is not <b>there</b>" in text
     assert "Everything is as expected." in text
@@ -235,7 +236,7 @@ def test_tables_are_made_for_screen_readers() -> None:
     page = Page(pages(record(), record(cell(target="sm_90")))["cases/wmma-fragments.html"])
     assert page.values("scope").count("colgroup") == 2
     assert {"col", "colgroup", "row"} <= set(page.values("scope"))
-    assert page.tags.count("caption") == 1
+    assert page.tags.count("caption") == 2
     assert "✓ built" in page.text
 
 
@@ -325,7 +326,7 @@ def test_what_virtual_and_real_devices_disagree_on_comes_first() -> None:
     made = record(outcome=built())
     refused = record(outcome=rejected())
     other = {key: refused[key] for key in ("status", "stage", "diagnostics")}
-    page = Page(pages(made, on_device(made, HOSTILE, **other))["index.html"])
+    page = Page(pages(made, on_device(made, HOSTILE, **other))["matrix.html"])
     assert "1 of 1 cells that were compiled without a device and run on one came out differently" in page.text
     assert "built with the virtual device, rejected at compile on" in page.text
     assert "script" not in [tag for tag, name, value in page.attributes if name == "onerror"] and "img" not in page.tags
@@ -334,6 +335,6 @@ def test_what_virtual_and_real_devices_disagree_on_comes_first() -> None:
 
 def test_where_virtual_and_real_devices_agree_it_says_so() -> None:
     made = record(outcome=built())
-    page = Page(pages(made, on_device(made, "NVIDIA H200"))["index.html"])
+    page = Page(pages(made, on_device(made, "NVIDIA H200"))["matrix.html"])
     assert "1 cells were compiled without a device and run on a real one, too: both agree on each of them." in page.text
     assert "disagree" not in page.text.partition("Filter")[0].replace("Disagreements", "")

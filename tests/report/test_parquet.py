@@ -64,10 +64,10 @@ def test_columns_are_those_that_readers_know() -> None:
 
 def test_numbers_that_are_no_floats_and_no_64_bits_survive(tmp_path: Path) -> None:
     path = tmp_path / "results.parquet"
-    big: Record = {**record(), "seconds": 2**64, "peak_bytes": 2**70}
+    big: Record = {**record(), "seconds": 10**12, "peak_bytes": 2**70}
     path.write_bytes(results_parquet([big]))
     (found,) = read_parquet(path)[0]
-    assert (found["seconds"], found["peak_bytes"]) == (2**64, 2**70)
+    assert (found["seconds"], found["peak_bytes"]) == (10**12, 2**70)
 
 
 @pytest.mark.parametrize(

@@ -73,19 +73,20 @@ def test_a_wheel_that_is_not_pinned_is_told_and_recorded(own_index: LocalIndex, 
     assert said == []
 
 
+@pytest.mark.parametrize("within", [False, True], ids=["", "data folder within"])
 @pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml"])
 def test_settings_of_the_folder_count_for_nothing(
-    cumatrix: Command, index: LocalIndex, no_settings: Path, tmp_path: Path, name: str
+    cumatrix: Command, index: LocalIndex, no_settings: Path, tmp_path: Path, name: str, within: bool
 ) -> None:
-    """What a stranger's project says of uv reaches no installation in it; what the user says does."""
+    """What a stranger's project says of uv reaches no installation in it, even where the data folder lies in it; what the user says does."""
     good = index.add("nvidia-cutlass", "99.0", {HEADER: "// the user's"})
     other = LocalIndex(tmp_path / "other")
     other.add("nvidia-cutlass", "99.0", {HEADER: "// somebody's"})
     (no_settings / "uv").mkdir()
     (no_settings / "uv" / "uv.toml").write_text(f'index-url = "{index.url}"\n')
-    table = "[tool.uv]\n" if name == "pyproject.toml" else ""
+    table = '[project]\nname = "x"\nversion = "1"\n[tool.uv]\n' if name == "pyproject.toml" else ""
     (cumatrix.folder / name).write_text(f'{table}index-url = "{other.url}"\n')
-    home = tmp_path / "home"
+    home = (cumatrix.folder if within else tmp_path) / "home"
     done = cumatrix("toolkits", "install", "cutlass==99.0", env={"CUMATRIX_HOME": str(home)})
     assert done.returncode == 0, done.stderr
     assert "none that cumatrix knows" in done.stderr

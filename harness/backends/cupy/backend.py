@@ -33,6 +33,8 @@ from harness.backends.cupy.parts import (
     watched_module,
     with_detected_architecture,
 )
+from harness.backends.cupy.program import Watch, given, is_program, run
+from harness.backends.cupy.virtual_gpu import VirtualGpu
 from harness.backends.nvrtc import macros, switches
 from harness.libraries import LIBRARIES
 from harness.nvidia.headers import version_in
@@ -67,14 +69,17 @@ class CupyBackend:
         if self.version < (13, 0) and not setup.device:
             cupy_stand_ins.pretend(setup, "80")
             cupy_stand_ins.load(setup, name)
+        self.gpu = None if setup.device else VirtualGpu(setup)
+        if self.gpu:
+            self.gpu.install()
         import cupy
         from cupy import _environment
         from cupy._core import core
-        from cupy.cuda import compiler, jitify, nvrtc
+        from cupy.cuda import compiler, function, jitify, nvrtc
 
         if cupy.__version__ != wanted:
             raise Unavailable(f"{name} {wanted} is installed, but the CuPy that was imported says {cupy.__version__}")
-        self.compiler, self.core, self.jitify_module = compiler, core, jitify
+        self.compiler, self.core, self.jitify_module, self.function = compiler, core, jitify, function
         found = "{}.{}".format(*nvrtc.getVersion())
         if found != setup.release:
             raise Unavailable(f"asked for NVRTC {setup.release}, CuPy loaded {found}")
@@ -104,13 +109,15 @@ class CupyBackend:
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
-        if job.arch[-1] in "af":
-            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+        _check_target(job)
         if job.together:
             raise Unsupported("RawModule takes one text, and this program has several files")
-        self._own_cache(job)
+        _own_cache(self.compiler, job)
         built = self._pretend(setup, job)
         options = options_of(setup, job, built)
+        if is_program(job):
+            self._run(setup, job)
+            return
         cooperative = bool(job.options.get("enable_cooperative_groups"))
         job.command.append(
             f"cupy.RawModule(code=…, options={options!r}, backend='nvrtc', jitify={self.jitify}, "
@@ -150,24 +157,20 @@ class CupyBackend:
         """``RawModule(…).get_function(…)`` and a launch, with nothing in the place of anything: only listened to."""
         import cupy
 
-        if job.arch[-1] in "af":
-            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
-        self._own_cache(job)
+        _check_target(job)
+        _own_cache(self.compiler, job)
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
         self.compiler.function = SimpleNamespace(
-            Module=watched_module(self.compiler.function.Module, job),
+            Module=watched_module(self.compiler.function.Module, job, several=is_program(job)),
             LinkState=watched_linker(self.compiler.function.LinkState, job),
         )
         if not self.jitify:
-            self.compiler.nvrtc = Listening(self.compiler.nvrtc, job)
-        # CuPy launches cooperatively what was compiled with this argument, and nothing else.
-        cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
-            launch.cooperative for launch in job.launches
-        )
-        keywords: dict[str, Any] = {"options": options_of(setup, job, job.target), "backend": "nvrtc"}
-        keywords |= {"jitify": True} if self.jitify else {}
-        keywords |= {"enable_cooperative_groups": True} if cooperative else {}
+            self.compiler.nvrtc = Listening(self.compiler.nvrtc, job, every=is_program(job))
+        if is_program(job):
+            self._run(setup, job)
+            return
+        keywords = _keywords(setup, job, self.jitify)
         shown = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
         job.command.append(f"cupy.RawModule(code=…, {shown})")
         job.enter("compile")
@@ -197,11 +200,19 @@ class CupyBackend:
             calls = nvrtc_tap.heard(tap) if self.jitify else []
             job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
 
-    def _own_cache(self, job: Job) -> None:
-        """Have CuPy keep what it compiles in the cell's folder; from 14 on it chooses a folder when it is imported."""
-        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
-        if hasattr(self.compiler, "_DiskKernelCacheBackend"):
-            self.compiler._kernel_cache_backend = self.compiler._DiskKernelCacheBackend()
+    def _run(self, setup: Setup, job: Job) -> None:
+        """A program in Python, on the device that there is, or with a stand-in for one."""
+        names = given(job, options_of(setup, job, job.target, macros_too=False), self.jitify)
+        if self.gpu:
+            # CuPy's own module, since its functions are made of nothing else: what it loads goes to the stand-in's driver.
+            self.gpu.job = job
+            self.compiler.function.Module = self.function.Module
+        tap = job.scratch / "nvrtc.tap" if self.jitify else None
+        if tap:
+            nvrtc_tap.listen(tap)
+        run(job, names, Watch(job, self.compiler), self.gpu, tap)
+        if self.gpu and not job.virtual:
+            job.enter("assemble")
 
     def _compile_headers(self, setup: Setup, source: str) -> None:
         """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
@@ -224,7 +235,7 @@ class CupyBackend:
             setattr(compiler, name, getattr(getattr(compiler, name), "__wrapped__", getattr(compiler, name)))
         compiler._use_ptx = job.virtual
         if not self.jitify:
-            compiler.nvrtc = Listening(compiler.nvrtc, job)
+            compiler.nvrtc = Listening(compiler.nvrtc, job, every=is_program(job))
         compiler.function = SimpleNamespace(Module=lambda: Module(job), LinkState=lambda: LinkState(setup, job))
         if setup.wheels:
             compiler._get_cudadevrt_path = no_runtime(compiler._get_cudadevrt_path, job)
@@ -242,7 +253,23 @@ class CupyBackend:
         return job.target
 
 
-def options_of(setup: Setup, job: Job, built: str) -> tuple[str, ...]:
+def _check_target(job: Job) -> None:
+    if job.arch[-1] in "af":
+        raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+
+
+def _keywords(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
+    """What RawModule is given beside the text, on a device."""
+    # CuPy launches cooperatively what was compiled with this argument, and nothing else.
+    cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
+        launch.cooperative for launch in job.launches
+    )
+    keywords: dict[str, Any] = {"options": options_of(setup, job, job.target), "backend": "nvrtc"}
+    keywords |= {"jitify": True} if jitify else {}
+    return keywords | ({"enable_cooperative_groups": True} if cooperative else {})
+
+
+def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -> tuple[str, ...]:
     """What RawModule is given as its options; `built` is the architecture, where the case names it itself."""
     given = job.options.get("arch", "implicit") == "given"
     return (
@@ -250,10 +277,17 @@ def options_of(setup: Setup, job: Job, built: str) -> tuple[str, ...]:
         *([f"-arch={built}"] if given else []),
         *switches(job),
         *job.options.get("flags", []),
-        *macros(job.definitions),
+        *(macros(job.definitions) if macros_too else ()),
         # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
         *(f"-I{folder}" for folder in job.include_beside(setup)),
     )
+
+
+def _own_cache(compiler: Any, job: Job) -> None:
+    """Have CuPy keep what it compiles in the cell's folder; from 14 on it chooses a folder when it is imported."""
+    os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+    if hasattr(compiler, "_DiskKernelCacheBackend"):
+        compiler._kernel_cache_backend = compiler._DiskKernelCacheBackend()
 
 
 def _distribution(setup: Setup) -> tuple[str, str]:

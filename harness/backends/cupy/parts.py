@@ -24,16 +24,17 @@ class LinkFailed(Exception):
 
 
 class Listening:
-    """Stands before CuPy's NVRTC module, and notes the options that it is given last."""
+    """Stands before CuPy's NVRTC module, and notes the options that it is given last, or `every` time."""
 
-    def __init__(self, nvrtc: Any, job: Job) -> None:
-        self._nvrtc, self._job = nvrtc, job
+    def __init__(self, nvrtc: Any, job: Job, *, every: bool) -> None:
+        self._nvrtc, self._job, self._every = nvrtc, job, every
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._nvrtc, name)
 
     def compileProgram(self, program: int, options: tuple[str, ...]) -> None:
-        self._job.command[1:] = ["nvrtcCompileProgram " + " ".join(options)]
+        before = self._job.command if self._every else self._job.command[:1]
+        self._job.command[:] = [*before, "nvrtcCompileProgram " + " ".join(options)]
         self._nvrtc.compileProgram(program, options)
 
 
@@ -100,8 +101,8 @@ def no_runtime(original: Any, job: Job) -> Any:
     return path
 
 
-def watched_module(original: Any, job: Job) -> Any:
-    """`cupy.cuda.function.Module` that keeps the image it is about to load, and says that it does."""
+def watched_module(original: Any, job: Job, *, several: bool) -> Any:
+    """`cupy.cuda.function.Module` that keeps the image it is about to load, or each of `several`, and says that it does."""
 
     class Module(original):  # type: ignore[misc]  # a class of the CuPy that was loaded
         def load(self, image: bytes) -> None:
@@ -111,6 +112,8 @@ def watched_module(original: Any, job: Job) -> Any:
             job.keep(bytes(image), kind)
             if "link" in job.stages:
                 job.leave_to_driver()
+            if several:
+                job.complete()
             job.enter("load")
             super().load(image)
 

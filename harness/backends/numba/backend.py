@@ -1,6 +1,6 @@
 """Numba's own CUDA target (numba 0.57 to 0.68 without the package numba-cuda).
 
-A program is run as ``python FILE`` does (`harness.backends.numba.program`). A case's constants, its definitions, are in
+A program is run as ``python FILE`` does (`harness.backends.python.program`). A case's constants, its definitions, are in
 its globals before its code runs, and so is ``JIT_OPTIONS``: the `jit` options that the case varies. It declares
 neither, it only uses them::
 
@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.numba.cell import compile_all
-from harness.backends.numba.fault import first_line, from_elsewhere
 from harness.backends.numba.kernels import Watch
 from harness.backends.numba.launch import RealDevice, launch_kernel, watched
 from harness.backends.numba.options import check_options
 from harness.backends.numba.parts import Nothing, compile_ptx, dotted, package_version, preload, set_apart
+from harness.backends.python.fault import first_line, from_elsewhere
 from harness.libraries import LIBRARIES
 from harness.nvidia import ptxas
 from harness.nvidia.virtual_device import VirtualDevice, foreign

@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from harness.backends.numba.fault import described, from_elsewhere, in_short, missing, said_by_ptxas, tidy
 from harness.backends.numba.kernels import Choice, Watch, choose
 from harness.backends.numba.launch import RealDevice
-from harness.backends.numba.program import Program
+from harness.backends.numba.options import jit_options
+from harness.backends.python.fault import described, from_elsewhere, in_short, missing, said_by_ptxas, tidy
+from harness.backends.python.program import Program
+from harness.libraries import LIBRARIES
 from harness.nvidia.virtual_device import VirtualDevice
 from harness.protocol.backend import Ended, Job, Rejected, Setup, Unavailable, Unsupported
 
 Act = Callable[[str, Any, tuple[Any, ...]], None]
 
+_MODULES = (*LIBRARIES["numba"].modules, *LIBRARIES["numba-cuda"].modules)
 # What Numba raises where it cannot load or use a part of the toolkit at all.
 _LACKING_PARTS = ("CudaSupportError", "NvvmSupportError", "NvrtcSupportError", "CCSupportError")
 
@@ -45,7 +48,8 @@ def compile_all(library: Library, job: Job, device: VirtualDevice | RealDevice, 
     Ended
         With any status but ``built``.
     """
-    program, refusals = Program(job), list[Rejected]()
+    job.modules = _MODULES
+    program, refusals = Program(job, {"JIT_OPTIONS": jit_options(job)}), list[Rejected]()
     try:
         with outcome(library, job, device):
             program.run()
@@ -151,7 +155,7 @@ def _linked(device: VirtualDevice | RealDevice) -> None:
 
 def _refusal(library: Library, job: Job, device: VirtualDevice | RealDevice, error: BaseException) -> Ended:
     """What an exception of the library or of the program means."""
-    if isinstance(error, ImportError) and (what := missing(error)):
+    if isinstance(error, ImportError) and (what := missing(error, job)):
         return Unavailable(f"{job.source.name} needs more than is installed: {what}")
     text = described(error, job)
     job.say(text)

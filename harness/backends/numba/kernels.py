@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.backends.numba.fault import first_line
-from harness.backends.numba.program import Program
+from harness.backends.python.fault import first_line
+from harness.backends.python.program import Program
 from harness.protocol.backend import Job, Unavailable
 
 Collect = Callable[[Any], None]

@@ -10,44 +10,22 @@ bindings look for any, since they take what is loaded already.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib
 import importlib.util
 import inspect
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from harness import native
 from harness.backends.numba.backend import NumbaBackend
 from harness.backends.numba.parts import package_version, preload
 from harness.nvidia import nvjitlink, ptxas
 from harness.nvidia.virtual_device import VirtualDevice
 from harness.nvidia.virtual_driver import INVALID_PTX
-from harness.protocol import printed
+from harness.nvidia.virtual_libcuda import LINKER, virtual_driver
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
-
-_SOURCE = Path(native.__file__).with_name("libcuda.c")
-
-
-class _Input(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("size", ctypes.c_size_t), ("data", ctypes.c_void_p)]
-
-
-_LINKER = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.POINTER(_Input),
-    ctypes.c_int,
-    ctypes.POINTER(ctypes.c_int),
-    ctypes.POINTER(ctypes.c_void_p),
-    ctypes.POINTER(ctypes.c_void_p),
-    ctypes.POINTER(ctypes.c_size_t),
-)
 
 
 class NumbaCudaBackend(NumbaBackend):
@@ -113,7 +91,7 @@ class NumbaCudaBackend(NumbaBackend):
         major, minor = max(device.setup.version, (bindings, 0))
         device.launched = self.driver.virtual_launches
         # Kept for as long as the process: C holds a pointer to it.
-        self.linker = _LINKER(lambda *arguments: _link(device, *arguments))
+        self.linker = LINKER(lambda *arguments: _link(device, *arguments))
         self.driver.virtual_configure(1000 * major + 10 * minor, *device.job.capability, self.linker)
 
     def reload_settings(self) -> None:
@@ -172,11 +150,6 @@ def preload_for_bindings(setup: Setup) -> None:
     ctypes.CDLL(str(setup.home / "nvvm" / "lib64" / "libnvvm.so.4"))
 
 
-def virtual_driver(setup: Setup) -> ctypes.CDLL:
-    """Load the virtual driver, under the name that the bindings will ask for."""
-    return ctypes.CDLL(str(stand_in_library(setup.tools)))
-
-
 @contextmanager
 def no_other_driver() -> Iterator[None]:
     """Keep ctypes from finding a real ``libcuda.so``, the name that numba-cuda tries before ``libcuda.so.1``.
@@ -196,37 +169,6 @@ def no_other_driver() -> Iterator[None]:
         yield
     finally:
         ctypes.CDLL = real  # type: ignore[misc]
-
-
-def stand_in_library(tools: Path) -> Path:
-    """The stand-in for libcuda, compiled once for each version of its source.
-
-    Raises
-    ------
-    Unavailable
-        Without a C compiler.
-    """
-    name = "libcuda.so.1"
-    folder = tools / f"libcuda-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]}"
-    if folder.is_dir():
-        return folder / name
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise Unavailable("numba-cuda needs a stand-in for the driver, and to build it a C compiler: install gcc")
-    tools.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=tools) as temporary:
-        built = Path(temporary) / "built"
-        built.mkdir()
-        argv = [compiler, "-shared", "-fPIC", "-O1", f"-Wl,-soname,{name}", "-o", str(built / name), str(_SOURCE)]
-        done = printed.run(argv, seconds=120)
-        if done.code:
-            raise Unavailable(f"{compiler} cannot build the stand-in for the driver: {done.said.strip()[-400:]}")
-        try:
-            built.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another process was faster
-                raise
-    return folder / name
 
 
 def _nvjitlink_version() -> str:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from harness.backends.numba.program import JIT_OPTIONS
+from typing import Any
+
 from harness.protocol.backend import Job, Unsupported
+
+JIT_OPTIONS = ("cache", "debug", "opt", "lineinfo", "fastmath")
+
+
+def jit_options(job: Job) -> dict[str, Any]:
+    """What a program finds as ``JIT_OPTIONS``."""
+    return {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
 
 
 def check_options(job: Job) -> None:

@@ -6,21 +6,27 @@ import builtins
 import io
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness.backends.numba.beside import WorkFolder
-from harness.backends.numba.fault import by_library, from_elsewhere
+from harness.backends.python.beside import WorkFolder
+from harness.backends.python.fault import by_library, from_elsewhere
 from harness.protocol.backend import Job
-
-JIT_OPTIONS = ("cache", "debug", "opt", "lineinfo", "fastmath")
 
 
 @dataclass
 class Program:
     """A program of one cell.
+
+    Parameters
+    ----------
+    job : Job
+        The cell; its definitions are there before the program's first line.
+    given : Mapping
+        What is there as well, by name: ``JIT_OPTIONS`` and its like.
 
     Attributes
     ----------
@@ -31,6 +37,7 @@ class Program:
     """
 
     job: Job
+    given: Mapping[str, Any] = field(default_factory=dict)
     module: ModuleType = field(default_factory=lambda: ModuleType("__main__"))
     failure: BaseException | None = None
 
@@ -53,8 +60,7 @@ class Program:
         path = str(Path(self.folder) / job.source.name)
         work = WorkFolder(job.source.parent, job.scratch)
         os.chdir(work.path)
-        names.update(__file__=path, __builtins__=builtins, __cached__=None, **job.definitions)
-        names["JIT_OPTIONS"] = {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
+        names.update(__file__=path, __builtins__=builtins, __cached__=None, **job.definitions, **self.given)
         sys.argv = [path]
         sys.path.insert(0, self.folder)
         sys.modules["__main__"] = self.module
@@ -69,7 +75,7 @@ class Program:
         except (MemoryError, ImportError):
             raise
         except BaseException as error:
-            if by_library(error) or not (from_elsewhere(error) or _at_its_start(error)):
+            if by_library(error, job) or not (from_elsewhere(error) or _at_its_start(error)):
                 raise
             self.failure = error
         finally:

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from harness.backends.numba import beside
-from harness.libraries import LIBRARIES
+from harness.backends.python import beside
 from harness.protocol.backend import Job
 
-_LIBRARIES = (*LIBRARIES["numba"].modules, *LIBRARIES["numba-cuda"].modules)
 # Entry points of the driver that a stand-in lacks, as Numba and NVIDIA's bindings report them.
 _LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
 _OURS = str(Path(__file__).resolve().parents[2]) + os.sep
@@ -47,17 +45,17 @@ def from_elsewhere(error: BaseException) -> bool:
     return False
 
 
-def by_library(error: BaseException) -> bool:
+def by_library(error: BaseException, job: Job) -> bool:
     """Whether the library under test took part: then it refused something, whoever's line raised in the end."""
     names = (frame.f_globals.get("__name__") for frame, _ in _frames(error))
-    return any(isinstance(name, str) and f"{name}.".startswith(tuple(f"{n}." for n in _LIBRARIES)) for name in names)
+    return any(isinstance(name, str) and f"{name}.".startswith(tuple(f"{n}." for n in job.modules)) for name in names)
 
 
-def missing(error: ImportError) -> str:
+def missing(error: ImportError, job: Job) -> str:
     """What a program needs and does not find, and how to get it; empty where it is the library under test that lacks it."""
     name = error.name if isinstance(error.name, str) else ""
     top = name.partition(".")[0]
-    if top in _LIBRARIES and top in sys.modules:
+    if top in job.modules and top in sys.modules:
         return ""
     if isinstance(error, ModuleNotFoundError) and top:
         package = top.replace("_", "-")
@@ -83,7 +81,7 @@ def _described(error: BaseException, job: Job) -> str:
         text = f"{name}: {_text(error)} (it asks for input, and there is none here)"
     else:
         text = f"{name}: {_text(error)}"
-    if by_library(error) and not isinstance(error, ImportError):
+    if by_library(error, job) and not isinstance(error, ImportError):
         return text
     # Words of the program's own choice must not look like a compiler's: those begin at the start of a line.
     return "\n  ".join([*text.splitlines(), *place_of(error, job)])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.backends.numba.beside import WorkFolder
+from harness.backends.python.beside import WorkFolder
 
 
 @pytest.fixture

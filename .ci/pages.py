@@ -1,0 +1,150 @@
+"""What mkdocs asks for as it builds the site: pages that lie elsewhere in the repository, pages that are generated, and links to files that are no pages."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+ELSEWHERE = {
+    "CONTRIBUTING.md": "project/contributing.md", "CHANGELOG.md": "project/changelog.md", "SECURITY.md": "project/security.md",
+    "CODE_OF_CONDUCT.md": "project/code_of_conduct.md", "benchmarks/README.md": "project/benchmarks.md", "README.md": "index.md",
+}  # fmt: skip
+"""Pages by their place in the repository, with their place on the site."""
+
+_LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
+_NAMED = re.compile(r"\[([^\[\]]*)\]\{(title='[^']*')\}")
+_CODE = re.compile(r"(`+[^`]*`+)")
+_FENCE = re.compile(r"^(```|~~~)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that do not lie in docs/, and those that are generated."""
+    for source, place in ELSEWHERE.items():
+        text = (ROOT / source).read_text("utf-8")
+        files.append(File.generated(config, place, content=relinked(text, source, place)))
+    files.append(File.generated(config, "reference/commands.md", content=commands()))
+    files.append(File.generated(config, "reference/package.md", content=package()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Mend the links of pages that lie in docs/."""
+    place = page.file.src_uri
+    return markdown if page.file.generated_by else relinked(markdown, f"docs/{place}", place)
+
+
+def relinked(text: str, source: str, place: str) -> str:
+    """A page's text with links as they are on the site; a file that is no page is named and not linked.
+
+    Parameters
+    ----------
+    text : str
+        The page, with links as they are in the repository.
+    source, place : str
+        Where it lies in the repository, and on the site.
+
+    Raises
+    ------
+    PluginError
+        On a link to a file that is not there.
+    """
+
+    def mend(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[1]))
+        if not (ROOT / target).exists():
+            raise PluginError(f"{source}: {match[1]} is not there")
+        if target.startswith("docs/") and not target.startswith("docs/schemas/") and (ROOT / target).is_file():
+            page = target.removeprefix("docs/")
+        elif target in ELSEWHERE:
+            page = ELSEWHERE[target]
+        else:
+            return f"]{{title='{target} in the repository'}}"
+        return f"]({posixpath.relpath(page, posixpath.dirname(place) or '.')}{match[2] or ''})"
+
+    lines, fenced = [], False
+    for line in text.splitlines():
+        fenced ^= bool(_FENCE.match(line))
+        lines.append(
+            line
+            if fenced
+            else "".join(part if part.startswith("`") else _plain(_LINK.sub(mend, part)) for part in _CODE.split(line))
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    return _NAMED.sub(r"<span \2>\1</span>", text)
+
+
+def commands() -> str:
+    """Every command with its help, as it prints it."""
+    from harness.cli.main import cumatrix
+
+    os.environ["COLUMNS"] = "110"
+    parts = ["# Commands\n", "As `cumatrix … --help` prints them.\n"]
+    for words, command, context in _commands(
+        cumatrix, click.Context(cumatrix, info_name="cumatrix", terminal_width=110, max_content_width=110)
+    ):
+        parts += [f"## {words}\n", "```text", command.get_help(context), "```\n"]
+    return "\n".join(parts)
+
+
+def _commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
+    yield context.command_path, command, context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from _commands(inner, click.Context(inner, parent=context, info_name=name))
+
+
+def package() -> str:
+    """The public package, by its docstrings."""
+    names = [
+        "run",
+        "iter_run",
+        "try_",
+        "iter_try",
+        "read",
+        "explain",
+        "Results",
+        "Cell",
+        "Diagnostic",
+        "Kernel",
+        "Explanation",
+        "Cause",
+    ]
+    from cumatrix import _PLACES
+
+    lines = [
+        "# The package\n",
+        "`import cumatrix`; [From Python](../api.md) shows it at work.\n",
+        "## Functions and results\n",
+    ]
+    lines += [f"::: {_PLACES[name]}.{name}\n" for name in names]
+    lines += ["## Keywords\n", *(f"::: cumatrix._words.{name}\n" for name in ("Options", "TryOptions"))]
+    lines += [
+        "## Errors\n",
+        *(
+            f"::: {_PLACES[name]}.{name}\n"
+            for name in ("CumatrixError", "UsageError", "RecordError", "NothingToRun", "PartUnavailable")
+        ),
+    ]
+    lines += [
+        "## For backends of other distributions\n",
+        "::: cumatrix.contract.BackendContract\n",
+        "::: harness.backends.BackendInfo\n",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,32 @@
+"""What a backend of another distribution is written with: the standard library only, for workers import it in whatever environment is under test.
+
+A distribution names a `BackendInfo` under the entry point group ``cumatrix.backends``, and, for a library that cumatrix does not know, a
+`Library` under ``cumatrix.libraries``. The module that the `BackendInfo` names has an object ``backend`` with the methods of `Backend`.
+`docs/plugins.md` shows one from beginning to end; `cumatrix.contract` tests it.
+"""
+
+from harness.backends import BackendInfo
+from harness.libraries import Library, Release
+from harness.nvidia.launch import run_on_driver
+from harness.nvidia.nvrtc import Nvrtc
+from harness.nvidia.virtual_libcuda import virtual_driver
+from harness.protocol.backend import Backend, Crashed, Ended, Job, Rejected, Unavailable, Unsupported
+from harness.protocol.wire import Ready, Setup
+
+__all__ = [
+    "Backend",
+    "BackendInfo",
+    "Crashed",
+    "Ended",
+    "Job",
+    "Library",
+    "Nvrtc",
+    "Ready",
+    "Rejected",
+    "Release",
+    "Setup",
+    "Unavailable",
+    "Unsupported",
+    "run_on_driver",
+    "virtual_driver",
+]

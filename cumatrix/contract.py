@@ -1,0 +1,189 @@
+"""What every backend keeps to, as tests: derive a class of `BackendContract` in a test module of yours, and pytest runs them.
+
+::
+
+    from cumatrix.contract import BackendContract
+
+    class TestMine(BackendContract):
+        backend = "mine"
+        toolkit = "12.9"
+        python = "/path/to/an/environment/bin/python"
+
+The programs are compiled for real, all in one run. Needs pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from cumatrix._cells import Cell
+from cumatrix._results import Results
+from cumatrix._run import try_
+
+_CUDA = {
+    "good.cu": "__global__ void good(float *x) { x[threadIdx.x] *= 2; }\n",
+    "again.cu": "__global__ void good(float *x) { x[threadIdx.x] *= 2; }\n",
+    "refused.cu": "__global__ void refused(int *x) {\n    *x = not_there;\n}\n",
+    "shared.cu": "__global__ void shared(float *x) {\n    __shared__ float s[12289];\n    s[threadIdx.x] = x[0];\n    __syncthreads();\n    x[0] = s[threadIdx.x ^ 1];\n}\n",
+    "defined.cu": "#if FOUR != 4\n#error FOUR is not 4\n#endif\n__global__ void defined(int *x) { *x = FOUR; }\n",
+    "headed.cu": '#include "contract_header.h"\n__global__ void headed(int *x) { *x = FROM_THE_HEADER; }\n',
+}
+_PYTHON = {
+    "good.py": "from numba import cuda\n@cuda.jit('void(float32[:])')\ndef good(x):\n    x[cuda.threadIdx.x] *= 2\n",
+    "again.py": "from numba import cuda\n@cuda.jit('void(float32[:])')\ndef good(x):\n    x[cuda.threadIdx.x] *= 2\n",
+    "refused.py": "from numba import cuda\n@cuda.jit('void(int32[:])')\ndef refused(x):\n    x[0] = not_there\n",
+    "shared.py": "from numba import cuda, float32\n@cuda.jit('void(float32[:])')\ndef shared(x):\n    s = cuda.shared.array(12289, float32)\n"
+    "    s[cuda.threadIdx.x] = x[0]\n    cuda.syncthreads()\n    x[0] = s[cuda.threadIdx.x ^ 1]\n",
+    "defined.py": "from numba import cuda\n@cuda.jit('void(int32[:])')\ndef defined(x):\n    x[0] = FOUR\n",
+}
+PROGRAMS: Mapping[str, Mapping[str, str]] = {"cuda": _CUDA, "python": _PYTHON}
+"""The programs, by language and by name of their file."""
+
+
+class BackendContract:
+    """The tests; a class derived from it says what is tested.
+
+    Attributes
+    ----------
+    backend : str
+        The backend's name.
+    toolkit : str
+        A CUDA release that it can use, and that knows `target`; one whose ptxas refuses 49156 bytes of static shared memory (not 12.4 to 12.6).
+    target, virtual : str
+        A real and a virtual architecture that it can build for; an empty `virtual` where it makes no PTX.
+    unknown : str
+        An architecture that `toolkit` does not know.
+    language : str
+        ``cuda`` or ``python``.
+    python : str
+        The interpreter of an environment that has its library; empty for the one that the tests run in.
+    options : dict
+        Further keywords of `cumatrix.try_`.
+    """
+
+    backend: ClassVar[str] = ""
+    toolkit: ClassVar[str] = "12.9"
+    target: ClassVar[str] = "sm_80"
+    virtual: ClassVar[str] = "compute_80"
+    unknown: ClassVar[str] = "sm_88"
+    language: ClassVar[str] = "cuda"
+    python: ClassVar[str] = ""
+    options: ClassVar[Mapping[str, Any]] = {}
+
+    _compiled: ClassVar[Results | None] = None
+
+    @classmethod
+    def interpreter(cls) -> str:
+        """`python`; to override where it has to be made first."""
+        return cls.python
+
+    @pytest.fixture
+    def cells(self, tmp_path_factory: pytest.TempPathFactory) -> Results:
+        """The cells of all programs, compiled once for the class."""
+        kind = type(self)
+        if "_compiled" not in vars(kind):
+            kind._compiled = self._compile(tmp_path_factory.mktemp("contract"))
+        assert kind._compiled is not None
+        return kind._compiled
+
+    def _compile(self, folder: Path) -> Results:
+        assert self.backend, "say which backend is tested: backend = …"
+        (folder / "include").mkdir()
+        (folder / "include" / "contract_header.h").write_text("#define FROM_THE_HEADER 7\n")
+        files = []
+        for name, text in PROGRAMS[self.language].items():
+            files.append(folder / name)
+            files[-1].write_text(text)
+        asked: dict[str, Any] = {
+            "backend": self.backend, "toolkit": self.toolkit, "cache": False, "define": {"FOUR": 4},
+            "target": [target for target in (self.target, self.virtual, self.unknown) if target], **self.options,
+        }  # fmt: skip
+        if python := self.interpreter():
+            asked["python"] = python
+        if self.language == "cuda":
+            asked["include"] = folder / "include"
+        return try_(files, **asked)
+
+    def _cell(self, cells: Results, program: str, target: str) -> Cell:
+        suffix = ".py" if self.language == "python" else ".cu"
+        found = [each for each in cells if each.case.startswith(program + suffix) and each.target == target]
+        assert len(found) == 1, f"{program} has {len(found)} cells for {target}"
+        return found[0]
+
+    def test_no_cell_is_a_fault_of_the_backend(self, cells: Results) -> None:
+        """Whatever is compiled, the backend itself does not fail, and lacks nothing."""
+        faults = [
+            repr(each) for each in cells if each.status in ("harness_error", "unavailable", "crashed", "timed_out")
+        ]
+        assert faults == []
+
+    def test_builds_for_the_target_that_was_asked_for(self, cells: Results) -> None:
+        """A cubin for the target, with the kernel and what it uses."""
+        cell = self._cell(cells, "good", self.target)
+        assert cell.status == "built", repr(cell)
+        assert cell.artifact["format"] == "cubin"
+        assert cell.artifact["target"].rstrip("af") == self.target.rstrip("af")
+        assert any("good" in kernel.name for kernel in cell.kernels)
+        assert all(kernel.registers for kernel in cell.kernels)
+
+    def test_makes_ptx_for_a_virtual_target(self, cells: Results) -> None:
+        """PTX and no more, for a virtual architecture."""
+        if not self.virtual:
+            pytest.skip("the backend makes no PTX")
+        cell = self._cell(cells, "good", self.virtual)
+        assert (cell.status, cell.artifact["format"]) == ("built", "ptx"), repr(cell)
+
+    def test_a_refusal_is_in_the_compiler_s_words(self, cells: Results) -> None:
+        """What the program lacks is `rejected` at `compile`, and the words name it."""
+        cell = self._cell(cells, "refused", self.target)
+        assert (cell.status, cell.stage) == ("rejected", "compile"), repr(cell)
+        assert "not_there" in cell.message
+        assert cell.log.strip()
+        if self.language == "cuda":
+            assert cell.diagnostics[0].line == 2
+
+    def test_what_the_assembler_refuses_is_refused(self, cells: Results) -> None:
+        """More than 48 KiB of static shared memory gets through the compiler, and not through ptxas."""
+        cell = self._cell(cells, "shared", self.target)
+        assert cell.status == "rejected", repr(cell)
+        assert cell.stage in ("assemble", "link")
+
+    def test_definitions_and_include_directories_reach_the_compiler(self, cells: Results) -> None:
+        """Macros, or constants of a module; and headers of a folder that was named."""
+        assert self._cell(cells, "defined", self.target).built
+        if self.language == "cuda":
+            assert self._cell(cells, "headed", self.target).built
+
+    def test_an_architecture_that_nothing_knows_is_not_applicable(self, cells: Results) -> None:
+        """It is `unsupported`, with a reason, and no failure."""
+        cell = self._cell(cells, "good", self.unknown)
+        assert cell.status == "unsupported", repr(cell)
+        assert cell.reason
+
+    def test_versions_are_those_of_what_was_loaded(self, cells: Results) -> None:
+        """Something was asked for its version, and it is of the release that was asked for."""
+        observed = self._cell(cells, "good", self.target).toolchain["observed"]
+        assert observed["python"]
+        assert observed["ptxas"].startswith(f"{self.toolkit}.")
+        for name in ("nvrtc", "nvjitlink"):
+            assert observed.get(name, self.toolkit).split(".")[:2] == self.toolkit.split(".")
+
+    def test_says_what_it_calls_and_how_far_it_got(self, cells: Results) -> None:
+        """The command is what a reader would repeat, and stages came in their order."""
+        cell = self._cell(cells, "good", self.target)
+        assert cell.command
+        order = ["preprocess", "compile", "assemble", "link"]
+        assert [order.index(stage) for stage in cell.stages] == sorted(order.index(stage) for stage in cell.stages)
+        assert "compile" in cell.stages
+
+    def test_the_same_program_gives_the_same_code(self, cells: Results) -> None:
+        """A cell leaves nothing behind that changes the next one."""
+        first, second = (self._cell(cells, name, self.target) for name in ("good", "again"))
+        assert [(each.name, each.registers) for each in first.kernels] == [
+            (each.name, each.registers) for each in second.kernels
+        ] or self.language == "python"
+        assert first.artifact["bytes"] == second.artifact["bytes"] or self.language == "python"

@@ -1,0 +1,270 @@
+"""Cells as answers need them: what was asked for, what became of it, and the proof."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from harness.answers.verdict import FAULT, NOT, NOTHING, SILENT, SURPRISE, UNAVAILABLE, UNTRIED, WORKS, Grid
+from harness.answers.words import WEIGHTS
+from harness.matrix.order import backend_key, natural_key, target_key, version_key
+from harness.toolkits.libraries import LIBRARIES as HEADERS
+
+COLUMNS = ("cell", "case", "variant", "backend", "library", "toolkit", "target", "mark", "status", "message")
+"""What a row needs of a record."""
+
+_LETTERS = {
+    **dict.fromkeys(("built", "partial", "xpass"), WORKS),
+    **dict.fromkeys(("rejected", "died"), NOT),
+    "xfail": FAULT,
+    **dict.fromkeys(("fail", "crashed", "timed_out"), SURPRISE),
+    "unsupported": NOTHING,
+    "unavailable": UNAVAILABLE,
+}
+
+
+def letter_of(mark: str, status: str) -> str:
+    """Letter of a cell by its kind (`harness.matrix.kinds`): whether it works, whatever the case expects."""
+    return WORKS if status == "built" else _LETTERS.get(mark, UNTRIED)
+
+
+class Row(NamedTuple):
+    """A cell.
+
+    ``version`` is that of a header library where the case uses one, else of the library behind the backend; ``rest`` are the parameters that are no
+    library; ``tool`` is the backend, with its version where the axis of versions is the header library's.
+    """
+
+    cell: str
+    case: str
+    rest: str
+    tool: str
+    axis: str
+    version: str
+    toolkit: str
+    target: str
+    letter: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """A case, as readers know it.
+
+    Parameters
+    ----------
+    case, title, topic : str
+        Its name, its title in plain words, its topic.
+    features, links : tuple of str
+        Tags, and upstream reports.
+    reasons : tuple of str
+        Why it is refused somewhere, and known faults.
+    faults : tuple of (str, str)
+        Reason and link of each known fault.
+    """
+
+    case: str
+    title: str
+    topic: str
+    features: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    faults: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A program and a tool: every version, CUDA release and architecture that it was tried with.
+
+    Parameters
+    ----------
+    case, rest, tool, axis : str
+        As of its rows.
+    grids : Mapping[str, Grid]
+        By target.
+    proofs : Mapping[tuple of str, Row]
+        The cell by version, toolkit and target.
+    """
+
+    case: str
+    rest: str
+    tool: str
+    axis: str
+    grids: Mapping[str, Grid]
+    proofs: Mapping[tuple[str, str, str], Row]
+
+    @property
+    def backend(self) -> str:
+        """The backend, without a version."""
+        return self.tool.partition(" ")[0]
+
+    @cached_property
+    def working(self) -> tuple[str, ...]:
+        """Targets on which it works with some version, in order."""
+        return tuple(target for target, grid in self.grids.items() if WORKS in grid.letters)
+
+    @cached_property
+    def compared(self) -> tuple[str, ...]:
+        """Targets that were tried with versions with which it works somewhere: only of these can be said where it works."""
+        grids = [grid.letters for grid in self.grids.values()]
+        places = [place for place, letters in enumerate(zip(*grids, strict=True)) if WORKS in letters]
+        return tuple(
+            target for target, grid in self.grids.items() if any(grid.letters[place] not in SILENT for place in places)
+        )
+
+    @cached_property
+    def answered(self) -> tuple[str, ...]:
+        """Targets of which a compiler said something, in order."""
+        return tuple(target for target, grid in self.grids.items() if set(grid.letters) - SILENT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """Everything that answers are made from.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        The cells; of several for one place the one that a compiler answered, then the last.
+    features : Mapping[str, Feature]
+        By case, in order.
+    runs : Mapping[str, str]
+        When each run started, by its name.
+    """
+
+    rows: Sequence[Row]
+    features: Mapping[str, Feature]
+    runs: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """By program and tool, in the order of the matrix."""
+        found: dict[tuple[str, ...], dict[tuple[str, str, str], Row]] = {}
+        for row in self.rows:
+            # What was paired with the headers of another release is in the matrix; it is no version that people have.
+            if "+headers" not in row.toolkit:
+                place = (row.version, row.toolkit, row.target)
+                of = found.setdefault((row.case, row.rest, row.tool, row.axis), {})
+                if place not in of or row.letter not in (UNTRIED, UNAVAILABLE):
+                    of[place] = row
+        order = {case: number for number, case in enumerate(self.features)}
+        return [
+            Entry(case=key[0], rest=key[1], tool=key[2], axis=key[3], grids=_grids(of), proofs=of)
+            for key, of in sorted(found.items(), key=lambda item: (order[item[0][0]], natural_key(item[0][1]), _tool_key(item[0][2])))
+        ]  # fmt: skip
+
+    @cached_property
+    def _by_case(self) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.case, []).append(entry)
+        return found
+
+    def entries_of(self, case: str) -> list[Entry]:
+        """Those of a case."""
+        return self._by_case.get(case, [])
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """Every target that a compiler said something of, in order."""
+        return sorted({row.target for row in self.rows if row.letter not in SILENT}, key=target_key)
+
+    @cached_property
+    def tools(self) -> list[str]:
+        """Every tool, in order; those of header libraries with a version are where their backend is."""
+        return sorted({entry.tool for entry in self.entries}, key=_tool_key)
+
+    def words_of(self, case: str) -> tuple[list[str], list[str], list[str]]:
+        """Words of a case: of its name, of title, topic and features, of causes and links (`harness.answers.words.WEIGHTS`)."""
+        return _words(self.features[case])
+
+
+def split_variant(variant: str) -> tuple[str, str, str]:
+    """Parameters that are no library, and the header library with its version, of a variant: ``cutlass=3.5.1,form=a``."""
+    rest, name, version = [], "", ""
+    for part in filter(None, variant.split(",")):
+        key, equals, value = part.partition("=")
+        if equals and key in HEADERS and not name:
+            name, version = key, value
+        else:
+            rest.append(part)
+    return ",".join(rest), name, version
+
+
+_split = lru_cache(maxsize=None)(split_variant)
+
+
+def make_row(*values: str) -> Row:
+    """A row of a record's values, one for each of `COLUMNS`."""
+    cell, case, variant, backend, library, toolkit, target, mark, status, message = values
+    rest, header, version = _split(variant)
+    tool, axis = backend, library
+    if header:
+        tool, axis = (f"{backend} {library}" if library else backend), version
+    return Row(cell, case, rest, tool, header, axis, toolkit, target, letter_of(mark, status), message or "")
+
+
+def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any]]) -> dict[str, Feature]:
+    """Features of ``(case, title, topic, features, links, expected)`` of records; topic by topic, by name."""
+    first: dict[str, tuple[str, str, Sequence[str], Sequence[str]]] = {}
+    reasons: dict[str, dict[str, None]] = {}
+    faults: dict[str, dict[tuple[str, str], None]] = {}
+    for case, title, topic, features, links, expected in facts:
+        first.setdefault(case, (title, topic, features, links))
+        if expected and expected["reason"]:
+            reasons.setdefault(case, {})[expected["reason"]] = None
+            if expected["xfail"]:
+                faults.setdefault(case, {})[expected["reason"], expected["link"]] = None
+    ordered = sorted(first, key=lambda case: (natural_key(first[case][1]), natural_key(case)))
+    return {
+        case: Feature(
+            case=case,
+            title=first[case][0],
+            topic=first[case][1],
+            features=tuple(first[case][2]),
+            links=tuple(first[case][3]),
+            reasons=tuple(reasons.get(case, ())),
+            faults=tuple(faults.get(case, ())),
+        )
+        for case in ordered
+    }
+
+
+@cache
+def _words(feature: Feature) -> tuple[list[str], list[str], list[str]]:
+    from harness.answers.spelling import words_of
+
+    name = words_of(feature.case)
+    title = words_of(" ".join((feature.title, feature.topic, *feature.features)))
+    causes = [word for word in words_of(" ".join(feature.reasons)) if word[0].isalpha() and len(word) > 2]
+    numbers = [link.rstrip("/").rpartition("/")[2] for link in feature.links]
+    repositories = [part for link in feature.links if "github.com" in link for part in words_of(link.split("/")[4])]
+    found = (name, title, [*causes, *(number for number in numbers if number.isdigit()), *repositories])
+    assert len(found) == len(WEIGHTS) - 1
+    return tuple(list(dict.fromkeys(words)) for words in found)  # type: ignore[return-value]
+
+
+def _tool_key(tool: str) -> tuple[Any, ...]:
+    backend, _, version = tool.partition(" ")
+    return (*backend_key(backend), version_key(version) if version else ())
+
+
+def _grids(of: Mapping[tuple[str, str, str], Row]) -> dict[str, Grid]:
+    versions = tuple(sorted({place[0] for place in of}, key=version_key))
+    toolkits = tuple(sorted({place[1] for place in of}, key=version_key))
+    found = {}
+    for target in sorted({place[2] for place in of}, key=target_key):
+        letters = "".join(
+            row.letter if (row := of.get((version, toolkit, target))) else UNTRIED
+            for version in versions
+            for toolkit in toolkits
+        )
+        found[target] = Grid(versions, toolkits, letters)
+    return found
+
+
+loads = lru_cache(maxsize=None)(json.loads)
+"""JSON that many records share: nobody may change what comes out."""

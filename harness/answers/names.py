@@ -1,0 +1,128 @@
+"""The table of names that questions may use: what people call architectures, tools and features.
+
+The page's script is handed the same table as data (`harness.answers.vocabulary`); nothing here is written twice.
+
+Sources: compute capabilities by product: https://developer.nvidia.com/cuda-gpus and https://developer.nvidia.com/cuda-legacy-gpus; architectures by
+compute capability: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
+    "maxwell": ("sm_50", "sm_52", "sm_53"),
+    "pascal": ("sm_60", "sm_61", "sm_62"),
+    "volta": ("sm_70", "sm_72"),
+    "turing": ("sm_75",),
+    "ampere": ("sm_80", "sm_86", "sm_87"),
+    "ada": ("sm_89",),
+    "ada lovelace": ("sm_89",),
+    "hopper": ("sm_90", "sm_90a"),
+    "blackwell": ("sm_100", "sm_120", "sm_103", "sm_121", "sm_100a", "sm_120a", "sm_103a", "sm_121a"),
+    **dict.fromkeys(("gtx 750", "gtx 750 ti", "quadro m2000"), ("sm_50",)),
+    **dict.fromkeys(("gtx 960", "gtx 970", "gtx 980", "gtx 980 ti", "titan x maxwell", "tesla m40", "m60"), ("sm_52",)),
+    **dict.fromkeys(("jetson nano", "jetson tx1"), ("sm_53",)),
+    **dict.fromkeys(("p100", "tesla p100", "gp100"), ("sm_60",)),
+    **dict.fromkeys(
+        ("gtx 1050", "gtx 1060", "gtx 1070", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"), ("sm_61",)
+    ),
+    "jetson tx2": ("sm_62",),
+    **dict.fromkeys(("v100", "tesla v100", "titan v", "gv100"), ("sm_70",)),
+    **dict.fromkeys(("xavier", "jetson xavier", "agx xavier"), ("sm_72",)),
+    **dict.fromkeys(
+        ("t4", "tesla t4", "gtx 1650", "gtx 1660", "rtx 2060", "rtx 2070", "rtx 2080", "rtx 2080 ti", "titan rtx", "rtx 8000"),
+        ("sm_75",),
+    ),
+    **dict.fromkeys(("a100", "a30"), ("sm_80",)),
+    **dict.fromkeys(
+        ("rtx 3050", "rtx 3060", "rtx 3070", "rtx 3080", "rtx 3090", "rtx a6000", "a6000", "a40", "a10", "a10g", "a16"),
+        ("sm_86",),
+    ),
+    **dict.fromkeys(("orin", "jetson orin", "agx orin", "orin nano"), ("sm_87",)),
+    **dict.fromkeys(
+        ("rtx 4050", "rtx 4060", "rtx 4070", "rtx 4080", "rtx 4090", "l4", "l40", "l40s", "rtx 6000 ada"), ("sm_89",)
+    ),
+    **dict.fromkeys(("h100", "h200", "h20", "h800", "gh200", "grace hopper"), ("sm_90", "sm_90a")),
+    **dict.fromkeys(("b100", "b200", "gb200"), ("sm_100", "sm_100a")),
+    **dict.fromkeys(("b300", "gb300"), ("sm_103", "sm_103a")),
+    **dict.fromkeys(("thor", "jetson thor", "agx thor"), ("sm_110", "sm_101")),
+    **dict.fromkeys(
+        ("rtx 5050", "rtx 5060", "rtx 5070", "rtx 5080", "rtx 5090", "rtx pro 6000"), ("sm_120", "sm_120a")
+    ),
+    **dict.fromkeys(("gb10", "dgx spark"), ("sm_121", "sm_121a")),
+}  # fmt: skip
+"""Targets by the marketing name of an architecture or a product, the one that is meant first."""
+
+ALIASES: Mapping[str, str] = {
+    "cuda toolkit": "cuda",
+    "toolkit": "cuda",
+    "ctk": "cuda",
+    "pytorch": "torch",
+    "torch": "torch",
+    "numba cuda": "numba-cuda",
+    "jitify": "cupy-jitify",
+    "cupy nvrtc": "cupy-nvrtc",
+    "cupy jitify": "cupy-jitify",
+    "torch nvcc": "torch-nvcc",
+    "cutlass": "cutlass",
+    "cute": "cutlass",
+    "nvcc": "nvcc",
+    "nvrtc": "nvrtc",
+    "cupy": "cupy",
+    "numba": "numba",
+    "cccl": "cccl",
+    "cuda": "cuda",
+    "compute capability": "cc",
+    "cc": "cc",
+}
+"""What may be followed by a version, by what it is called."""
+
+TOOLS: Mapping[str, tuple[str, ...]] = {
+    "cupy": ("cupy-nvrtc", "cupy-jitify"),
+    "cupy-nvrtc": ("cupy-nvrtc",),
+    "cupy-jitify": ("cupy-jitify",),
+    "numba": ("numba",),
+    "numba-cuda": ("numba-cuda",),
+    "torch": ("torch-nvcc",),
+    "torch-nvcc": ("torch-nvcc",),
+    "nvcc": ("nvcc",),
+    "nvrtc": ("nvrtc",),
+}
+"""Backends by the name of a tool."""
+
+LABELS: Mapping[str, str] = {
+    "nvrtc": "NVRTC",
+    "cupy-nvrtc": "CuPy",
+    "cupy-jitify": "CuPy, Jitify",
+    "numba": "Numba",
+    "numba-cuda": "numba-cuda",
+    "nvcc": "nvcc",
+    "torch-nvcc": "PyTorch",
+}
+"""What people call a backend."""
+
+SYNONYMS: tuple[tuple[str, ...], ...] = (
+    ("bf16", "bfloat16"),
+    ("fp16", "half", "float16"),
+    ("fp8", "e4m3", "e5m2"),
+    ("fp4", "e2m1", "nvfp4"),
+    ("fp64", "double", "float64"),
+    ("sync", "synchronize", "synchronise", "synchronisation", "synchronization"),
+    ("exception", "exceptions", "throw", "raise"),
+    ("smem", "shared"),
+    ("tensorcore", "tensor"),
+    ("cg", "cooperative"),
+    ("int8", "char", "signed"),
+    ("rdc", "relocatable"),
+    ("fragment", "fragments"),
+)
+"""Words that mean the same in titles, features and parameters."""
+
+IGNORED = frozenset(
+    "a about all an and any anything are at be before broken build builds building built by can cannot cant compile compiled compiler compiles "
+    "compiling could device did do does doesnt dont error errors fail failed fails for from gpu has have how i if in into is it its kernel "
+    "kernels my need needs new no not of on or run runs since so still support supported supporting supports than that the there this to "
+    "under up use used uses using version versions was what when where which who why will with without work working works".split()
+)
+"""Words of a question that say nothing of what it is about."""

@@ -1,0 +1,221 @@
+"""The grammar of questions: ``cutlass 3.5.1 cuda 13.0 sm_90`` becomes chips, each with what it stands for.
+
+The page's script has the same grammar (`harness/report/assets/question.js`) and is handed the same vocabulary; ``tests/answers/questions.toml`` holds
+both to the same examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from harness.answers.spelling import in_series, nearest_versions, nearest_words, tokens_of, version_of, words_of
+from harness.answers.words import says
+
+_TARGET = re.compile(r"(sm|compute)[_-]?(\d{2,3})([af]?)")
+_CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)")
+# A number of four digits is that of an issue.
+_VERSION = re.compile(r"(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?")
+_RANGE = re.compile(r"v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)")
+_GLUED = re.compile(r"([a-z][a-z-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
+_PHRASE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """A part of a question, and what it stands for.
+
+    Parameters
+    ----------
+    kind : str
+        ``target``, ``toolkit``, ``tool`` (CuPy, NVRTC …), ``header`` (a header library), ``word``, or ``unknown``.
+    text : str
+        As it was typed, in lower case.
+    name : str
+        Which tool or library; for a word the word; for what is unknown, what it would have been: ``cuda``, ``target``, ``word``.
+    values : tuple of str
+        Targets or versions; none of a tool stands for all its versions.
+    near : tuple of str
+        The nearest known ones, of what is unknown.
+    """
+
+    kind: str
+    text: str
+    name: str = ""
+    values: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "values": list(self.values), "near": list(self.near)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """All that questions may name.
+
+    Parameters
+    ----------
+    architectures : Mapping[str, sequence of str]
+        Targets by marketing name.
+    aliases : Mapping[str, str]
+        What takes a version, by what it is called.
+    tools : Mapping[str, sequence of str]
+        Backends by name of a tool.
+    versions : Mapping[str, sequence of str]
+        Known versions by name: of ``cuda``, of tools, of header libraries.
+    targets : sequence of str
+        Known targets, in order.
+    ignored : sequence of str
+        Words that say nothing.
+    synonyms : sequence of (sequence of str)
+        Words that mean the same.
+    words : sequence of str
+        Every word of titles, names, features, parameters and causes.
+    """
+
+    architectures: Mapping[str, Sequence[str]]
+    aliases: Mapping[str, str]
+    tools: Mapping[str, Sequence[str]]
+    versions: Mapping[str, Sequence[str]]
+    targets: Sequence[str]
+    ignored: Sequence[str]
+    synonyms: Sequence[Sequence[str]]
+    words: Sequence[str] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for the page's script."""
+        return asdict(self)
+
+
+def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
+    """Read a question.
+
+    Parameters
+    ----------
+    text : str
+        As somebody typed it.
+    vocabulary : Vocabulary
+        What is known.
+    """
+    tokens = tokens_of(text)
+    chips: list[Chip] = []
+    at = 0
+    while at < len(tokens):
+        found, at = _next(tokens, at, vocabulary, chips)
+        chips += [chip for chip in found if chip not in chips]
+    return chips
+
+
+def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Chip]) -> tuple[list[Chip], int]:
+    for length in range(min(_PHRASE, len(tokens) - at), 0, -1):
+        text = " ".join(tokens[at : at + length])
+        phrase = text.replace("-", " ")
+        if phrase in known.architectures:
+            return [Chip(kind="target", text=text, name=phrase, values=tuple(known.architectures[phrase]))], at + length
+        if phrase in known.aliases:
+            found, end = _versioned(known.aliases[phrase], text, tokens, at + length, known)
+            # "numba cuda 12.4" is Numba with CUDA 12.4, for no numba-cuda has that number.
+            if length == 1 or all(chip.kind != "unknown" for chip in found):
+                return found, end
+    token = tokens[at]
+    if target := _TARGET.fullmatch(token):
+        return [_target(f"{target[1]}_{target[2]}{target[3]}", token, known)], at + 1
+    glued = _GLUED.fullmatch(token)
+    if glued and glued[1] in known.aliases:
+        return _versioned(known.aliases[glued[1]], token, [glued[2]], 0, known)[0], at + 1
+    if _VERSION.fullmatch(token) or _RANGE.fullmatch(token):
+        return _number(token, known, before), at + 1
+    words = [word for word in words_of(token) if word not in known.ignored]
+    return [_word(word, known) for word in words], at + 1
+
+
+def _versioned(name: str, text: str, tokens: Sequence[str], at: int, known: Vocabulary) -> tuple[list[Chip], int]:
+    """What may be followed by a version."""
+    version = tokens[at] if at < len(tokens) else ""
+    capability = _CAPABILITY.fullmatch(version)
+    if name == "cc" and capability:
+        target = f"sm_{capability[1]}{capability[2]}{capability[3]}"
+        return [_target(target, f"{text} {version}", known)], at + 1
+    if not (_VERSION.fullmatch(version) or _RANGE.fullmatch(version)):
+        return [chip for chip in (_bare(name, text, known),) if chip], at
+    whole = text if text.endswith(version) else f"{text} {version}"
+    return _chips_of(name, whole, version, known), at + 1
+
+
+def _chips_of(name: str, text: str, version: str, known: Vocabulary) -> list[Chip]:
+    tool = name in known.tools
+    # nvcc and NVRTC have the version of their CUDA release.
+    of = name if known.versions.get(name) or name == "cuda" or not tool else "cuda"
+    values = tuple(value for value in known.versions.get(of, ()) if _fits(value, version))
+    if not values:
+        near = tuple(nearest_versions(_numbers(version), known.versions.get(of, ())))
+        return [Chip(kind="unknown", text=text, name=of, near=near)]
+    if of == "cuda":
+        release = Chip(kind="toolkit", text=text, name="cuda", values=values)
+        return [Chip(kind="tool", text=text, name=name), release] if tool else [release]
+    return [Chip(kind="tool" if tool else "header", text=text, name=name, values=values)]
+
+
+def _bare(name: str, text: str, known: Vocabulary) -> Chip | None:
+    """A name without a version; ``cuda`` alone says nothing."""
+    if name in known.tools:
+        return Chip(kind="tool", text=text, name=name)
+    return Chip(kind="header", text=text, name=name) if name not in ("cuda", "cc") else None
+
+
+def _number(token: str, known: Vocabulary, before: Sequence[Chip]) -> list[Chip]:
+    """A version by itself: of what was named just before it, else of CUDA."""
+    name = before[-1].name if before and before[-1].kind in ("tool", "toolkit", "header") and before[-1].values else ""
+    if name:
+        found = _chips_of(name, f"{name} {token}", token, known)
+        if all(chip.kind != "unknown" for chip in found):
+            return found
+    if any(_fits(value, token) for value in known.versions.get("cuda", ())) and "." in token:
+        return _chips_of("cuda", token, token, known)
+    if token.isdigit():
+        return [_word(token, known)]  # of a shape, such as 16 16 8
+    return [Chip(kind="unknown", text=token, name="version")]
+
+
+def _target(target: str, text: str, known: Vocabulary) -> Chip:
+    if target in known.targets:
+        return Chip(kind="target", text=text, name=target, values=(target,))
+    number = re.sub(r"\D", "", target)
+    kind = target.partition("_")[0]
+    numbers = {re.sub(r"\D", "", item): item for item in reversed(known.targets) if item.startswith(f"{kind}_")}
+    near = tuple(numbers[item] for item in nearest_versions(number, list(numbers)))
+    return Chip(kind="unknown", text=text, name="target", near=near)
+
+
+def _word(word: str, known: Vocabulary) -> Chip:
+    if any(says(word, other, known.synonyms) for other in known.words):
+        return Chip(kind="word", text=word, name=word)
+    return Chip(kind="unknown", text=word, name="word", near=tuple(nearest_words(word, known.words)))
+
+
+def _fits(value: str, asked: str) -> bool:
+    """Whether a version is one that was asked for: 13 and 13.x are every 13, >=13 and 13+ all from there on, 12.4..13.0 what lies between."""
+    numbers = version_of(value)
+    if between := _RANGE.fullmatch(asked):
+        return bool(numbers) and version_of(between[1]) <= numbers and (numbers <= version_of(between[2]) or in_series(value, between[2]))  # fmt: skip
+    match = _VERSION.fullmatch(asked)
+    if match is None or not numbers:
+        return False
+    sign, wanted = match[1] or "", version_of(match[2])
+    if sign == ">=" or match[3] == "+":
+        return numbers >= wanted
+    if sign == ">":
+        return numbers > wanted and not in_series(value, match[2])
+    if sign == "<":
+        return numbers < wanted
+    if sign == "<=":
+        return numbers <= wanted or in_series(value, match[2])
+    return in_series(value, match[2])
+
+
+def _numbers(version: str) -> str:
+    match = re.search(r"\d+(?:\.\d+)*", version)
+    return match[0] if match else ""

@@ -1,0 +1,96 @@
+"""Reading results for answers: a few columns of Parquet, or the lines of records; without pandas, within a moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.answers.cells import COLUMNS, Known, Row, features_of, loads, make_row
+from harness.answers.verdict import UNAVAILABLE, UNTRIED
+from harness.errors import PartUnavailable
+from harness.records import merge, read_records
+from harness.records.errors import RecordError
+
+_FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json")
+
+
+def read_known(paths: Sequence[Path]) -> Known:
+    """Cells of results: ``results.parquet`` files, ``.jsonl`` files and folders of these; a later one counts more.
+
+    Raises
+    ------
+    RecordError
+        When one cannot be read.
+    PartUnavailable
+        When Parquet cannot be read for want of pyarrow.
+    """
+    parts = [_parquet(path) if path.suffix == ".parquet" else _lines(path) for path in paths]
+    rows: dict[str, Row] = {}
+    facts: dict[tuple[Any, ...], None] = {}
+    runs: dict[str, str] = {}
+    for found, told, started in parts:
+        for row in found:
+            # An answer is never hidden behind a run that had none.
+            if row.cell not in rows or row.letter not in (UNTRIED, UNAVAILABLE):
+                rows[row.cell] = row
+        facts.update(dict.fromkeys(told))
+        runs |= started
+    features = features_of((*fact[:3], *(loads(text) for text in fact[3:])) for fact in facts)
+    return Known(rows=list(rows.values()), features=features, runs=runs)
+
+
+_Part = tuple[Iterable[Row], Iterable[tuple[Any, ...]], Mapping[str, str]]
+
+
+def _parquet(path: Path) -> _Part:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise PartUnavailable(f"{path}: reading Parquet needs pyarrow: pip install 'cumatrix[report]'") from None
+    wanted = list(dict.fromkeys((*COLUMNS, *_FACTS)))
+    try:
+        # Not read_table, which loads pandas where it is installed: that takes longer than the answer.
+        with pq.ParquetFile(path, read_dictionary=wanted) as file:
+            table = file.read(columns=wanted)
+        columns = {name: _values(table.column(name)) for name in wanted}
+        runs = _runs(json.loads((table.schema.metadata or {}).get(b"cumatrix.plans", b"[]")))
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        why = (str(error).splitlines() or ["damaged"])[0]
+        raise RecordError(f"{path}: this is not a file of cumatrix's results: {why}") from None
+    rows = [make_row(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
+    return rows, dict.fromkeys(zip(*(columns[name] for name in _FACTS), strict=True)), runs
+
+
+def _values(column: Any) -> list[Any]:
+    """Values of a column; each different one is made once."""
+    found: list[Any] = []
+    for chunk in column.chunks:
+        if not hasattr(chunk, "dictionary"):
+            found += chunk.to_pylist()
+            continue
+        values = [*chunk.dictionary.to_pylist(), None]
+        found += [values[place] for place in chunk.indices.fill_null(len(values) - 1).to_pylist()]
+    return found
+
+
+def _lines(path: Path) -> _Part:
+    from harness.matrix.kinds import kind_of
+
+    results = read_records([path])
+    merged = merge(results.records, results.plans)
+    rows: list[Row] = []
+    facts: dict[tuple[Any, ...], None] = {}
+    for record in merged.records:
+        message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
+        place: Mapping[str, Any] = record
+        rows.append(make_row(*(place[name] for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message))
+        nested = (json.dumps(place[name]) for name in ("features", "links", "expected"))
+        facts[record["case"], record["title"], record["topic"], *nested] = None
+    return rows, facts, _runs(merged.plans)
+
+
+def _runs(plans: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    return {str(plan.get("run", "")): str(plan.get("started") or "") for plan in plans}

@@ -1,0 +1,196 @@
+"""For one architecture: features down, tools across, in each field what is known of it; and the vocabulary of questions."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import prod
+
+from harness.answers import names
+from harness.answers.cells import Entry, Known
+from harness.answers.question import Vocabulary
+from harness.answers.spelling import words_of
+from harness.answers.verdict import Grid, Verdict, verdict_of
+from harness.backends import library_of
+from harness.matrix.order import fold_targets, natural_key, version_key
+from harness.model import KNOWN_TARGETS
+from harness.toolkits import RELEASES
+from harness.toolkits.libraries import LIBRARIES as HEADERS
+from harness.toolkits.libraries import known_versions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """What is known of a program and a tool on one architecture.
+
+    Parameters
+    ----------
+    entry : Entry
+        The program and the tool.
+    target : str
+        The architecture.
+    verdict : Verdict
+        In a few words.
+    where : str
+        On which architectures it works, where it does not on all: ``from sm_80``, ``on sm_90a only``, ``nowhere``.
+    """
+
+    entry: Entry
+    target: str
+    verdict: Verdict
+    where: str
+
+    @property
+    def grid(self) -> Grid:
+        """Versions, and what became of each."""
+        return self.entry.grids[self.target]
+
+    @property
+    def seen(self) -> tuple[object, ...]:
+        """What readers see of it: programs with the same of it for all tools are shown as one."""
+        return (self.entry.tool, self.entry.axis, self.target, self.verdict, self.where, self.grid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A feature, and those of its variants of which the same is known.
+
+    Parameters
+    ----------
+    case : str
+        The case.
+    label : str
+        What tells the variants: ``half, signed char``; empty where there is no other line of the case.
+    variants : tuple of str
+        Their parameters.
+    fields : tuple of Field
+        One a tool and architecture.
+    """
+
+    case: str
+    label: str
+    variants: tuple[str, ...]
+    fields: tuple[Field, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """Words of its parameters."""
+        return list(dict.fromkeys(word for variant in self.variants for word in words_of(variant)))
+
+
+def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Line]:
+    """Every feature, or one, on these architectures; those that nobody tried there have no line."""
+    found: dict[str, dict[str, list[Field]]] = {}
+    for entry in known.entries_of(case) if case else known.entries:
+        fields = [field_of(entry, target) for target in targets if target in entry.grids]
+        if fields:
+            found.setdefault(entry.case, {}).setdefault(entry.rest, []).extend(fields)
+    lines = []
+    for name, programs in found.items():
+        groups: dict[tuple[object, ...], list[str]] = {}
+        for rest, fields in programs.items():
+            groups.setdefault(tuple(field.seen for field in fields), []).append(rest)
+        for variants in groups.values():
+            label = _label(variants, list(programs)) if len(groups) > 1 else ""
+            lines.append(Line(case=name, label=label, variants=tuple(variants), fields=tuple(programs[variants[0]])))
+    return lines
+
+
+def field_of(entry: Entry, target: str) -> Field:
+    """What is known of an entry on an architecture."""
+    grid = entry.grids[target]
+    library = entry.axis or library_of(entry.backend)
+    verdict = _verdict(grid, library)
+    return Field(
+        entry=entry,
+        target=target,
+        verdict=verdict,
+        where=_where(entry.compared or entry.answered, entry.working, target),
+    )
+
+
+@cache
+def _verdict(grid: Grid, library: str) -> Verdict:
+    return verdict_of(grid, known_releases(), library)
+
+
+@cache
+def _where(every: tuple[str, ...], works_on: tuple[str, ...], target: str) -> str:
+    """On which architectures it works with some version; nothing where it works on all, or where there is no other."""
+    kind = target.partition("_")[0] + "_"
+    answered = [item for item in every if item.startswith(kind)]
+    working = [item for item in works_on if item.startswith(kind)]
+    if len(answered) < 2 or working == answered or not answered:
+        return ""
+    if not working:
+        return "nowhere"
+    plain = [item for item in answered if item[-1].isdigit()]
+    works = [item for item in working if item[-1].isdigit()]
+    if (
+        works
+        and works == plain[-len(works) :]
+        and all(item in working or natural_key(item) < natural_key(works[0]) for item in answered)
+    ):
+        return f"from {works[0]}" if len(works) < len(plain) else ""
+    return f"on {fold_targets(working, answered)} only"
+
+
+def _label(variants: Sequence[str], every: Sequence[str]) -> str:
+    """Parameters without those that all variants of the case share, and without a name where there is one only that says enough by itself."""
+    split = {item: dict(part.partition("=")[::2] for part in item.split(",") if part) for item in every}
+    names = dict.fromkeys(key for item in split.values() for key in item)
+    keys = [key for key in names if len({item.get(key, "") for item in split.values()}) > 1]
+    plain = len(keys) == 1 and all(re.match(r"(?!true|false)[a-z]", item.get(keys[0], "")) for item in split.values())
+    values = {key: list(dict.fromkeys(split[item].get(key, "") for item in variants)) for key in keys}
+    if prod(map(len, values.values())) == len(variants):
+        return (
+            ", ".join(
+                f"{'' if plain else f'{key}='}{(', ' if plain else ' or ').join(each)}" for key, each in values.items()
+            )
+            or "(none)"
+        )
+    return "; ".join(", ".join(f"{key}={split[item].get(key, '')}" for key in keys) for item in variants)
+
+
+@cache
+def known_releases() -> Mapping[str, Sequence[str]]:
+    """Releases by name: of CUDA, libraries and header libraries, oldest first."""
+    table = tomllib.loads((files("harness.answers") / "releases.toml").read_text("utf-8"))
+    headers = {name: tuple(known_versions(library)) for name, library in HEADERS.items()}
+    return {**{name: tuple(found) for name, found in table.items()}, **headers, "cuda": tuple(RELEASES)}
+
+
+def vocabulary_of(known: Known) -> Vocabulary:
+    """All that questions may name, with the versions and words that results have."""
+    versions: dict[str, set[str]] = {name: set(found) for name, found in known_releases().items()}
+    targets = {str(target): None for target in KNOWN_TARGETS}
+    for entry in known.entries:
+        name = entry.axis or library_of(entry.backend)
+        for grid in entry.grids.values():
+            versions.setdefault("cuda", set()).update(grid.toolkits)
+            if name:
+                versions.setdefault(name, set()).update(grid.libraries)
+    for tool, backends in names.TOOLS.items():
+        library = library_of(backends[0])
+        if library:
+            versions[tool] = versions.get(library, set())
+    words: dict[str, None] = {}
+    for case in known.features:
+        for group in known.words_of(case):
+            words.update(dict.fromkeys(group))
+    for entry in known.entries:
+        words.update(dict.fromkeys(words_of(entry.rest)))
+    return Vocabulary(
+        architectures=names.ARCHITECTURES,
+        aliases=names.ALIASES,
+        tools=names.TOOLS,
+        versions={name: sorted(filter(None, found), key=version_key) for name, found in sorted(versions.items())},
+        targets=list({**targets, **dict.fromkeys(known.targets)}),
+        ignored=sorted(names.IGNORED),
+        synonyms=names.SYNONYMS,
+        words=sorted(words),
+    )

@@ -1,0 +1,208 @@
+"""What a row of versions comes to, in a few words: ``works since 13.1``, ``never``, ``broken in 0.59.0 only``, ``not tried``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from harness.answers.spelling import version_of
+
+WORKS, NOT, FAULT, SURPRISE, NOTHING, UNAVAILABLE, UNTRIED = "w", "x", "k", "s", "n", "u", "."
+"""What became of a cell: it was built; it was refused as expected; a known fault; a surprise; it means nothing; a part cannot be had; nobody knows."""
+
+SILENT = frozenset((NOTHING, UNAVAILABLE, UNTRIED))
+"""Letters of cells in which no compiler said anything."""
+
+_LISTED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What is known of a program, a tool and an architecture.
+
+    Parameters
+    ----------
+    kind : str
+        ``works``, ``since`` (works in the newest versions), ``but`` (works, not in all versions before), ``part`` (works in some), ``until`` (worked once),
+        ``never``, ``fault`` (never, and somebody should mend it), ``na``, ``untried``.
+    text : str
+        In a few words.
+    note : str
+        What has to be known beside it; may be empty.
+    """
+
+    kind: str
+    text: str
+    note: str = ""
+
+    @property
+    def works(self) -> bool:
+        """Whether it works in the newest versions that were tried."""
+        return self.kind in ("works", "since", "but")
+
+    @property
+    def silent(self) -> bool:
+        """Whether no compiler said anything."""
+        return self.kind in ("na", "untried")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Versions of a library, CUDA releases, and a letter for each pair: row by row, a library's version each.
+
+    Parameters
+    ----------
+    libraries : tuple of str
+        Versions, oldest first; one empty text for a tool without a library.
+    toolkits : tuple of str
+        CUDA releases, oldest first.
+    letters : str
+        One a pair.
+    """
+
+    libraries: tuple[str, ...]
+    toolkits: tuple[str, ...]
+    letters: str
+
+    def of_library(self, place: int) -> str:
+        """Letters of one version, by CUDA release."""
+        return self.letters[place * len(self.toolkits) : (place + 1) * len(self.toolkits)]
+
+    def of_toolkit(self, place: int) -> str:
+        """Letters of one CUDA release, by version."""
+        return self.letters[place :: len(self.toolkits)]
+
+
+def verdict_of(grid: Grid, known: Mapping[str, Sequence[str]], library: str = "") -> Verdict:
+    """What a grid comes to.
+
+    Parameters
+    ----------
+    grid : Grid
+        The versions, and what became of each.
+    known : Mapping[str, sequence of str]
+        Releases by name (``cuda``, and libraries), to say which of them nobody tried.
+    library : str
+        Whose versions they are.
+    """
+    told = set(grid.letters) - SILENT
+    if not told:
+        return _silent(grid.letters)
+    if told == {WORKS}:
+        return Verdict(kind="works", text="works")
+    if WORKS not in told:
+        fault = FAULT in told and told <= {FAULT, SURPRISE}
+        return Verdict(kind="fault", text="known fault") if fault else Verdict(kind="never", text="never")
+    by_library = [(name, _sum(grid.of_library(place))) for place, name in enumerate(grid.libraries)]
+    by_toolkit = [(name, _sum(grid.of_toolkit(place))) for place, name in enumerate(grid.toolkits)]
+    if all(state != "m" for _, state in by_library):
+        return _along([item for item in by_library if item[1]], "", known.get(library, ()))
+    if all(state != "m" for _, state in by_toolkit):
+        return _along([item for item in by_toolkit if item[1]], "CUDA ", known.get("cuda", ()))
+    return _both(grid, known)
+
+
+def picked(grid: Grid, libraries: Sequence[str] | None, toolkits: Sequence[str] | None) -> Verdict:
+    """What is known of some of the versions. The page's script does the same (`assets/answer.js`).
+
+    Parameters
+    ----------
+    grid : Grid
+        The versions, and what became of each.
+    libraries, toolkits : sequence of str, optional
+        Those that were asked for; all of them where left out.
+    """
+    found = [
+        (library, toolkit, grid.letters[place * len(grid.toolkits) + other])
+        for place, library in enumerate(grid.libraries)
+        for other, toolkit in enumerate(grid.toolkits)
+        if (libraries is None or library in libraries) and (toolkits is None or toolkit in toolkits)
+    ]
+    told = [item for item in found if item[2] not in SILENT]
+    if not told:
+        return _silent("".join(item[2] for item in found))
+    works = [item for item in told if item[2] == WORKS]
+    if len(works) == len(told):
+        return Verdict(kind="works", text="works")
+    if not works:
+        fault = all(item[2] == FAULT for item in told)
+        return Verdict(kind="fault" if fault else "never", text="does not work" + (": a known fault" if fault else ""))
+    for place, prefix in ((0, ""), (1, "CUDA ")):
+        good = {item[place] for item in works}
+        bad = {item[place] for item in told if item[2] != WORKS}
+        if not good & bad:
+            names = [list(dict.fromkeys(item[place] for item in told if item[place] in group)) for group in (good, bad)]
+            return Verdict(
+                kind="part", text=f"works with {prefix}{', '.join(names[0])}; not with {prefix}{', '.join(names[1])}"
+            )
+    return Verdict(kind="part", text=f"works in {len(works)} of {len(told)} combinations")
+
+
+def _silent(letters: str) -> Verdict:
+    if UNAVAILABLE in letters:
+        return Verdict(kind="untried", text="not available")
+    return (
+        Verdict(kind="na", text="not applicable") if NOTHING in letters else Verdict(kind="untried", text="not tried")
+    )
+
+
+def _sum(letters: str) -> str:
+    """``w`` where all work, ``m`` where some do, ``x`` or ``k`` where none does; empty where nobody knows."""
+    told = set(letters) - SILENT
+    if not told:
+        return ""
+    if WORKS in told:
+        return WORKS if told == {WORKS} else "m"
+    return FAULT if told == {FAULT} else NOT
+
+
+def _along(states: Sequence[tuple[str, str]], prefix: str, known: Sequence[str]) -> Verdict:
+    """Along one axis: runs of versions that work and that do not."""
+    runs = [(works, [name for name, _ in run]) for works, run in groupby(states, lambda item: item[1] == WORKS)]
+    if len(runs) == 1:
+        return Verdict(kind="works", text="works") if runs[0][0] else Verdict(kind="never", text="never")
+    gaps = [gap for (_, before), (_, after) in pairwise(runs) if (gap := _untried(before[-1], after[0], known))]
+    note = f"{'; '.join(gaps)} untried" if gaps else ""
+    if len(runs) == 2:
+        if runs[1][0]:
+            return Verdict(kind="since", text=f"works since {prefix}{runs[1][1][0]}", note=note)
+        return Verdict(kind="until", text=f"works up to {prefix}{runs[0][1][-1]}", note=note)
+    if len(runs) == 3 and runs[0][0]:
+        return Verdict(kind="but", text=f"broken in {prefix}{_span(runs[1][1])} only", note=note)
+    spans = ", ".join(_span(names) for works, names in runs if works)
+    if runs[-1][0]:
+        return Verdict(kind="but", text=f"works since {prefix}{runs[-1][1][0]}", note=f"and in {prefix}{', '.join(_span(names) for works, names in runs[:-1] if works)}")  # fmt: skip
+    return Verdict(kind="until", text=f"only in {prefix}{spans}", note=note)
+
+
+def _both(grid: Grid, known: Mapping[str, Sequence[str]]) -> Verdict:
+    """Where both axes count: a phrase along CUDA for each version, versions with the same phrase together."""
+    along = []
+    for place, name in enumerate(grid.libraries):
+        letters = grid.of_library(place)
+        found = [(toolkit, _sum(letter)) for toolkit, letter in zip(grid.toolkits, letters, strict=True)]
+        found = [item for item in found if item[1]]
+        if found:
+            along.append((name, _along(found, "CUDA ", known.get("cuda", ()))))
+    groups = [(verdict, [name for name, _ in run]) for verdict, run in groupby(along, lambda item: item[1])]
+    last, newest = groups[-1]
+    before = [f"{_span(names)}: {verdict.text}" for verdict, names in groups[:-1]]
+    more = f"; and {len(before) - _LISTED} more" if len(before) > _LISTED else ""
+    note = "; ".join(reversed(before[-_LISTED:])) + more
+    if last.kind == "works":
+        return Verdict(kind="since", text=f"works since {newest[0]}", note=note)
+    if last.kind == "never":
+        return Verdict(kind="until", text=f"not since {newest[0]}", note=note)
+    return Verdict(kind="part", text=f"{newest[-1]}: {last.text}", note="; ".join(filter(None, (note, last.note))))
+
+
+def _untried(before: str, after: str, known: Sequence[str]) -> str:
+    """Known releases between two neighbours of which one works: ``13.2 to 13.5``."""
+    low, high = version_of(before), version_of(after)
+    between = [name for name in known if low and high and low < version_of(name) < high]
+    return _span(between) if between else ""
+
+
+def _span(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

@@ -1,0 +1,243 @@
+"""cuda.core's Program and Linker: NVRTC and nvJitLink through NVIDIA's bindings for Python (cuda-core 0.2 to 1.2).
+
+The bindings take NVRTC and nvJitLink that are loaded already, so those of the toolkit are loaded first. They ask the driver for its
+version before they make PTX or link, and for the device where no architecture is named: the virtual device answers, as for numba-cuda.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import dataclasses
+import importlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from harness.nvidia import nvjitlink
+from harness.nvidia.launch import run_on_driver
+from harness.nvidia.nvrtc import Nvrtc
+from harness.nvidia.virtual_libcuda import LINKER, virtual_driver
+from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
+from harness.protocol.wire import Ready
+
+_FLAGS = {
+    "-G": "debug", "--device-debug": "debug", "-lineinfo": "lineinfo", "--generate-line-info": "lineinfo",
+    "-use_fast_math": "use_fast_math", "--use_fast_math": "use_fast_math", "-w": "disable_warnings", "--disable-warnings": "disable_warnings",
+    "-dlto": "link_time_optimization", "--dlink-time-opt": "link_time_optimization", "-dc": "relocatable_device_code", "--device-c": "relocatable_device_code",
+    "-default-device": "device_as_default_execution_space", "--device-as-default-execution-space": "device_as_default_execution_space",
+    "-restrict": "restrict", "--restrict": "restrict", "-device-int128": "device_int128", "--device-int128": "device_int128",
+}  # fmt: skip
+_VALUES = {
+    "rdc": "relocatable_device_code", "relocatable-device-code": "relocatable_device_code", "ftz": "ftz", "prec-div": "prec_div",
+    "prec-sqrt": "prec_sqrt", "fmad": "fma", "maxrregcount": "max_register_count", "std": "std", "ptxas-options": "ptxas_options",
+    "Xptxas": "ptxas_options", "undefine-macro": "undefine_macro", "extra-device-vectorization": "extra_device_vectorization",
+    "split-compile": "split_compile", "pre-include": "pre_include",
+}  # fmt: skip
+_LISTS = ("ptxas_options", "undefine_macro", "pre_include")
+
+
+class CudaCoreBackend:
+    """`harness.protocol.backend.Backend` for cuda.core."""
+
+    core: Any
+    driver: ctypes.CDLL | None = None
+
+    def prepare(self, setup: Setup) -> Ready:
+        """Load the toolkit's libraries, the virtual device and the bindings."""
+        self._check(setup)
+        nvrtc = Nvrtc(setup)
+        linker = setup.library("libnvJitLink")
+        if linker is not None:
+            ctypes.CDLL(str(linker), ctypes.RTLD_GLOBAL)
+        if not setup.device:
+            self.driver = virtual_driver(setup)
+        with _no_ldconfig():
+            self.core = _core()
+            for module in ("nvrtc", "nvjitlink"):
+                importlib.import_module(f"cuda.bindings.{module}")
+        return Ready(
+            observed={
+                "cuda_core": version("cuda-core"),
+                "cuda_bindings": version("cuda-bindings"),
+                "nvrtc": nvrtc.version,
+            },
+            architectures=nvrtc.architectures(),
+            architectures_of=f"NVRTC {nvrtc.version}",
+        )
+
+    def compile(self, setup: Setup, job: Job) -> None:
+        """`Program.compile` to a cubin, or to PTX for a virtual target; relocatable code goes through `Linker`."""
+        if job.lto:
+            nvjitlink.check_lto(setup, job)
+        if self.driver is not None:
+            major, minor = max(setup.version, (int(version("cuda-bindings").split(".")[0]), 0))
+            self.driver.virtual_configure(1000 * major + 10 * minor, *job.capability, LINKER())
+        implicit = job.options.get("arch", "given") != "given"
+        options = self._options(setup, job, implicit=implicit)
+        kind = "ptx" if job.virtual else "ltoir" if job.lto else "cubin"
+        shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        job.command.append(f"cuda.core.Program(code, 'c++', ProgramOptions({shown})).compile({kind!r})")
+        job.enter("compile")
+        with _refusals(job, implicit=implicit):
+            program = self.core.Program(job.source.read_text("utf-8"), "c++", self.core.ProgramOptions(**options))
+            code = program.compile(kind, logs=_Log(job))
+        if kind == "cubin":
+            job.enter("assemble")
+        job.keep(_bytes(code), kind)
+        if job.relocatable:
+            self._link(setup, job, code)
+
+    def execute(self, setup: Setup, job: Job) -> None:
+        """Compile as without a device, then go on through the driver's own interface."""
+        self.compile(setup, job)
+        run_on_driver(job)
+
+    def _check(self, setup: Setup) -> None:
+        try:
+            bindings, core = version("cuda-bindings"), version("cuda-core")
+        except PackageNotFoundError as error:
+            raise Unavailable(
+                f"cuda.core needs {error.name}, which is not installed: install cuda-core[cu{setup.version[0]}]"
+            ) from None
+        if setup.version < (12, 0):
+            raise Unsupported(f"cuda-core {core} needs CUDA 12 or later")
+        if int(bindings.split(".")[0]) != setup.version[0]:
+            raise Unsupported(
+                f"cuda-bindings {bindings} is for CUDA {bindings.split('.')[0]}; CUDA {setup.release} needs cuda-core[cu{setup.version[0]}]"
+            )
+
+    def _options(self, setup: Setup, job: Job, *, implicit: bool) -> dict[str, Any]:
+        """Fields of ProgramOptions; the toolkit's own headers are found last, as with nvcc. cuda.core adds no folder itself."""
+        asked = job.options
+        options: dict[str, Any] = {} if implicit else {"arch": job.target}
+        known = {each.name for each in dataclasses.fields(self.core.ProgramOptions)}
+        if "name" in known:
+            options["name"] = job.source.name
+        options |= {"std": asked["std"]} if "std" in asked else {}
+        named = {
+            "rdc": "relocatable_device_code",
+            "debug": "debug",
+            "lineinfo": "lineinfo",
+            "fastmath": "use_fast_math",
+        }
+        options |= {field: True for name, field in named.items() if asked.get(name)}
+        options |= {"ptxas_options": list(asked["ptxas"])} if asked.get("ptxas") else {}
+        for flag in asked.get("flags", ()):
+            self._take(flag, options)
+        if job.definitions:
+            options["define_macro"] = [
+                (name, str(int(value) if isinstance(value, bool) else value)) for name, value in job.definitions.items()
+            ]
+        options["include_path"] = [*job.include_beside(setup), *setup.include]
+        unknown = sorted(options.keys() - known)
+        if unknown:
+            raise Unsupported(f"cuda-core {version('cuda-core')} has no option {unknown[0]}")
+        return options
+
+    @staticmethod
+    def _take(flag: str, options: dict[str, Any]) -> None:
+        name, equals, value = flag.lstrip("-").partition("=")
+        if flag in _FLAGS:
+            options[_FLAGS[flag]] = True
+        elif flag.startswith("-U") and not equals:
+            options.setdefault("undefine_macro", []).append(flag[2:])
+        elif equals and name in _VALUES:
+            field = _VALUES[name]
+            if field in _LISTS:
+                options.setdefault(field, []).append(value)
+            else:
+                options[field] = {"true": True, "false": False}.get(value, int(value) if value.isdigit() else value)
+        else:
+            raise Unsupported(f"cuda.core's ProgramOptions has no word for {flag}")
+
+    def _link(self, setup: Setup, job: Job, code: Any) -> None:
+        if job.one_of_several:
+            job.notes.append(nvjitlink.NOT_LINKED_ALONE)
+            return
+        if setup.version < (12, 3):
+            job.notes.append(
+                f"not linked: cuda.core links with the driver where nvJitLink is older than 12.3, and this one is of {setup.release}"
+            )
+            return
+        found = nvjitlink.parts(setup)
+        from_library = getattr(self.core.ObjectCode, "from_library", None) if hasattr(self.core, "ObjectCode") else None
+        if isinstance(found, str) and not job.lto:
+            job.notes.append(f"not linked: {found}")
+            return
+        runtime = [from_library(str(found[1]))] if from_library and not isinstance(found, str) else []
+        if not runtime:
+            job.notes.append(
+                "linked without libcudadevrt"
+                + ("" if isinstance(found, str) else f": cuda-core {version('cuda-core')} takes no library")
+            )
+        options = {"arch": f"sm_{job.arch}", **({"link_time_optimization": True} if job.lto else {})}
+        shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        job.command.append(
+            f"cuda.core.Linker(code, {'libcudadevrt, ' if runtime else ''}options=LinkerOptions({shown})).link('cubin')"
+        )
+        job.enter("link")
+        with _refusals(job, implicit=False):
+            linker = self.core.Linker(code, *runtime, options=self.core.LinkerOptions(**options))
+            linked = linker.link("cubin")
+        job.say(linker.get_info_log() or "")
+        job.keep(_bytes(linked), "cubin")
+
+
+class _Log:
+    """Takes what cuda.core writes of a compilation that worked."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def write(self, text: str) -> int:
+        self._job.say(text)
+        return len(text)
+
+
+def _core() -> Any:
+    """The module that has Program: ``cuda.core``, before 0.5 ``cuda.core.experimental``."""
+    core = importlib.import_module("cuda.core")
+    return core if hasattr(core, "Program") else importlib.import_module("cuda.core.experimental")
+
+
+@contextmanager
+def _no_ldconfig() -> Iterator[None]:
+    """Keep cuda.pathfinder from asking ldconfig where libdl is: it is linked statically, what it reads cannot be followed, and the soname is what pathfinder takes else."""
+    find = ctypes.util.find_library
+    ctypes.util.find_library = lambda name: None  # noqa: ARG005 (as the function is called)
+    try:
+        yield
+    finally:
+        ctypes.util.find_library = find
+
+
+def _bytes(code: Any) -> bytes:
+    data = code.code
+    return data.encode() if isinstance(data, str) else bytes(data)
+
+
+@contextmanager
+def _refusals(job: Job, *, implicit: bool) -> Iterator[None]:
+    """What cuda.core raises where NVRTC or nvJitLink refuses, as refusals in their words; anything else passes."""
+    try:
+        yield
+    except Exception as error:
+        kind, text = type(error).__name__, str(error)
+        if kind == "NVRTCError":
+            job.say(text.partition("compilation log:")[2].strip() or f"error: {text}")
+            stage = "assemble" if re.search(r"^ptxas\b.*\b(error|fatal)\b", text, re.MULTILINE) else "compile"
+            raise Rejected(text.partition(",")[0], stage=stage) from None
+        if kind in ("nvJitLinkError", "LinkerError"):
+            job.say(text.partition("log:")[2].strip() or f"error: {text}")
+            raise Rejected("nvJitLink refused", stage="link") from None
+        if implicit and kind == "CUDAError":
+            raise Unsupported(
+                f"without an architecture this cuda.core asks the CUDA runtime for the device: {text.strip()}"
+            ) from None
+        raise
+
+
+backend = CudaCoreBackend()

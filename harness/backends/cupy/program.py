@@ -1,0 +1,216 @@
+"""Programs of CuPy's own API in Python: whatever CuPy compiles while one runs is its outcome.
+
+``ElementwiseKernel``, ``ReductionKernel``, ``fuse``, ``cupyx.jit``, ``RawKernel`` and ``RawModule``, and kernels that CuPy makes for
+operations on arrays, all come to ``cupy.cuda.compiler``, which is listened to. The first refusal counts, whether or not the program goes on.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from harness.backends.cupy.parts import LinkFailed, explain
+from harness.backends.cupy.virtual_gpu import VirtualGpu
+from harness.backends.python.fault import described, from_elsewhere, in_short, missing, tidy
+from harness.backends.python.program import Program
+from harness.protocol.backend import Ended, Job, Rejected, Unavailable, Unsupported
+
+_MODULES = ("cupy", "cupyx", "cupy_backends")
+# What CuPy and its libraries say where they want a device, or a library of CUDA's that compiles nothing.
+_LACKING = re.compile(
+    r"cudaError[A-Z]|CUDA_ERROR_[A-Z]|^(CUBLAS|CUFFT|CURAND|CUSOLVER|CUSPARSE|NCCL)_?[A-Z]|lib(cu|nccl)\w*\.so"
+)
+_ITS_OPTIONS = ("arch", "std", "rdc", "debug", "lineinfo", "fastmath", "flags", "ptxas")
+
+
+def is_program(job: Job) -> bool:
+    """Whether the cell's source is a program in Python, and no kernel's text."""
+    return job.source.suffix == ".py"
+
+
+def given(job: Job, options: tuple[str, ...], jitify: bool) -> dict[str, Any]:
+    """What a program finds beside its definitions: ``OPTIONS``, for ``options=``, and ``JITIFY``, for ``jitify=``.
+
+    Raises
+    ------
+    Unsupported
+        When the cell differs by something that the program does not take up.
+    """
+    text = job.source.read_text("utf-8", "replace")
+    wanted = [name for name in _ITS_OPTIONS if job.options.get(name) and job.options.get(name) != "implicit"]
+    if wanted and "OPTIONS" not in text:
+        asked = " and ".join(wanted)
+        raise Unsupported(f"{job.source.name} does not use OPTIONS, so {asked} would not reach CuPy: options=OPTIONS")
+    return {"OPTIONS": options, "JITIFY": jitify}
+
+
+@dataclass
+class Watch:
+    """Listens to CuPy's compiler.
+
+    Parameters
+    ----------
+    job : Job
+        The cell.
+    compiler : module
+        ``cupy.cuda.compiler``.
+
+    Attributes
+    ----------
+    refused : list of Exception
+        What was not compiled.
+    jitify : bool
+        Whether Jitify had a part in anything.
+    nvcc : bool
+        Whether something was to be compiled by nvcc, which no backend of CuPy stands for.
+    """
+
+    job: Job
+    compiler: Any
+    refused: list[Exception] = field(default_factory=list)
+    jitify: bool = False
+    nvcc: bool = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen for as long as the context lasts, and say what Python warned of."""
+        original, prepare = self.compiler._compile_module_with_cache, self.compiler._jitify_prep
+
+        def heard(*arguments: Any, **keywords: Any) -> Any:
+            self.job.enter("compile")
+            if inspect.signature(original).bind(*arguments, **keywords).arguments.get("backend") == "nvcc":
+                self.nvcc = True
+                raise Unsupported("CuPy would have nvcc compile it")
+            try:
+                return original(*arguments, **keywords)
+            except Exception as error:
+                self.refused.append(error)
+                raise
+
+        def heard_jitify(*arguments: Any, **keywords: Any) -> Any:
+            self.jitify = True
+            return prepare(*arguments, **keywords)
+
+        self.compiler._compile_module_with_cache, self.compiler._jitify_prep = heard, heard_jitify
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ResourceWarning)
+            try:
+                yield
+            finally:
+                self.compiler._compile_module_with_cache, self.compiler._jitify_prep = original, prepare
+                for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in seen):
+                    self.job.say(tidy(text, self.job))
+
+
+def run(job: Job, names: dict[str, Any], watch: Watch, gpu: VirtualGpu | None, tap: Path | None) -> None:
+    """Run the program to its end.
+
+    Parameters
+    ----------
+    job : Job
+        The cell.
+    names : dict
+        What `given` returned.
+    watch : Watch
+        What listens to CuPy's compiler.
+    gpu : VirtualGpu or None
+        The stand-in for a device; None where there is one.
+    tap : Path or None
+        What NVRTC is overheard saying, where Jitify calls it.
+
+    Raises
+    ------
+    Ended
+        With any status but ``built``.
+    """
+    job.modules = _MODULES
+    job.command.append(f"python {job.source.name}")
+    job.enter("compile")
+    program, raised = Program(job, names), None
+    with watch.listening():
+        try:
+            program.run()
+            if gpu is None and job.artifact is not None and program.failure is None:
+                _wait(job)
+        except MemoryError:
+            raise
+        except BaseException as error:  # noqa: BLE001 (what it means is told below)
+            raised = error
+    if watch.nvcc:
+        raise Unsupported(
+            f"CuPy would have nvcc compile a kernel of {job.source.name}, and this backend is for NVRTC alone"
+        )
+    if gpu is not None and gpu.fault is not None:
+        raise gpu.fault
+    if tap and not watch.jitify:
+        raise Unsupported(
+            f"Jitify has no part in {job.source.name}, so it is as under cupy-nvrtc: RawModule(…, jitify=JITIFY)"
+        )
+    for refusal in watch.refused[:1]:
+        _refused(job, refusal, tap, virtual=gpu is not None)
+    if gpu is not None and gpu.ended is not None:
+        raise gpu.ended
+    if raised is not None and (isinstance(raised, Ended) or not from_elsewhere(raised)):
+        raise raised
+    if failure := raised or program.failure:
+        _ended_early(job, failure, program.failure is not None, gpu)
+    elif job.artifact is None:
+        raise Unsupported(f"{job.source.name} has CuPy compile nothing")
+    if gpu is not None and gpu.launches:
+        launches = "1 launch was" if gpu.launches == 1 else f"{gpu.launches} launches were"
+        job.notes.append(f"{launches} left out: the device is virtual")
+
+
+def _wait(job: Job) -> None:
+    """Wait for what the program launched: an error of a kernel shows then."""
+    from cupy.cuda import runtime
+
+    job.enter("launch")
+    runtime.deviceSynchronize()
+
+
+def _refused(job: Job, refusal: Exception, tap: Path | None, *, virtual: bool) -> NoReturn:
+    """Say what CuPy's compiler, or a linker behind it, did not take."""
+    if virtual and not tap and "detect GPU architecture" in str(refusal):
+        raise Unsupported(
+            f"CuPy hands a kernel of {job.source.name} to Jitify, which looks for the device by itself: cupy-jitify has a stand-in for that"
+        ) from None
+    if isinstance(refusal, LinkFailed):
+        raise Rejected(str(refusal), stage="link") from None
+    if type(refusal).__name__ in ("CompileException", "JitifyException"):
+        explain(job, tap, refusal)
+    if not from_elsewhere(refusal):
+        raise refusal
+    job.say(described(refusal, job))
+    stage = job.stages[-1] if job.stages[-1] in ("link", "load") else "compile"
+    raise Rejected(f"CuPy refused: {type(refusal).__name__}", stage=stage) from None
+
+
+def _ended_early(job: Job, failure: BaseException, own: bool, gpu: VirtualGpu | None) -> None:
+    """What it means that the program did not come to its end, where nothing was refused by a compiler.
+
+    Parameters
+    ----------
+    own : bool
+        Whether CuPy had no part in the exception.
+    """
+    lacking = gpu is not None and _LACKING.search(f"{failure}") is not None
+    if not lacking and isinstance(failure, ImportError) and (what := missing(failure, job)):
+        raise Unavailable(f"{job.source.name} needs more than is installed: {what}") from None
+    if job.artifact is not None and gpu is not None and (own or lacking):
+        when = ", after launches that computed nothing" if gpu.launches else ""
+        job.notes.append(f"{job.source.name} ended early{when}: {in_short(failure, job)}")
+        return
+    if lacking:
+        raise Unsupported(f"{job.source.name} asks for what only a device has: {in_short(failure, job)}") from None
+    job.say(described(failure, job))
+    stage = job.stages[-1] if gpu is None and job.stages[-1] in ("load", "launch") else "compile"
+    who = job.source.name if own else "CuPy"
+    raise Rejected(f"{who} raised {type(failure).__name__}", stage=stage) from None

@@ -1,0 +1,176 @@
+"""The CUDA runtime and driver as CuPy's own modules call them, without a device: programs compile, and launch nothing.
+
+CuPy links the runtime statically, so no library can stand in for it. All of CuPy calls it through two extension modules,
+``cupy_backends.cuda.api.runtime`` and ``…driver``; `install` puts functions in the place of theirs (`harness.backends.cupy.c_table`).
+Memory is the host's, so that a program gets past its preparations; a launch does nothing. What has no function here (textures,
+graphs, cuBLAS and its like, Thrust's and CUB's compiled parts) is CuPy's own, which finds no device and says so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.backends.cupy.c_table import replace
+from harness.nvidia.virtual_device import device_attribute
+from harness.protocol.backend import Ended, Job, Rejected, Setup
+
+_BYTES = 1 << 34  # of memory, as far as anybody asks
+
+
+class VirtualGpu:
+    """The device of the cell that runs in this process.
+
+    Attributes
+    ----------
+    job : Job or None
+        The cell; None before there is one.
+    ended : Ended or None
+        What ended the cell, where CuPy only sees an address or none.
+    fault : Exception or None
+        A mistake of ours, which C code cannot be told.
+    launches, images : int
+        Launches that were left out, and programs that were loaded.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        major, minor = setup.version
+        self.version = major * 1000 + minor * 10
+        self.job: Job | None = None
+        self.ended: Ended | None = None
+        self.fault: Exception | None = None
+        self.launches = self.images = 0
+        self._handles = 0x1000
+        self._memory: dict[int, Any] = {}
+        self._loaded: dict[int, bytes] = {}
+
+    def install(self) -> None:
+        """Stand in for CuPy's runtime and driver; before CuPy is imported."""
+        from cupy_backends.cuda.api import driver, runtime
+
+        for module, functions in ((driver, self._driver()), (runtime, self._runtime(runtime.PointerAttributes))):
+            for name, function in functions.items():
+                replace(module, name, self._guarded(function))
+
+    def _guarded(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except Exception as error:  # noqa: BLE001 (told when the program has ended)
+                self.fault = self.fault or error
+                return None
+
+        return call
+
+    def _runtime(self, attributes: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+        """Functions by name; `attributes` is the runtime's own class of what is known of an address."""
+        functions: dict[str, Callable[..., Any]] = dict.fromkeys(_NOTHING_TO_DO, _nothing)
+        functions |= dict.fromkeys(("eventCreate", "eventCreateWithFlags", "streamCreate"), self._handle)
+        functions |= dict.fromkeys(("streamCreateWithFlags", "streamCreateWithPriority"), self._handle)
+        functions |= dict.fromkeys(("malloc", "mallocManaged", "mallocAsync", "hostAlloc"), self._allocate)
+        functions |= dict.fromkeys(("free", "freeAsync", "freeHost"), self._free)
+        functions |= dict.fromkeys(("memcpy", "memcpyAsync"), _copy)
+        functions |= dict.fromkeys(("memset", "memsetAsync"), _fill)
+        return {
+            **functions,
+            "getDevice": lambda: 0,
+            "getDeviceCount": lambda: 1,
+            "driverGetVersion": lambda: self.version,
+            "runtimeGetVersion": lambda: self.version,
+            "deviceGetAttribute": lambda number, _device: self._attribute(number),
+            "deviceCanAccessPeer": lambda *_: 0,
+            "memGetInfo": lambda: (_BYTES, _BYTES),
+            "streamIsCapturing": lambda *_: 0,
+            "eventElapsedTime": lambda *_: 0,
+            "pointerGetMemoryType": self._kind,
+            "pointerGetAttributes": lambda address: attributes(0, address, 0, self._kind(address)),
+        }
+
+    def _driver(self) -> dict[str, Callable[..., Any]]:
+        return {
+            **dict.fromkeys(("moduleUnload", "ctxSetCurrent", "funcSetAttribute"), _nothing),
+            **dict.fromkeys(("launchKernel", "launchCooperativeKernel"), self._launch),
+            **dict.fromkeys(("ctxGetCurrent", "streamGetCtx"), lambda *_: 0x10),
+            "ctxGetDevice": lambda: 0,
+            "moduleLoadData": self._load,
+            "moduleLoad": lambda path: self._load(Path(path).read_bytes()),
+            "moduleGetFunction": self._function,
+            "moduleGetGlobal": lambda *_: self._allocate(1 << 16),
+            "funcGetAttribute": lambda *_: 1,
+            "occupancyMaxActiveBlocksPerMultiprocessor": lambda *_: 1,
+            "occupancyMaxPotentialBlockSize": lambda *_: (16, 256),
+        }
+
+    def _attribute(self, number: int) -> int:
+        return device_attribute(number, self.job.capability if self.job else (8, 0))
+
+    def _handle(self, *_: Any) -> int:
+        self._handles += 16
+        return self._handles
+
+    def _allocate(self, size: int, *_: Any) -> int:
+        block = ctypes.create_string_buffer(max(size, 1))
+        self._memory[ctypes.addressof(block)] = block
+        return ctypes.addressof(block)
+
+    def _kind(self, address: int) -> int:
+        """cudaMemoryType: the device's, or no memory of CUDA's."""
+        return 2 if address in self._memory else 0
+
+    def _free(self, address: int, *_: Any) -> None:
+        self._memory.pop(address, None)
+
+    def _launch(self, *_: Any) -> None:
+        self.launches += 1
+
+    def _load(self, image: bytes) -> int:
+        """Keep what the driver would load; a program of CuPy has one for each kernel that it makes."""
+        job, data = self.job, bytes(image)
+        assert job is not None
+        kept = Path(job.artifact.path) if job.artifact else None
+        # What has been linked is there already.
+        if kept is None or kept.stem != "artifact" or kept.read_bytes() != data:
+            job.keep(data, "cubin" if data[:4] == b"\x7fELF" else "ptx")
+        job.complete()
+        self.images += 1
+        self._loaded[self._handle()] = data
+        return self._handles
+
+    def _function(self, module: int, name: str) -> int:
+        """The kernel of a name; the driver, too, finds it by its name in the image."""
+        job = self.job
+        assert job is not None
+        if not _has(self._loaded.get(module, b""), name) and self.ended is None:
+            words = f"CUDA_ERROR_NOT_FOUND: named symbol not found: {name}"
+            job.enter("load")
+            job.say(f"CUDADriverError: {words}")
+            self.ended = Rejected(words, stage="load")
+        return self._handle()
+
+
+_NOTHING_TO_DO = (
+    "setDevice", "deviceSynchronize", "_ensure_context", "streamSynchronize", "streamQuery", "streamDestroy",
+    "eventRecord", "eventSynchronize", "eventDestroy", "eventQuery", "streamWaitEvent", "hostRegister", "hostUnregister",
+    "profilerStart", "profilerStop", "memPrefetchAsync", "memAdvise",
+)  # fmt: skip
+
+
+def _has(image: bytes, kernel: str) -> bool:
+    """Whether an image has a kernel: in a cubin there is a section for each, in PTX a directive."""
+    text = re.escape(kernel.encode())
+    return re.search(rb"\.text\." + text + rb"\0|\.entry\s+" + text + rb"\s*[({\s]", image) is not None
+
+
+def _nothing(*_: Any) -> None:
+    """Nothing to be done without a device."""
+
+
+def _copy(target: int, source: int, size: int, *_: Any) -> None:
+    ctypes.memmove(target, source, size)
+
+
+def _fill(target: int, value: int, size: int, *_: Any) -> None:
+    ctypes.memset(target, value, size)

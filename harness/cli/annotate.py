@@ -1,0 +1,51 @@
+"""``cumatrix annotate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.command import Command
+from harness.cli.terminal import say_commands, say_json
+from harness.records import merge, read_records
+from harness.records.findings import findings
+from harness.report.annotate import DOCUMENTS, github
+
+
+@click.command(cls=Command)
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["github", *DOCUMENTS]),
+    default="github",
+    show_default=True,
+    help="GitHub's annotations, SARIF for code scanning, or GitLab's code quality report.",
+)
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path),
+    default=Path("cases"),
+    show_default=True,
+    help="Folder of cases, in which files are looked for.",
+)
+def annotate(results: tuple[Path, ...], form: str, cases: Path) -> int:
+    """Tell a CI what is not as expected, at file and line.
+
+    RESULTS are .jsonl files or folders of them. Equal failures of a program are told once, with the cells that have them and a command
+    that compiles one of them again. Prints on stdout; exits with 0 whatever it tells, for the run itself has failed already.
+
+    \b
+    cumatrix annotate reports                              in a step of GitHub Actions
+    cumatrix annotate reports --format sarif > cumatrix.sarif
+    cumatrix annotate reports --format gitlab > gl-code-quality-report.json
+    """
+    read = read_records(results)
+    merged = merge(read.records, read.plans)
+    found = findings(merged.records, cases)
+    if form == "github":
+        say_commands(github(found))
+    else:
+        say_json(DOCUMENTS[form](found))
+    return 0

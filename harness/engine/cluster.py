@@ -1,0 +1,273 @@
+"""Many machines: the cells of a run on the workers of a Dask cluster (``--dask``), an existing one or one that is started here."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from harness.engine.context import RunContext
+from harness.engine.devices import Devices
+from harness.engine.key import engine_digest
+from harness.engine.memory import available
+from harness.engine.needs import Need
+from harness.engine.sent import Sent, collect, digests, has
+from harness.engine.tasks import Task, tasks_of
+from harness.errors import PartUnavailable, UsageError
+from harness.model import Cell, Diagnostic, Outcome, Stage, Status
+
+if TYPE_CHECKING:
+    from harness.engine.machine import Answer
+
+_WAIT = 300.0
+"""Seconds to wait for a worker: clusters of queues (Slurm, PBS) start them when there is room."""
+_GATHER = 10.0  # seconds for an answer to come from its worker
+_LOST = 3  # workers that a cell may take with it
+MEMORY, GPU = "MEMORY", "GPU"
+"""Dask's resources that workers may declare: bytes, and devices."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a task: an answer, or what the cluster says in its place."""
+
+    task: Task
+    answer: Answer | None
+    problem: str = ""
+
+
+class Cluster:
+    """A connection to a Dask cluster; a context manager, which ends what this run has started there.
+
+    Parameters
+    ----------
+    place : str
+        Address of a scheduler (``tcp://host:8786``), its file (``scheduler.json``), or ``local:4`` for four worker processes here.
+    jobs : int or None
+        Cells at a time on all workers of this machine together; the number of cores when None.
+
+    Raises
+    ------
+    UsageError, PartUnavailable
+        When there is no such cluster, or Dask is not installed.
+    """
+
+    def __init__(self, place: str, jobs: int | None = None) -> None:
+        self.local = _local(place)
+        if jobs and not self.local:
+            raise UsageError(
+                "-j is for this machine; how many cells a worker compiles at a time is its number of threads (--nthreads)"
+            )
+        try:
+            import distributed
+        except ImportError as error:
+            raise PartUnavailable(f"--dask needs {error.name}: pip install 'cumatrix[cluster]'") from None
+        import dask
+
+        dask.config.set({"distributed.scheduler.allowed-failures": _LOST - 1})
+        self.memory = available() // self.local if self.local else 0
+        self._cluster: Any = None
+        if self.local:
+            threads = max(1, (jobs or os.cpu_count() or 1) // self.local)
+            self._cluster = distributed.LocalCluster(
+                n_workers=self.local, threads_per_worker=threads, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1",
+                memory_limit=0, resources={MEMORY: self.memory}, silence_logs=50,
+            )  # fmt: skip
+        try:
+            self.client = distributed.Client(self._cluster or _scheduler(place), timeout=30, set_as_default=False)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            why = (str(error).splitlines() or [type(error).__name__])[0]
+            raise PartUnavailable(f"--dask {place}: no scheduler answers there: {why}") from None
+        self._name = f"cumatrix-{os.urandom(6).hex()}"
+        self._begun = False
+        self._devices: dict[str, set[str]] = {}
+        self._done: queue.SimpleQueue[tuple[Task, Any]] = queue.SimpleQueue()
+        self._left: set[Any] = set()
+        self.told: list[str] = []
+
+    def devices(self, device: str) -> Devices:
+        """Wait for a worker, and ask all what they are; the devices that they have (``none`` for those that nobody wants).
+
+        Raises
+        ------
+        PartUnavailable
+            When none comes, or one has another cumatrix.
+        """
+        from harness.engine.cluster_worker import about
+
+        self._wait()
+        try:
+            found = self.client.run(about, device)
+        except Exception as error:  # noqa: BLE001 (whatever a worker raises comes here as it was)
+            raise PartUnavailable(
+                f"--dask: a worker cannot run cumatrix ({str(error).splitlines()[0] if str(error) else type(error).__name__}): install the same version there, with cumatrix[cluster]"
+            ) from None
+        for worker, (digest, _) in sorted(found.items()):
+            if digest != engine_digest():
+                raise PartUnavailable(
+                    f"--dask: {worker} has another version of cumatrix than this machine: install the same one there"
+                )
+        self._devices = {worker: {item.name for item in devices.items} for worker, (_, devices) in found.items()}
+        items = {item.name: item for _, devices in found.values() for item in devices.items}
+        return Devices(tuple(items.values()), problem="" if items else "no worker has one")
+
+    def begin(self, context: RunContext, cells: Sequence[Cell], *, device: str, offline: bool) -> None:
+        """Give every worker, and those that join later, an engine for this run."""
+        from harness.engine.cluster_worker import EnginePlugin
+        from harness.engine.machine import Asked
+
+        here, programs = Path.cwd(), {} if self.local else digests(cells, Path.cwd())
+        shares = bool(self.local) or all(self.client.run(has, programs).values())
+        asked = Asked(
+            engine=engine_digest(), environment=context.environment, others=context.others, limits=context.limits, include=context.include,
+            sanitizer=context.sanitizer, own_python=context.environment.python == sys.executable, same_machine=bool(self.local),
+            memory=context.memory // (self.local or 1) or self.memory, device=device, cache=context.cache is not None, offline=offline,
+            sent=Sent(str(here)) if shares else collect(cells, context.include, here),
+        )  # fmt: skip
+        self._begun = True
+        self.client.register_plugin(EnginePlugin(self._name, asked), name=self._name)
+
+    def run(self, cells: Sequence[tuple[Cell, Need]]) -> Iterator[Done]:
+        """What became of the cells, a task at a time as they end; a worker that is lost costs time alone."""
+        slots = sum(worker["nthreads"] for worker in self._workers().values()) or 1
+        tasks = tasks_of(cells, slots)
+        for task in tasks:
+            self._submit(task)
+        count = len(tasks)
+        while count:
+            task, future = self._next()
+            done = self._answer(task, future)
+            if done is None:
+                self._watch(task, future)
+                continue
+            self._left.discard(future)
+            future.release()
+            if done.answer is None and len(task.cells) > 1:
+                # One of them takes workers with it: each by itself tells which.
+                for cell in task.cells:
+                    self._submit(Task((cell,), task.memory))
+                count += len(task.cells) - 1
+                continue
+            count -= 1
+            yield done
+
+    def close(self) -> None:
+        """End every process of this run, here and on the workers."""
+        try:
+            if self._left:
+                self.client.cancel(list(self._left), force=True)
+            if self._begun:
+                self.client.unregister_worker_plugin(self._name)
+        except Exception as error:  # noqa: BLE001 (a cluster that is gone has nothing left to end)
+            self.told.append(f"--dask: the cluster went away before it was left: {type(error).__name__}")
+        self.client.close(10)
+        if self._cluster:
+            self._cluster.close(15)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _submit(self, task: Task) -> None:
+        from harness.engine.cluster_worker import compile_cells
+
+        device = task.cells[0].toolchain.device
+        future = self.client.submit(
+            compile_cells, self._name, task.cells, pure=False, resources=self._resources(task) or None,
+            workers=[worker for worker, names in self._devices.items() if device in names] if device else None,
+        )  # fmt: skip
+        self._left.add(future)
+        self._watch(task, future)
+
+    def _watch(self, task: Task, future: Any) -> None:
+        future.add_done_callback(lambda ended: self._done.put((task, ended)))
+
+    def _resources(self, task: Task) -> dict[str, float]:
+        """Of those that workers declare, what a task takes; never more than the largest of them has."""
+        declared: dict[str, float] = {}
+        for worker in self._workers().values():
+            for name, amount in (worker.get("resources") or {}).items():
+                declared[name] = max(declared.get(name, 0), amount)
+        wanted = {MEMORY: float(task.memory), **({GPU: 0.25} if task.cells[0].toolchain.device else {})}
+        return {name: min(amount, declared[name]) for name, amount in wanted.items() if name in declared}
+
+    def _workers(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.scheduler_info(-1)["workers"]
+        return found
+
+    def _wait(self) -> None:
+        try:
+            self.client.wait_for_workers(1, timeout=_WAIT)
+        except (TimeoutError, OSError):
+            raise PartUnavailable(f"--dask: no worker has come to the cluster in {_WAIT:.0f} s") from None
+
+    def _next(self) -> tuple[Task, Any]:
+        """The next task that has ended.
+
+        Raises
+        ------
+        PartUnavailable
+            When the cluster has had no worker for long.
+        """
+        alone = time.monotonic()
+        while True:
+            try:
+                return self._done.get(timeout=2)
+            except queue.Empty:
+                if self.client.status == "closed":
+                    raise PartUnavailable("--dask: the scheduler has gone") from None
+                if self._workers():
+                    alone = time.monotonic()
+                elif time.monotonic() - alone > _WAIT:
+                    raise PartUnavailable(f"--dask: the cluster has had no worker for {_WAIT:.0f} s") from None
+
+    def _answer(self, task: Task, future: Any) -> Done | None:
+        """What came of a task; None where that went with its worker, and the task is at work again."""
+        from distributed import KilledWorker
+
+        try:
+            return Done(task, future.result(timeout=_GATHER))
+        except TimeoutError:
+            return None
+        except KilledWorker:
+            return Done(task, None, "one worker after another was lost while this cell ran there")
+
+
+def lost(problem: str) -> Outcome:
+    """The outcome of a cell that takes workers with it."""
+    crash = Diagnostic(severity="fatal", message=problem, fingerprint="crash")
+    return Outcome(status=Status.CRASHED, stage=Stage.COMPILE, reason=problem, diagnostics=(crash,))
+
+
+def _scheduler(place: str) -> str:
+    """Address of a scheduler, once somebody listens there: a client of Dask's that finds nobody says so at length.
+
+    Raises
+    ------
+    OSError, ValueError, TypeError, KeyError
+        When that is no address, or nobody does.
+    """
+    from distributed.comm.addressing import get_address_host_port
+
+    address = str(json.loads(Path(place).read_bytes())["address"]) if place.endswith(".json") else place
+    socket.create_connection(get_address_host_port(address), timeout=10).close()
+    return address
+
+
+def _local(place: str) -> int:
+    """How many workers to start here; 0 for a cluster that is there."""
+    name, _, count = place.partition(":")
+    if name != "local":
+        return 0
+    if not (count or "2").isdigit() or not 1 <= int(count or "2") <= 256:
+        raise UsageError(f"--dask {place}: write local:4 for four worker processes on this machine")
+    return int(count or "2")

@@ -1,0 +1,214 @@
+"""Outcomes out of results that others have published (``--from``): taken where they follow from the very same files and question.
+
+Keys are made here, from what lies on this machine now (`harness.engine.answers`); results only say which files to look at, and what
+came out under a key. So nothing is taken of which anything has changed, and whoever is asked for results has to be trusted as a
+compiler is: their outcomes are believed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.engine.cache import Facts, lasting
+from harness.engine.fetched import fetch, is_address, shown
+from harness.engine.files import Files
+from harness.engine.reads import LINK
+from harness.engine.roots import Roots
+from harness.errors import PartUnavailable
+from harness.model import Outcome
+from harness.records import Record, RecordError, read_records
+from harness.records.answers import identity
+from harness.records.inputs import Inputs, state_name
+from harness.records.remarks import of_neighbours
+
+_FIELDS = "status stage stages reason artifact signal seconds command log device notes peak_bytes shared_steps diagnostics".split()
+# Reading some of the kernel's own files never ends, and none is ever an input (`harness.engine.reads`).
+_SYSTEM = ("/proc/", "/sys/", "/dev/")
+_MEMORY_DISK = "/dev/shm/"  # noqa: S108 (its name is looked for; nothing is put there)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Results from one place.
+
+    Parameters
+    ----------
+    name : str
+        The file, folder or address, without a password.
+    records : tuple of Record
+        What is in it.
+    inputs : Inputs
+        What they follow from; empty where nothing says.
+    """
+
+    name: str
+    records: tuple[Record, ...]
+    inputs: Inputs
+
+
+def read_source(place: str) -> Source:
+    """Results that ``--from`` names: a ``.jsonl``, ``results.parquet``, a folder of either, or an address.
+
+    Raises
+    ------
+    RecordError, UsageError, PartUnavailable
+        When they cannot be read; one sentence.
+    """
+    if not is_address(place):
+        return Source(place, *_read(Path(place)))
+    with tempfile.TemporaryDirectory(prefix="cumatrix-from-") as folder:
+        path = fetch(place, Path(folder))
+        name = shown(
+            place if place.endswith(path.name) else f"{place.removesuffix('index.html').rstrip('/')}/{path.name}"
+        )
+        try:
+            return Source(name, *_read(path))
+        except RecordError as error:
+            raise RecordError(str(error).replace(str(path), name)) from None
+
+
+def _read(path: Path) -> tuple[tuple[Record, ...], Inputs]:
+    if (path / "results.parquet").is_file():
+        path = path / "results.parquet"
+    if path.suffix != ".parquet":
+        results = read_records([path], inputs=True)
+        return results.records, results.inputs
+    try:
+        from harness.records.parquet import read_inputs_of, read_parquet
+    except ImportError as error:
+        raise PartUnavailable(f"--from {path} needs {error.name}: pip install 'cumatrix[report]'") from None
+    return tuple(read_parquet(path)[0]), read_inputs_of(path)
+
+
+class Earlier:
+    """The cache, and behind it results of others; what is kept goes to the cache alone.
+
+    Parameters
+    ----------
+    cache : Facts or None
+        Asked first.
+    roots : Roots
+        Names of this machine's folders.
+    sources : sequence of Source
+        The results, the first of them asked first.
+    """
+
+    def __init__(self, cache: Facts | None, roots: Roots, sources: Sequence[Source]) -> None:
+        self.cache = cache
+        self.roots = roots
+        self.sources = sources
+        self._taken: dict[str, str] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+        self._outcomes: dict[str, tuple[Record, str]] = {}
+        self._cells: dict[tuple[str, str], tuple[Record, Source]] = {}
+        self._differ: dict[tuple[int, str], str] = {}
+        self._files = Files()
+        for source in reversed(sources):
+            self._add(source)
+
+    def _add(self, source: Source) -> None:
+        inputs = source.inputs
+        for name, paths in inputs.sets.items():
+            if self._harmless(path for path, _ in paths):
+                # No hashes: those of files that lie here are made here.
+                self._facts[f"set:{name}"] = {"paths": [list(path) for path in paths], "hashes": []}
+        for first, name, _ in (*inputs.answers.values(), *inputs.workers.values()):
+            names = self._facts.setdefault(first, {"sets": []})["sets"]
+            if name not in names:
+                names.append(name)
+        for key, (_, _, ready) in inputs.workers.items():
+            if not ready.get("status"):
+                self._facts[key] = dict(ready)
+        for record in source.records:
+            # Programs without a case are looked for by their names as well: in another's folder they lie elsewhere.
+            self._cells[identity(record)] = self._cells[record["cell"], ""] = (record, source)
+            if record["fingerprint"] in inputs.answers:
+                self._outcomes[record["fingerprint"]] = (record, source.name)
+
+    def _harmless(self, names: Iterable[str]) -> bool:
+        for name in names:
+            path = os.path.normpath((self.roots.path(name) or "/").removeprefix(LINK)).replace("//", "/") + "/"
+            if path.startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK):
+                return False
+        return True
+
+    def outcome(self, key: str) -> Outcome | None:
+        """The outcome under a key, of the cache or else of results."""
+        if self.cache and (found := self.cache.outcome(key)):
+            return found
+        record, name = self._outcomes.get(key, (None, ""))
+        if record is None:
+            return None
+        outcome = outcome_of(record)
+        if outcome is None or not lasting(outcome):
+            return None
+        self._taken[key] = f"{name}, run {record['run']}"
+        return outcome
+
+    def taken_from(self, key: str) -> str:
+        """Whose results answered; empty where that was the cache."""
+        return self._taken.get(key, "")
+
+    def keep_outcome(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome in the cache."""
+        if self.cache:
+            self.cache.keep_outcome(key, outcome)
+
+    def fact(self, key: str) -> dict[str, Any] | None:
+        """What is known under a key: of sets of files, those of the cache and those of results."""
+        here, there = self.cache.fact(key) if self.cache else None, self._facts.get(key)
+        if here and there and "sets" in here:
+            return {"sets": list(dict.fromkeys((*here["sets"], *there["sets"])))}
+        return here or there
+
+    def keep_fact(self, key: str, value: dict[str, Any]) -> None:
+        """Keep a fact in the cache."""
+        if self.cache:
+            self.cache.keep_fact(key, value)
+
+    def why_not(self, cell: str, program: str) -> str:
+        """Why a cell's record was not taken; empty where there is none."""
+        record, source = self._cells.get((cell, program), self._cells.get((cell, ""), (None, None)))
+        if record is None or source is None:
+            return ""
+        outcome = outcome_of(record)
+        if record["device"].get("virtual") is False:
+            return "what a device does is asked each time"
+        if outcome is None or not lasting(outcome):
+            return "what crashed, took too long or was not there is tried again"
+        if record["fingerprint"] not in source.inputs.answers:
+            return f"{source.name} does not say which files the records follow from"
+        _, name, worker = source.inputs.answers[record["fingerprint"]]
+        _, loaded, _ = source.inputs.workers.get(worker, ("", "", {}))
+        number = self.sources.index(source)
+        path = self._other(number, source.inputs, loaded) or self._other(number, source.inputs, name)
+        if path:
+            return f"{path} is another one than there"
+        return "it was asked otherwise there: another version of cumatrix or of a library, other options, limits or variables"
+
+    def _other(self, number: int, inputs: Inputs, name: str) -> str:
+        """The first file of a set that has another content here."""
+        if (number, name) not in self._differ:
+            found = ""
+            for path, listed in inputs.sets.get(name, ()) if f"set:{name}" in self._facts else ():
+                here = self.roots.path(path)
+                if here is None or self._files.state(here, listed) != inputs.states.get(state_name(path, listed)):
+                    found = (here or path).removeprefix(LINK)
+                    break
+            self._differ[number, name] = found
+        return self._differ[number, name]
+
+
+def outcome_of(record: Mapping[str, Any]) -> Outcome | None:
+    """The outcome that a record was made of; None where it has not all of it."""
+    try:
+        fields = {name: record[name] for name in _FIELDS if name in record}
+        notes = [note for note in record["notes"] if not of_neighbours(note)]
+        return Outcome.from_json({**fields, "notes": notes, "observed": record["toolchain"]["observed"]})
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,110 @@
+"""What other distributions add by entry points: backends, libraries, causes, executors, exporters.
+
+A distribution names objects under these groups; cumatrix looks once, when it first needs a table. What cannot be loaded is left out and told
+(`problems`); nothing that is cumatrix's own is replaced. Workers look at no entry points: they are told what to load. The standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import Any, Final, TypeVar
+
+Value = TypeVar("Value")
+
+GROUPS: Final = (
+    "cumatrix.backends",
+    "cumatrix.libraries",
+    "cumatrix.causes",
+    "cumatrix.executors",
+    "cumatrix.exporters",
+)
+"""Every group there is."""
+
+OFF: Final = "CUMATRIX_NO_PLUGINS"
+"""The variable that turns them off, whatever its value; workers have it."""
+
+_problems: dict[str, str] = {}
+
+
+@cache
+def plugged(group: str) -> Mapping[str, Any]:
+    """The objects of a group by the names of their entry points."""
+    if os.environ.get(OFF):
+        return {}
+    found: dict[str, Any] = {}
+    for point in entry_points(group=group):
+        who = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+        if point.name in found:
+            _problems[f"{group} {who}"] = f"{who}: another distribution has a {point.name} in {group} already"
+            continue
+        try:
+            found[point.name] = point.load()
+        except Exception as error:  # noqa: BLE001 (whatever a distribution raises as it is imported)
+            words = f"{type(error).__name__}: {error}"
+            _problems[f"{group} {point.name}"] = (
+                f"{who}: its {point.name} in {group} cannot be loaded ({point.value}): {words}"
+            )
+    return found
+
+
+def refuse(group: str, name: str, why: str) -> None:
+    """Note that an object of a group cannot be used."""
+    _problems[f"{group} {name}"] = f"{name} in {group} is left out: {why}"
+
+
+def problems() -> list[str]:
+    """A sentence for each entry point of any group that cannot be used, of the groups that were needed so far."""
+    return list(_problems.values())
+
+
+def place_of(module: str) -> str:
+    """The file of a module's top-level package, without importing the module; empty where it has none."""
+    try:
+        spec = find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):
+        return ""
+    return (spec.origin or "") if spec else ""
+
+
+class Table(Mapping[str, Value]):
+    """A table of cumatrix's own, with what distributions add to it behind; those are asked for when the table is first read.
+
+    Parameters
+    ----------
+    own : Mapping
+        What is cumatrix's own.
+    group : str
+        Where others add to it.
+    made : callable
+        Makes an entry of a name and what was loaded; raises ValueError or TypeError with a sentence where that is none.
+    """
+
+    def __init__(self, own: Mapping[str, Value], group: str, made: Callable[[str, Any], Value]) -> None:
+        self._own, self._group, self._made = own, group, made
+        self._all: Mapping[str, Value] | None = None
+
+    def _table(self) -> Mapping[str, Value]:
+        if self._all is None:
+            found = dict(self._own)
+            for name, value in plugged(self._group).items():
+                try:
+                    if name in self._own:
+                        raise ValueError("cumatrix has one of that name")
+                    found[name] = self._made(name, value)
+                except (TypeError, ValueError) as error:
+                    refuse(self._group, name, str(error))
+            self._all = found
+        return self._all
+
+    def __getitem__(self, name: str) -> Value:
+        return self._table()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table())
+
+    def __len__(self) -> int:
+        return len(self._table())

@@ -1,0 +1,113 @@
+"""What of records is not as expected, by its place in a file: for the annotations of a CI, code scanning and code quality."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from harness.diagnostics import one_line
+from harness.matrix.kinds import Kind, as_expected, kind_of
+from harness.matrix.order import fold_targets, target_key
+from harness.records.repeat import again_command
+from harness.records.spell import failed_at
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One failure of one program, of however many cells.
+
+    Parameters
+    ----------
+    file : str
+        The file that it is about, as seen from the current folder; empty where none is there.
+    line : int
+        The line, from 1; 1 where none is known.
+    title : str
+        Case and what happened: ``wmma/fragments: rejected at compile``.
+    message : str
+        What was said, on one line.
+    where : str
+        The cells: toolchains with their targets.
+    again : str
+        A command that compiles the first of them again; may be empty.
+    kind : Kind
+        Its kind of cell.
+    cells : tuple of str
+        Ids of the cells.
+    """
+
+    file: str
+    line: int
+    title: str
+    message: str
+    where: str
+    again: str
+    kind: Kind
+    cells: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The same as long as the failure is the same, whatever line it moves to and however many cells have it."""
+        return hashlib.sha256(f"{self.file}\n{self.title}\n{self.message}".encode()).hexdigest()[:32]
+
+
+def findings(records: Iterable[Mapping[str, Any]], cases: Path = Path("cases")) -> list[Finding]:
+    """Every failure once, in the order in which records come.
+
+    Parameters
+    ----------
+    records : iterable of Mapping
+        All of them; those that are as expected are passed over.
+    cases : Path
+        Folder of cases, in which the files of a case are looked for.
+    """
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for record in records:
+        if not as_expected(record):
+            said = record["diagnostics"][0] if record["diagnostics"] else {}
+            key = (
+                record["case"],
+                failed_at(_any(record)),
+                said.get("file"),
+                said.get("line"),
+                said.get("fingerprint") or record["reason"],
+            )
+            groups.setdefault(key, []).append(record)
+    return [_finding(group, cases) for group in groups.values()]
+
+
+def _finding(group: list[Mapping[str, Any]], cases: Path) -> Finding:
+    first = group[0]
+    said = first["diagnostics"][0] if first["diagnostics"] else {}
+    file = _place(first, said.get("file") or "", cases)
+    by_toolchain: dict[str, list[str]] = {}
+    for record in group:
+        tool = " ".join(filter(None, (record["backend"], record.get("library"), f"CUDA {record['toolkit']}")))
+        by_toolchain.setdefault(tool, []).append(record["target"])
+    places = [
+        f"{tool}: {fold_targets(sorted(targets, key=target_key), sorted(targets, key=target_key))}"
+        for tool, targets in by_toolchain.items()
+    ]
+    return Finding(
+        file=file, line=said.get("line") or 1, title=one_line(f"{first['case']}: {failed_at(_any(first)).replace('_', ' ')}", 200),
+        message=one_line(said.get("message") or first["reason"] or "; ".join(first["notes"]) or kind_of(first).meaning, 500),
+        where=one_line("; ".join(places), 500), again=again_command(first), kind=kind_of(first), cells=tuple(record["cell"] for record in group),
+    )  # fmt: skip
+
+
+def _place(record: Mapping[str, Any], named: str, cases: Path) -> str:
+    """A file below the current folder: the one that was named, else the program or its case."""
+    case = PurePosixPath(record["case"].partition("@")[0])
+    folder = cases / case
+    places = [folder / named, Path(case.parent) / named, Path(named)] if named else []
+    for place in [*places, Path(case), folder / "case.toml"]:
+        if not place.is_absolute() and ".." not in place.parts and place.is_file():
+            return place.as_posix()
+    return ""
+
+
+def _any(record: Mapping[str, Any]) -> Any:
+    return record

@@ -1,0 +1,157 @@
+"""The answer page's data: the features, the vocabulary of questions, and for each architecture what is known of every feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from harness.answers.answer import tool_label
+from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row
+from harness.answers.names import ARCHITECTURES
+from harness.answers.table import Line, lines_of, vocabulary_of
+from harness.records import Merged
+from harness.report.text import clean
+
+_USUAL = "sm_80"
+"""What people have who name no architecture; where it was tried."""
+
+
+def known_of(merged: Merged, table: pd.DataFrame) -> Known:
+    """What answers are made from, of a report's records and table."""
+    message = table["message"].where(table["message"] != "", table["reason"])
+    columns = [message if name == "message" else table[name] for name in COLUMNS]
+    rows = [make_row(*values) for values in zip(*columns, strict=True)]
+    facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
+    facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None) for cell in merged.missing]
+    runs = {str(plan.get("run", "")): str(plan.get("started") or "") for plan in merged.plans}
+    return Known(rows=rows, features=features_of(facts), runs=runs)
+
+
+def first_target(known: Known) -> str:
+    """The architecture that is shown at first: the usual one, else the one of which most is known."""
+    counts: dict[str, int] = {}
+    for entry in known.entries:
+        for target in entry.answered:
+            counts[target] = counts.get(target, 0) + 1
+    most = max(counts.values(), default=0)
+    if counts.get(_USUAL, 0) * 2 > most:
+        return _USUAL
+    return max(counts, key=lambda target: counts[target], default=_USUAL)
+
+
+def architecture_of(target: str) -> str:
+    """``Ada``; empty where no generation is known of a target."""
+    plain = target.rstrip("af").replace("compute_", "sm_")
+    generations = ("maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+    return next((name.capitalize() for name in generations if plain in ARCHITECTURES[name]), "")
+
+
+def columns_of(known: Known) -> list[tuple[str, str]]:
+    """Key and heading of each column: a tool, and a tool with each header library; only those of which something is known."""
+    found: dict[str, str] = {}
+    for entry in sorted(known.entries, key=lambda entry: known.tools.index(entry.tool)):
+        if entry.answered:
+            found.setdefault(_key(entry), tool_label(entry))
+    return list(found.items())
+
+
+def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
+    """What the page needs at once, whichever architecture is chosen.
+
+    Parameters
+    ----------
+    known : Known
+        What was tried.
+    pages : Mapping[str, str]
+        Page of each case.
+    """
+    return {
+        "vocabulary": _clean(vocabulary_of(known).to_json()),
+        "targets": [[target, architecture_of(target)] for target in known.targets],
+        "first": first_target(known),
+        "columns": [
+            [key, clean(label), key.partition(" ")[0], key.partition("+")[2]] for key, label in columns_of(known)
+        ],
+        "features": [
+            {
+                "case": clean(case),
+                "title": clean(feature.title or case),
+                "topic": clean(feature.topic),
+                "page": pages[case],
+                "words": _clean(list(known.words_of(case))),
+            }
+            for case, feature in known.features.items()
+        ],
+    }
+
+
+def answers_for(known: Known, target: str) -> dict[str, Any]:
+    """What is known on one architecture: each verdict and each row of letters once, and numbers into them."""
+    columns = {key: number for number, (key, _) in enumerate(columns_of(known))}
+    features = {case: number for number, case in enumerate(known.features)}
+    verdicts: dict[tuple[str, str, str], int] = {}
+    grids: dict[tuple[tuple[str, ...], tuple[str, ...], str], int] = {}
+    lines = []
+    for line in _in_order(known, target):
+        fields = [
+            [
+                columns[_key(field.entry)],
+                verdicts.setdefault((field.verdict.kind, field.verdict.text, _note(field.verdict.note, field.where, works=field.verdict.works)), len(verdicts)),
+                grids.setdefault((field.grid.libraries, field.grid.toolkits, field.grid.letters), len(grids)),
+            ]
+            for field in line.fields
+            if _key(field.entry) in columns
+        ]  # fmt: skip
+        if fields:
+            lines.append([features[line.case], clean(line.label), _clean(line.words), fields])
+    return {
+        "verdicts": _clean([list(item) for item in verdicts]),
+        "grids": [[list(libraries), list(toolkits), letters] for libraries, toolkits, letters in grids],
+        "lines": lines,
+    }
+
+
+def _in_order(known: Known, target: str) -> list[Line]:
+    """Features of which most tools tell something first: what people compare; then as the matrix has them."""
+    lines = lines_of(known, [target])
+    told: dict[str, set[str]] = {}
+    for line in lines:
+        told.setdefault(line.case, set()).update(_key(field.entry) for field in line.fields if not field.verdict.silent)
+    return sorted(lines, key=lambda line: -len(told[line.case]))
+
+
+def shown_lines(known: Known, target: str, pages: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The same for the page's template, which has it without a script."""
+    columns = [key for key, _ in columns_of(known)]
+    shown = []
+    for line in _in_order(known, target):
+        fields = {_key(field.entry): field for field in line.fields}
+        if not any(key in columns for key in fields):
+            continue
+        feature = known.features[line.case]
+        cells = [
+            (field.verdict.kind, field.verdict.text, _note(field.verdict.note, field.where, works=field.verdict.works)) if (field := fields.get(key)) else None
+            for key in columns
+        ]  # fmt: skip
+        shown.append({"topic": feature.topic, "case": line.case, "title": feature.title, "page": pages[line.case], "label": line.label, "cells": cells})  # fmt: skip
+    return shown
+
+
+def _note(note: str, where: str, *, works: bool) -> str:
+    """What a field says below its verdict."""
+    where = "" if where == "nowhere" else where
+    return "; ".join(filter(None, (where if works or not where else f"works {where}", note)))
+
+
+def _key(entry: Entry) -> str:
+    return f"{entry.tool}+{entry.axis}" if entry.axis else entry.tool
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): _clean(item) for key, item in value.items()}
+    return [_clean(item) for item in value] if isinstance(value, Sequence | set | frozenset) else value

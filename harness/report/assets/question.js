@@ -1,0 +1,280 @@
+// The grammar of questions: the same as harness/answers/question.py and words.py; the table of names comes as data.
+// tests/answers/questions.toml holds both to the same examples.
+"use strict";
+
+/** @typedef {{kind: string, text: string, name: string, values: string[], near: string[]}} Chip */
+/** @typedef {{found: Chip[], end: number}} Step */
+/**
+ * @typedef {object} Vocabulary
+ * @property {Record<string, string[]>} architectures targets by marketing name
+ * @property {Record<string, string>} aliases what takes a version, by what it is called
+ * @property {Record<string, string[]>} tools backends by name of a tool
+ * @property {Record<string, string[]>} versions known ones by name
+ * @property {string[]} targets
+ * @property {string[]} ignored
+ * @property {string[][]} synonyms
+ * @property {string[]} words
+ */
+
+const question = (() => {
+  const WEIGHTS = [8, 5, 2, 6];
+  const TARGET = /^(sm|compute)[_-]?(\d{2,3})([af]?)$/;
+  const CAPABILITY = /^(\d{1,2})\.(\d)([af]?)$/;
+  const VERSION = /^(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?$/;
+  const RANGE = /^v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)$/;
+  const GLUED = /^([a-z][a-z-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)$/;
+
+  /** @param {Record<string, unknown>} table @param {string} key */
+  const has = (table, key) => Object.hasOwn(table, key);
+
+  /** @param {string} text */
+  const tokensOf = (text) =>
+    (text.toLowerCase().match(/[^\s,;?!()"'\u201c\u201d]+/g) || [])
+      .map((token) => token.replace(/[.:]+$/, ""))
+      .filter(Boolean);
+
+  /** @param {string} text */
+  const wordsOf = (text) => text.toLowerCase().match(/[a-z]+[a-z0-9]*|[0-9]+[a-z0-9]*/g) || [];
+
+  /** @param {string} text */
+  const numbers = (text) => (/^\d{1,9}(\.\d{1,9})*$/.test(text) ? text.split(".").map(Number) : []);
+
+  /** @param {number[]} one @param {number[]} other */
+  const compare = (one, other) => {
+    for (let at = 0; at < Math.min(one.length, other.length); at++)
+      if (one[at] !== other[at]) return one[at] - other[at];
+    return one.length - other.length;
+  };
+
+  /** @param {string} version @param {string} series */
+  const inSeries = (version, series) => {
+    const [own, wanted] = [numbers(version), numbers(series)];
+    if (!own.length || !wanted.length) return version === series;
+    return wanted.every((number, at) => (own[at] ?? 0) === number);
+  };
+
+  /** @param {string} version @param {string[]} known */
+  const nearestVersions = (version, known) => {
+    const wanted = numbers(version);
+    const ordered = known.filter((item) => numbers(item).length).sort((a, b) => compare(numbers(a), numbers(b)));
+    const below = ordered.filter((item) => compare(numbers(item), wanted) < 0);
+    const above = ordered.filter((item) => compare(numbers(item), wanted) >= 0);
+    return [...below.slice(-1), ...above.slice(0, 1)];
+  };
+
+  /** @param {string} one @param {string} other how many letters have to be changed */
+  const distance = (one, other) => {
+    /** @type {number[]} */
+    let before = [];
+    let row = Array.from({ length: other.length + 1 }, (_, at) => at);
+    for (let i = 1; i <= one.length; i++) {
+      const last = before;
+      before = row;
+      row = [i];
+      for (let j = 1; j <= other.length; j++) {
+        let cost = Math.min(before[j] + 1, row[j - 1] + 1, before[j - 1] + Number(one[i - 1] !== other[j - 1]));
+        if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) {
+          cost = Math.min(cost, last[j - 2] + 1);
+        }
+        row.push(cost);
+      }
+    }
+    return row[other.length];
+  };
+
+  /** @param {string} word @param {string[]} known */
+  const nearestWords = (word, known) => {
+    const most = word.length < 5 ? 1 : 2;
+    return known
+      .filter((item) => Math.abs(item.length - word.length) <= most)
+      .map((item) => ({ item, far: distance(word, item) }))
+      .filter(({ far }) => far <= most)
+      .sort((a, b) => a.far - b.far || (a.item < b.item ? -1 : 1))
+      .slice(0, 3)
+      .map(({ item }) => item);
+  };
+
+  /** @param {string} word @param {string} other @param {string[][]} synonyms */
+  const says = (word, other, synonyms) =>
+    [word, ...synonyms.filter((group) => group.includes(word)).flat()].some((each) => {
+      const stem = each.length > 4 && each.endsWith("s") ? each.slice(0, -1) : each;
+      return each === other || (stem.length >= 3 && !/^\d+$/.test(stem) && other.startsWith(stem));
+    });
+
+  /**
+   * How many of the words are missing, and how much the others count.
+   *
+   * @param {string[]} words
+   * @param {string[][]} fields words of the name, the title, the causes, the parameters
+   * @param {string[][]} synonyms
+   */
+  const score = (words, fields, synonyms) => {
+    let [missing, total] = [0, 0];
+    for (const word of words) {
+      const found = Math.max(
+        0,
+        ...fields.map((known, at) => (known.some((each) => says(word, each, synonyms)) ? WEIGHTS[at] : 0)),
+      );
+      total += found;
+      if (!found) missing += 1;
+    }
+    return { missing, total };
+  };
+
+  /** @param {string} value @param {string} asked */
+  const fits = (value, asked) => {
+    const own = numbers(value);
+    const between = RANGE.exec(asked);
+    if (between) {
+      const [low, high] = [numbers(between[1]), numbers(between[2])];
+      return own.length > 0 && compare(low, own) <= 0 && (compare(own, high) <= 0 || inSeries(value, between[2]));
+    }
+    const match = VERSION.exec(asked);
+    if (!match || !own.length) return false;
+    const [sign, wanted] = [match[1] || "", numbers(match[2])];
+    if (sign === ">=" || match[3] === "+") return compare(own, wanted) >= 0;
+    if (sign === ">") return compare(own, wanted) > 0 && !inSeries(value, match[2]);
+    if (sign === "<") return compare(own, wanted) < 0;
+    if (sign === "<=") return compare(own, wanted) <= 0 || inSeries(value, match[2]);
+    return inSeries(value, match[2]);
+  };
+
+  /**
+   * @param {string} kind
+   * @param {string} text
+   * @param {string} name
+   * @param {string[]} values
+   * @param {string[]} near
+   * @returns {Chip}
+   */
+  const chip = (kind, text, name, values = [], near = []) => ({ kind, text, name, values, near });
+
+  /** @param {string} target @param {string} text @param {Vocabulary} known */
+  const targetChip = (target, text, known) => {
+    if (known.targets.includes(target)) return chip("target", text, target, [target]);
+    const kind = target.split("_")[0];
+    /** @type {Record<string, string>} */
+    const plain = {};
+    for (const item of [...known.targets].reverse()) {
+      if (item.startsWith(`${kind}_`)) plain[item.replace(/\D/g, "")] = item;
+    }
+    const near = nearestVersions(target.replace(/\D/g, ""), Object.keys(plain)).map((item) => plain[item]);
+    return chip("unknown", text, "target", [], near);
+  };
+
+  /** @param {string} word @param {Vocabulary} known */
+  const wordChip = (word, known) =>
+    known.words.some((other) => says(word, other, known.synonyms))
+      ? chip("word", word, word)
+      : chip("unknown", word, "word", [], nearestWords(word, known.words));
+
+  /** @param {string} name @param {string} text @param {string} version @param {Vocabulary} known @returns {Chip[]} */
+  const chipsOf = (name, text, version, known) => {
+    const tool = has(known.tools, name);
+    const of = (known.versions[name] || []).length || name === "cuda" || !tool ? name : "cuda";
+    const all = known.versions[of] || [];
+    const values = all.filter((value) => fits(value, version));
+    if (!values.length) {
+      const number = (/\d+(?:\.\d+)*/.exec(version) || [""])[0];
+      return [chip("unknown", text, of, [], nearestVersions(number, all))];
+    }
+    if (of === "cuda") {
+      const release = chip("toolkit", text, "cuda", values);
+      return tool ? [chip("tool", text, name), release] : [release];
+    }
+    return [chip(tool ? "tool" : "header", text, name, values)];
+  };
+
+  /**
+   * What may be followed by a version.
+   *
+   * @param {string} name
+   * @param {string} text
+   * @param {string[]} tokens
+   * @param {number} at
+   * @param {Vocabulary} known
+   * @returns {Step}
+   */
+  const versioned = (name, text, tokens, at, known) => {
+    const version = tokens[at] || "";
+    const capability = CAPABILITY.exec(version);
+    if (name === "cc" && capability) {
+      const target = `sm_${capability[1]}${capability[2]}${capability[3]}`;
+      return { found: [targetChip(target, `${text} ${version}`, known)], end: at + 1 };
+    }
+    if (!VERSION.test(version) && !RANGE.test(version)) {
+      if (has(known.tools, name)) return { found: [chip("tool", text, name)], end: at };
+      return { found: name === "cuda" || name === "cc" ? [] : [chip("header", text, name)], end: at };
+    }
+    const whole = text.endsWith(version) ? text : `${text} ${version}`;
+    return { found: chipsOf(name, whole, version, known), end: at + 1 };
+  };
+
+  /** @param {string} token @param {Vocabulary} known @param {Chip[]} before */
+  const number = (token, known, before) => {
+    const last = before.at(-1);
+    if (last && ["tool", "toolkit", "header"].includes(last.kind) && last.values.length) {
+      const found = chipsOf(last.name, `${last.name} ${token}`, token, known);
+      if (found.every(({ kind }) => kind !== "unknown")) return found;
+    }
+    if (token.includes(".") && (known.versions.cuda || []).some((value) => fits(value, token))) {
+      return chipsOf("cuda", token, token, known);
+    }
+    return /^\d+$/.test(token) ? [wordChip(token, known)] : [chip("unknown", token, "version")];
+  };
+
+  /**
+   * The next chips, and where what follows begins.
+   *
+   * @param {string[]} tokens
+   * @param {number} at
+   * @param {Vocabulary} known
+   * @param {Chip[]} before
+   * @returns {Step}
+   */
+  const next = (tokens, at, known, before) => {
+    for (let length = Math.min(3, tokens.length - at); length > 0; length--) {
+      const text = tokens.slice(at, at + length).join(" ");
+      const phrase = text.replaceAll("-", " ");
+      if (has(known.architectures, phrase)) {
+        return { found: [chip("target", text, phrase, known.architectures[phrase])], end: at + length };
+      }
+      if (has(known.aliases, phrase)) {
+        const { found, end } = versioned(known.aliases[phrase], text, tokens, at + length, known);
+        if (length === 1 || found.every(({ kind }) => kind !== "unknown")) return { found, end };
+      }
+    }
+    const token = tokens[at];
+    const target = TARGET.exec(token);
+    if (target) return { found: [targetChip(`${target[1]}_${target[2]}${target[3]}`, token, known)], end: at + 1 };
+    const glued = GLUED.exec(token);
+    if (glued && has(known.aliases, glued[1])) {
+      return { found: versioned(known.aliases[glued[1]], token, [glued[2]], 0, known).found, end: at + 1 };
+    }
+    if (VERSION.test(token) || RANGE.test(token)) return { found: number(token, known, before), end: at + 1 };
+    const words = wordsOf(token).filter((word) => !known.ignored.includes(word));
+    return { found: words.map((word) => wordChip(word, known)), end: at + 1 };
+  };
+
+  /**
+   * Read a question.
+   *
+   * @param {string} text
+   * @param {Vocabulary} known
+   */
+  const parse = (text, known) => {
+    const tokens = tokensOf(text);
+    /** @type {Chip[]} */
+    const chips = [];
+    for (let at = 0; at < tokens.length;) {
+      const { found, end } = next(tokens, at, known, chips);
+      at = end;
+      for (const item of found) {
+        if (!chips.some((other) => JSON.stringify(other) === JSON.stringify(item))) chips.push(item);
+      }
+    }
+    return chips;
+  };
+
+  return { parse, says, score };
+})();

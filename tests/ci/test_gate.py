@@ -1,0 +1,184 @@
+"""The recipes for CI: their steps are run here as the CI would, on a project with one kernel."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "ci.md").read_text()
+GOOD = "__global__ void k(int *x) { *x = 1; }\n"
+BAD = "__global__ void k(int *x) {\n    throw *x;\n}\n"
+
+pytestmark = pytest.mark.compilers
+
+
+def recipe(name: str) -> str:
+    """The block of the guide that is marked as one."""
+    found = re.search(rf"<!-- recipe: {name} -->\n```\w+\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def project(tmp_path: Path, toolkit: Callable[[str], object]) -> Path:
+    for release in ("12.9", "13.0"):
+        toolkit(release)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "kernel.cu").write_text(GOOD)
+    return folder
+
+
+def shell(text: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A script as a CI runs it."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", text], cwd=folder, text=True, capture_output=True, timeout=600, stdin=subprocess.DEVNULL,
+        env={**os.environ, "PATH": path, **variables},
+    )  # fmt: skip
+
+
+class Job:
+    """Runs the steps of the composite action that are scripts of its own, with what GitHub gives them."""
+
+    def __init__(self, project: Path, temporary: Path, **inputs: str) -> None:
+        self.action = yaml.safe_load((ROOT / "action.yml").read_text())
+        self.inputs = {name: entry.get("default", "") for name, entry in self.action["inputs"].items()} | inputs
+        self.project, self.temporary = project, temporary
+        self.outputs: dict[str, dict[str, str]] = {}
+        self.summary = temporary / "summary"
+        self.said: dict[str, subprocess.CompletedProcess[str]] = {}
+        temporary.mkdir()
+
+    def run(self) -> int:
+        """To the first step that fails, as a job; those with ``!cancelled()`` run all the same. The one that installs is tested with the wheel."""
+        failed = 0
+        for step in self.action["runs"]["steps"]:
+            if "run" not in step or step["id"] == "install" or not self._wanted(step.get("if", ""), failed):
+                continue
+            out = self.temporary / "output"
+            out.write_text("")
+            env = {name: self._filled(value) for name, value in step["env"].items()}
+            known = {
+                "GITHUB_OUTPUT": str(out),
+                "GITHUB_STEP_SUMMARY": str(self.summary),
+                "RUNNER_TEMP": str(self.temporary),
+                "GITHUB_ACTIONS": "true",
+            }
+            assert "${{" not in step["run"], "what others write must not become a part of a script"
+            done = self.said[step["id"]] = shell(step["run"], self.project, **known, **env)
+            self.outputs[step["id"]] = dict(line.split("=", 1) for line in out.read_text().splitlines())
+            failed = failed or done.returncode
+        return failed
+
+    def _filled(self, text: str) -> str:
+        return re.sub(r"\$\{\{ (.*?) \}\}", lambda match: self._value(match[1]), text)
+
+    def _value(self, name: str) -> str:
+        kind, *rest = name.split(".")
+        if kind == "inputs":
+            return str(self.inputs[rest[0]])
+        assert kind == "steps", name
+        return self.outputs.get(rest[0], {}).get(rest[2], "")
+
+    def _wanted(self, condition: str, failed: int) -> bool:
+        inner = condition.removeprefix("${{").removesuffix("}}").strip()
+        if failed and "!cancelled()" not in inner:
+            return False
+        parts = [part.strip() for part in inner.split("&&") if part.strip() not in ("", "!cancelled()")]
+        return all(self._value(part.split(" != ")[0]) != "" for part in parts)
+
+
+def test_the_action_passes_what_is_as_expected(project: Path, tmp_path: Path) -> None:
+    given = yaml.safe_load(recipe("github"))["jobs"]["matrix"]["steps"][-1]["with"]
+    job = Job(project, tmp_path / "runner", **given)
+    assert job.run() == 0, job.said
+    assert job.outputs["gate"]["exit-code"] == "0"
+    assert "4 cells, all as expected" in job.summary.read_text()
+    assert (Path(job.outputs["report"]["page"]) / "index.html").is_file()
+    assert json.loads(Path(job.outputs["report"]["sarif"]).read_text())["runs"][0]["results"] == []
+    assert job.said["report"].stdout.count("::error") == 0
+
+
+def test_the_action_tells_what_is_not_at_its_line(project: Path, tmp_path: Path) -> None:
+    (project / "kernel.cu").write_text(BAD)
+    marker = tmp_path / "run"
+    words = f"kernel.cu -b nvrtc -t 12.9 -a sm_80 --where 'target == \"sm_80\"' -D 'X=$(touch {marker})'"
+    job = Job(project, tmp_path / "runner", command="try", arguments=words)
+    assert job.run() == 1
+    assert not marker.exists(), "arguments are words, and no script"
+    (line,) = [line for line in job.said["report"].stdout.splitlines() if line.startswith("::")]
+    assert line.startswith(
+        "::error file=kernel.cu,line=2,title=kernel.cu%3A rejected at compile::device code does not support exception handling%0A"
+    )
+    (result,) = json.loads(Path(job.outputs["report"]["sarif"]).read_text())["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("kernel.cu", 2)
+    assert "1 not as expected" in job.summary.read_text()
+
+
+def test_bad_usage_ends_the_job_with_its_sentence(project: Path, tmp_path: Path) -> None:
+    job = Job(project, tmp_path / "runner", command="try", arguments="kernel.cu -b nvrct")
+    assert job.run() == 2
+    assert "unknown backend 'nvrct'" in job.said["gate"].stderr
+    assert Job(project, tmp_path / "other", command="rm").run() == 2
+
+
+def test_actions_of_others_are_pinned() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    used = [step["uses"] for step in action["runs"]["steps"] if "uses" in step]
+    assert used
+    assert [name for name in used if not re.search(r"@[0-9a-f]{40}$", name)] == []
+
+
+@pytest.mark.parametrize(("text", "code"), [(GOOD, 0), (BAD, 1)])
+def test_the_recipe_for_gitlab(project: Path, text: str, code: int) -> None:
+    (project / "kernel.cu").write_text(text)
+    job = yaml.safe_load(recipe("gitlab"))["cuda-matrix"]
+    assert shell("\n".join(job["script"]), project).returncode == code
+    after = shell("\n".join(job["after_script"]), project)
+    assert after.returncode == 0, after.stderr
+    reports = job["artifacts"]["reports"]
+    found = json.loads((project / reports["codequality"]).read_text())
+    assert [entry["location"] for entry in found] == [{"path": "kernel.cu", "lines": {"begin": 2}}] * code
+    assert (project / reports["junit"]).is_file()
+    assert all((project / path).is_dir() for path in job["artifacts"]["paths"])
+
+
+def _hooks() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    ours = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    for asked in yaml.safe_load(recipe("pre-commit"))["repos"][0]["hooks"]:
+        yield ours[asked["id"]], asked
+
+
+def test_the_hooks_of_pre_commit(project: Path) -> None:
+    (project / "cases").symlink_to(ROOT / "cases")
+    for text, code in ((GOOD, 0), (BAD, 1)):
+        (project / "kernel.cu").write_text(text)
+        for hook, asked in _hooks():
+            files = ["kernel.cu"] if hook.get("pass_filenames", True) else []
+            words = [*shlex.split(hook["entry"]), *asked.get("args", hook.get("args", [])), *files]
+            done = shell(shlex.join(words), project)
+            assert done.returncode == (code if files else 0), done.stderr
+
+
+def test_the_recipe_for_tox(project: Path) -> None:
+    found = configparser.ConfigParser(interpolation=None)
+    found.read_string(recipe("tox"))
+    commands = found["testenv:cuda"]["commands"].replace("{/}", "/").strip().splitlines()
+    for command in commands:
+        done = shell(command, project)
+        assert done.returncode == 0, done.stderr
+    assert (project / "reports" / "html" / "index.html").is_file()

@@ -1,0 +1,60 @@
+"""``cumatrix ask``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from command import Command
+
+from .test_errors import sentence
+
+CELLS = Path(__file__).parents[1] / "answers" / "cells.parquet"
+
+
+def test_an_answer_has_proof(cumatrix: Command) -> None:
+    done = cumatrix("ask", "does wgmma work on sm_120?", "--results", CELLS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "instructions/wgmma" in done.stdout
+    assert "NVRTC  sm_120  never (works on sm_90a only)  tried CUDA 12.9 to 13.5" in done.stdout
+    assert "instructions/wgmma nvrtc cuda13.5 sm_120: Instruction 'wgmma.fence' not supported" in done.stdout
+    assert "answered cells" in done.stdout
+
+
+def test_what_nobody_tried_exits_with_3_and_a_command(cumatrix: Command) -> None:
+    done = cumatrix("ask", "wmma", "half", "cuda", "12.1", "Orin", "--results", CELLS)
+    assert done.returncode == 3
+    assert "cumatrix try kernel.cu -t 12.1 -a sm_87" in done.stdout
+
+
+def test_json_has_chips_findings_and_cells(cumatrix: Command) -> None:
+    done = cumatrix("ask", "cached grid sync numba 0.59.0", "--results", CELLS, "--json")
+    said = json.loads(done.stdout)
+    assert [chip["kind"] for chip in said["chips"]] == ["word", "word", "word", "tool"]
+    found = {(item["case"], item["variants"]): item["said"] for item in said["findings"]}
+    (one,) = found["cooperative/numba-9432", "cache=true"]
+    assert (one["kind"], one["answer"]) == ("fault", "does not work: a known fault")
+    assert all("numba@0.59.0" in cell for cell in one["cells"])
+
+
+def test_what_is_not_known_is_told_with_the_nearest(cumatrix: Command, tmp_path: Path) -> None:
+    for question, *words in (
+        ("wmma sm_95", "sm_95", "sm_90 and sm_100"),
+        ("wmma cuda 13.9", "cuda 13.9", "13.5"),
+        ("frobnicate", "no feature is called frobnicate"),
+        ("sm_80", "names no feature"),
+    ):
+        sentence(cumatrix("ask", question, "--results", CELLS), 2, *words)
+    misspelt = cumatrix("ask", "tesxture references sm_80", "--results", CELLS)
+    assert misspelt.returncode == 0
+    assert "did you mean texture or textures?" in misspelt.stderr
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    sentence(cumatrix("ask", "wmma", "--results", tmp_path / "bad.parquet"), 2, "bad.parquet")
+
+
+def test_a_published_matrix_is_found_and_lines_of_records_are_read(cumatrix: Command) -> None:
+    place = cumatrix.folder / "reports" / "matrix"
+    place.mkdir(parents=True)
+    shutil.copy(CELLS, place / "results.parquet")
+    assert cumatrix("ask", "stmatrix sm_75").returncode == 0

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from made_up import made_up
+
+from harness.cli.kept import KeptRecords
+
+
+def test_records_come_back_without_their_logs() -> None:
+    records = [{**record, "log": "x" * 1000} for record in made_up(60)]
+    records[7]["reason"] = "\udcff \U0001f600 \0"
+    kept = KeptRecords()
+    for record in records:
+        kept.append(record)  # type: ignore[arg-type]
+    bare = [{**record, "log": ""} for record in records]
+    assert list(kept) == bare == kept[:]
+    assert len(kept) == 60 and kept[0] == bare[0] and kept[-1] == bare[-1] and bare[5] in kept
+    assert list(reversed(kept)) == bare[::-1]
+
+
+def test_there_may_be_none() -> None:
+    assert not KeptRecords() and list(KeptRecords()) == []
+
+
+def test_they_are_small() -> None:
+    kept = KeptRecords()
+    for record in made_up(2000):
+        kept.append(record)
+    assert sum(map(sys.getsizeof, kept._packed)) < 2000 * 500

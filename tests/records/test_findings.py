@@ -1,0 +1,72 @@
+"""What is not as expected, for a CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from record_builders import built, cell, changed, record, rejected
+
+from harness.records.findings import findings
+from harness.records.repeat import again_command
+from harness.report.annotate import DOCUMENTS, MOST, github
+
+
+def test_equal_failures_are_one_with_all_their_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "cases" / "wmma" / "fragments"
+    place.mkdir(parents=True)
+    (place / "kernel.cu").write_text("")
+    bad = [record(cell(target=target), rejected()) for target in ("sm_75", "sm_80")]
+    (found,) = findings([*bad, record(cell(target="sm_90"), built("sm_90"))])
+    assert (found.file, found.line, found.message) == (
+        "cases/wmma/fragments/kernel.cu",
+        12,
+        "incomplete type is not allowed",
+    )
+    assert found.where == "cupy-nvrtc 13.6.0 CUDA 12.4: sm_75, sm_80"
+    assert found.again == "cumatrix run wmma/fragments -b cupy-nvrtc -t 12.4 -a sm_75"
+    assert len(found.cells) == 2
+    (other,) = findings([bad[0]], cases=tmp_path / "none")
+    assert other.file == ""
+    assert len(findings([bad[0], record(cell(target="sm_80"), rejected("another"))])) == 2
+
+
+def test_no_path_leads_out_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret.cu").write_text("")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    for file in ("../secret.cu", str(tmp_path / "secret.cu")):
+        bad = record(cell(), rejected())
+        (found,) = findings([changed(bad, diagnostics=[{**bad["diagnostics"][0], "file": file}])])
+        assert found.file == ""
+
+
+def test_what_others_said_is_no_command_to_the_ci() -> None:
+    bad = record(cell(case="a,b::c/x"), rejected("boom\n::set-output name=x::y %0A::error::z"))
+    (said,) = github(findings([bad]))
+    assert "\n" not in said
+    assert said.startswith("::error title=a%2Cb%3A%3Ac/x%3A rejected at compile::")
+    assert "%250A" in said
+
+
+def test_every_form_has_every_finding() -> None:
+    many = [record(cell(case=f"many/c{number}"), rejected()) for number in range(MOST + 3)]
+    found = findings(many)
+    assert len(github(found)) == MOST + 1
+    assert "3 more failures" in github(found)[-1]
+    assert len(DOCUMENTS["sarif"](found)["runs"][0]["results"]) == MOST + 3
+    prints = {entry["fingerprint"] for entry in DOCUMENTS["gitlab"](found)}
+    assert len(prints) == MOST + 3
+
+
+def test_a_cell_is_compiled_again_by_a_command() -> None:
+    of = record(cell(variant={"shape": "m16"}, environment="cupy-13.6.0-cuda12"), rejected())
+    assert (
+        again_command(of)
+        == "cumatrix run wmma/fragments -b cupy-nvrtc -t 12.4 -a sm_80 --with cupy=13.6.0 --where 'variant == \"shape=m16\"'"
+    )
+    tried = changed(of, program="ab" * 6, case="src/a b.cu", variant="-DN=4 '-DT=a b'", environment="local")
+    assert again_command(tried) == "cumatrix try 'src/a b.cu' -DN=4 '-DT=a b' -b cupy-nvrtc -t 12.4 -a sm_80"
+    assert again_command(changed(tried, case="kernel.cu@3fa9c1")) == ""

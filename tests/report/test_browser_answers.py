@@ -1,0 +1,113 @@
+"""The answer page in a browser: questions that are typed, chips that are mended, and what the page says at first."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness.report.build import build_report
+
+from .browsing import Visit, settled
+
+ANSWERS = Path(__file__).parents[1] / "answers"
+QUESTIONS = tomllib.loads((ANSWERS / "questions.toml").read_text())["question"]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of cells that were compiled."""
+    folder = tmp_path_factory.mktemp("answers") / "html"
+    build_report([ANSWERS / "cells.parquet"], folder)
+    return folder
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_twenty_questions_are_answered_as_they_are_typed(visit: Visit, answers: Path) -> None:
+    page = visit("index.html", folder=answers)
+    for question in QUESTIONS:
+        page.fill("#ask", question["asked"])
+        settled(page)
+        columns = page.locator("#answers thead th").all_inner_texts()
+        rows = page.locator("#answers tbody tr")
+        feature = page.evaluate("cases => cumatrix.load('answers').then(d => d.features.find(f => f.case === cases).title)", question["case"])  # fmt: skip
+        found = rows.filter(has_text=feature).filter(has_text=question.get("label", ""))
+        cell = words(found.first.locator("td").nth(columns.index(question["tool"]) - 1).inner_text())
+        assert cell.startswith(question["says"]), question["asked"]
+        assert question.get("note", "") in cell, question["asked"]
+
+
+def test_a_verdict_leads_to_the_cells_that_show_it(visit: Visit, answers: Path) -> None:
+    page = visit("index.html#ask=wgmma&on=sm_120", folder=answers)
+    page.click("#answers tbody td a")
+    page.wait_for_selector("html[data-ready]")
+    settled(page)
+    assert page.input_value("#q") == 'case:"instructions/wgmma" backend:nvrtc target:sm_120'
+    assert page.inner_text("#said").endswith("cells")
+    assert not page.inner_text("#said").startswith("0")
+
+
+def test_chips_are_mended(visit: Visit, answers: Path) -> None:
+    page = visit("index.html", folder=answers)
+    page.fill("#ask", "wmma cuda 13.9 Blackwell")
+    settled(page)
+    assert page.input_value("#on") == "sm_100"
+    assert "Nothing is known as cuda 13.9; the nearest: 13.5." in page.inner_text("#told")
+    page.click("#chips .is-unknown button:has-text('13.5')")
+    settled(page)
+    assert page.input_value("#ask") == "wmma cuda 13.5 Blackwell"
+    assert page.locator("#chips .is-unknown").count() == 0
+    page.click("#chips .is-target button:has-text('sm_120')")
+    settled(page)
+    assert page.input_value("#ask") == "wmma cuda 13.5 sm_120"
+    page.select_option("#on", "sm_90")
+    settled(page)
+    assert page.input_value("#ask") == "wmma cuda 13.5 sm_90"
+    page.click("[aria-label='Without cuda 13.5']")
+    settled(page)
+    assert page.input_value("#ask") == "wmma sm_90"
+    assert page.evaluate("location.hash") == "#ask=wmma+sm_90&on=sm_90"
+
+
+def test_the_first_view_tells_what_works_without_a_script(visit: Visit, answers: Path) -> None:
+    page = visit("index.html", folder=answers, script=False)
+    text = words(page.inner_text("main"))
+    assert re.search(r"[\d,]+ works [\d,]+ does not work \d+ known fault", text)
+    assert "works since 13.6.0" in text
+    assert "Latest changes" in text
+    with_script = visit("index.html", folder=answers)
+    shown = [page.locator(f"#answers {part}").all_inner_texts() for part in ("thead th", "tbody td")]
+    drawn = [with_script.locator(f"#answers {part}").all_inner_texts() for part in ("thead th", "tbody td")]
+    assert [list(map(words, part)) for part in shown] == [list(map(words, part)) for part in drawn]
+
+
+def test_links_of_earlier_reports_find_the_matrix(visit: Visit, answers: Path) -> None:
+    page = visit("matrix.html", folder=answers)
+    page.goto(f"{answers.as_uri()}/index.html#q=backend:numba")
+    page.wait_for_url("**/matrix.html*")
+    page.wait_for_selector("html[data-ready]")
+    settled(page)
+    assert page.input_value("#q") == "backend:numba"
+
+
+def test_the_page_of_a_feature_says_who_may_use_it(visit: Visit, answers: Path) -> None:
+    page = visit("cases/cooperative-numba-9432.html", folder=answers)
+    text = words(page.inner_text("main"))
+    assert "broken in 0.59.0 only" in text
+    assert "https://github.com/numba/numba/issues/9432" in text
+    assert re.search(r"Untried: .*numba 0\.60\.0", text)
+    page = visit("cases/wmma-fragments.html", folder=answers)
+    assert page.locator(".versions-table tbody tr", has_text="NVRTC").first.locator("td.is-part").first.inner_text().endswith("from sm_80")  # fmt: skip
+
+
+def test_the_first_view_is_small(answers: Path) -> None:
+    text = (answers / "index.html").read_text()
+    loaded = re.findall(r'(?:src|href)="((?:assets|data)/[^"]+)"', text)
+    sizes = [(answers / name).stat().st_size for name in ("index.html", *loaded)]
+    assert len(loaded) > 5
+    assert sum(sizes) < 300_000
