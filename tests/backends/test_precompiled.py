@@ -112,10 +112,9 @@ def test_what_is_kept_from_nothing_is_given_plain_options_alone(
     setup = Setup(tmp_path, "12.9", "12.9", [], tmp_path)
     job = Job("case", tmp_path / "kernel.cu", {}, {}, "sm_80", options, [])
     monkeypatch.setattr(precompiled, "_ROOM", 0)
+    asked = options_of(setup, job, job.target)
     for _ in range(2):
-        headers.ahead(
-            job, lambda blank: options_of(setup, blank, blank.target), lambda _: (tmp_path / "compiled").touch(), lambda: None
-        )  # fmt: skip
+        headers.ahead(job, asked, lambda _: (tmp_path / "compiled").touch(), lambda: None)
     assert (tmp_path / "compiled").exists() is compiled
 
 

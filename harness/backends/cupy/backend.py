@@ -11,6 +11,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,13 +100,9 @@ class CupyBackend:
 
     def ahead(self, setup: Setup, job: Job, pulse: Callable[[], None]) -> None:
         """`harness.protocol.backend.Ahead`: what CuPy puts before each program for Jitify."""
-        if self.precompiled:
-            self.precompiled.ahead(
-                job,
-                lambda blank: options_of(setup, blank, blank.target),
-                lambda blank: self.compile(setup, blank),
-                pulse,
-            )
+        if self.precompiled and not is_program(job):
+            asked = options_of(setup, replace(job, include=[]), job.target, macros_too=False)
+            self.precompiled.ahead(job, asked, lambda blank: self.compile(setup, blank), pulse)
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""

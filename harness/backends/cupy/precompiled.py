@@ -25,7 +25,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -87,11 +86,7 @@ class Precompiled:
         return set().union(*map(words_of, [*self._texts, *builtin])) if builtin else set()
 
     def ahead(
-        self,
-        job: Job,
-        options: Callable[[Job], Sequence[str]],
-        compile_job: Callable[[Job], None],
-        pulse: Callable[[], None],
+        self, job: Job, asked: Sequence[str], compile_job: Callable[[Job], None], pulse: Callable[[], None]
     ) -> None:
         """Make the header for a cell and all like it, when it is not the first of them.
 
@@ -99,8 +94,8 @@ class Precompiled:
         ----------
         job : Job
             The cell.
-        options : callable
-            The options that a job asks for itself.
+        asked : sequence of str
+            Its own options, without macros and include directories beside it.
         compile_job : callable
             Compiles a job as cells are compiled.
         pulse : callable
@@ -112,8 +107,7 @@ class Precompiled:
         self._asked_for[key] += 1
         if self._asked_for[key] != _WORTH or len(self._headers) >= _MOST:
             return
-        blank = Job("headers", Path("headers.cu"), {}, {}, job.target, job.options, [])
-        if not all(map(_PLAIN.fullmatch, options(blank))):
+        if not all(map(_PLAIN.fullmatch, asked)):
             return
         try:
             room = os.statvfs(self._folder)
@@ -124,7 +118,8 @@ class Precompiled:
             return  # no room, as above
         child = os.fork()
         if child == 0:
-            self._make(folder, replace(blank, source=folder / "headers.cu", scratch=folder), compile_job)
+            blank = Job("headers", folder / "headers.cu", {}, {}, job.target, job.options, [], scratch=folder)
+            self._make(folder, blank, compile_job)
         _wait(child, pulse)
         try:
             said = json.loads((folder / "made.json").read_text("utf-8"))
