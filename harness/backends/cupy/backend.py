@@ -142,8 +142,7 @@ class CupyBackend:
         except LinkFailed as error:
             raise Rejected(str(error), stage="link") from None
         finally:
-            calls = [call.options for call in nvrtc_tap.heard(tap)] if self.jitify else []
-            calls += [early.options] if early and early.options else []
+            calls = [call.options for call in nvrtc_tap.heard(tap)] + (early.calls if early else [])
             job.command += ["nvrtcCompileProgram " + " ".join(options) for options in calls[-1:]]
         for warning in warned:
             job.notes.append(f"{warning.category.__name__}: {warning.message}")

@@ -59,8 +59,8 @@ class Program:
         self._texts, self._names = table
         self._same: tuple[str, str, tuple[str, ...]] | None = None
         self._made: Any = None
-        self.options: tuple[str, ...] = ()
-        """With what Jitify would have compiled it; empty where it has compiled it itself."""
+        self.calls: list[tuple[str, ...]] = []
+        """The options with which Jitify would have compiled it; empty where it has compiled it itself."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._nvrtc, name)
@@ -76,7 +76,7 @@ class Program:
         if program is None:
             return self._jitify(source, options)
         self._made, self._same = program, (text, name, (*plain, *self._added))
-        self.options = (*self._added, *plain)
+        self.calls = [(*self._added, *plain)]
         return name, self._same[2], self._texts, self._names
 
     def _compile(self, name: str, source: str) -> Any:
