@@ -203,8 +203,8 @@ def test_an_environment_that_is_there_counts_with_what_its_path_leads_to(
     assert shown(cumatrix.records(*arguments, env=home)) == {column: (16, True)}
     edit(32)
     assert shown(cumatrix.records(*arguments, env=home)) == {column: (32, False)}
-    # Named as --python it is the same, and beside others it has its own column.
-    assert shown(cumatrix.records(*arguments[:-2], "--python", own, env=home)) == {column: (32, True)}
+    # Named as --python it is the same column; keys name its folder otherwise, so that it is compiled once more.
+    assert shown(cumatrix.records(*arguments[:-2], "--python", own, env=home)) == {column: (32, False)}
 
 
 def linked(source: str, target: str) -> None:
