@@ -204,7 +204,18 @@ def make_row(*values: str) -> Row:
     tool, axis = backend, library
     if header:
         tool, axis = (f"{backend} {library}" if library else backend), version
-    return Row(cell, case, rest, tool, header, axis, toolkit, target, letter_of(mark, status), message or status.replace("_", " "))
+    return Row(
+        cell,
+        case,
+        rest,
+        tool,
+        header,
+        axis,
+        toolkit,
+        target,
+        letter_of(mark, status),
+        message or status.replace("_", " "),
+    )
 
 
 def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any]]) -> dict[str, Feature]:
