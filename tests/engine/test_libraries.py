@@ -29,9 +29,10 @@ def environment(**versions: str) -> Environment:
 @pytest.fixture
 def _new_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend for a library that only the two tables know; its distribution is one that pytest needs."""
-    monkeypatch.setitem(LIBRARIES, "plugs", Library(distributions={"plugs-cuda12x": "12.9", "pluggy": ""}))
+    library = Library(distributions={"plugs-cuda12x": "12.9", "pluggy": ""})
+    monkeypatch.setattr(LIBRARIES, "_all", {**LIBRARIES, "plugs": library})
     info = BackendInfo(name="plugs-rtc", title="Plugs", module="plugs", languages=("cuda",), library="plugs")
-    monkeypatch.setitem(BACKENDS, "plugs-rtc", info)
+    monkeypatch.setattr(BACKENDS, "_all", {**BACKENDS, "plugs-rtc": info})
 
 
 @pytest.mark.usefixtures("_new_library")
