@@ -52,8 +52,13 @@ def nvcc(subject: Subject) -> Script:
     if job.options.get("depth", "unit") == "device":
         suffix = "ptx" if job.virtual else "ltoir" if job.lto else "cubin"
         *options, mode, _, _ = device_only(options, suffix)
-    made = [f"kernel-{number}.{suffix}" if job.together else f"kernel.{suffix}" for number in range(1, len(job.sources) + 1)]
-    commands = [f"[*options, {words_of([mode, str(source), '-o', name])}]" for source, name in zip(job.sources, made, strict=True)]
+    made = [
+        f"kernel-{number}.{suffix}" if job.together else f"kernel.{suffix}" for number in range(1, len(job.sources) + 1)
+    ]
+    commands = [
+        f"[*options, {words_of([mode, str(source), '-o', name])}]"
+        for source, name in zip(job.sources, made, strict=True)
+    ]
     if subject.relocatable and not job.virtual and not job.one_of_several:
         more = ["-dlink", arch, *(["-dlto"] if job.lto else []), *made, "-o", "linked.o", "-lcudadevrt"]
         commands.append(list_of(more))

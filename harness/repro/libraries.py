@@ -115,7 +115,7 @@ def cuda_core(subject: Subject) -> Script:
         names += ["Linker", "LinkerOptions", *([] if alone else ["ObjectCode"])]
         runtime = "" if alone else '*codes, ObjectCode.from_library(f"{cuda}/lib64/libcudadevrt.a")'
         options = ", ".join(f"{key}={value!r}" for key, value in cuda_core_backend.link_options_of(job).items())
-        finish = f"linker = Linker({runtime or '*codes'}, options=LinkerOptions({options}))\nimage = bytes(linker.link(\"cubin\").code)\n"
+        finish = f'linker = Linker({runtime or "*codes"}, options=LinkerOptions({options}))\nimage = bytes(linker.link("cubin").code)\n'
     text = start(subject, "hashlib", "sys", "virtual_gpu") + f"""\
 virtual_gpu.use("{subject.cell.target.capability}", cuda, "{setup.release}")  # only where this machine has no such GPU
 

@@ -86,9 +86,7 @@ def _title(subject: Subject) -> str:
     where = f"CUDA {record['toolkit']}, {record['target']}"
     name, more = subject.job.source.name, len(subject.job.together)
     name += f" and {more} more file{'s' * (more > 1)}" if more else ""
-    return one_line(
-        f"{who} {what[record['status']]} {name} ({where}){': ' if first else ''}{first}", 200
-    )
+    return one_line(f"{who} {what[record['status']]} {name} ({where}){': ' if first else ''}{first}", 200)
 
 
 def _shim(subject: Subject, script: Script) -> str:

@@ -44,9 +44,7 @@ def reducer() -> str:
     return found
 
 
-def reduce_folder(
-    folder: Path, programs: Sequence[str], tell: Callable[[str], None], seconds: float = _SECONDS
-) -> str:
+def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], None], seconds: float = _SECONDS) -> str:
     """Make the program smaller, as long as the script shows the same first message and no other errors than before.
 
     The program as it was stays beside it, as ``NAME.orig``. What was reached at the deadline, or by an interruption, is kept.
@@ -105,7 +103,9 @@ def reduce_folder(
     told = f"{' and '.join(programs)} {have} {after} bytes in the place of {before}, by {Path(tool).name}"
     whole = f"{programs[0]}.orig is" if len(programs) == 1 else "the files that end with .orig are"
     readme = folder / "README.md"
-    note = f"{told}; {whole} what it was made of. Lines that are named below are those of the original.\n\n## Expected\n"
+    note = (
+        f"{told}; {whole} what it was made of. Lines that are named below are those of the original.\n\n## Expected\n"
+    )
     readme.write_text(readme.read_text("utf-8").replace("## Expected\n", note, 1), "utf-8")
     return told
 
@@ -131,7 +131,9 @@ def _bytes(folder: Path, files: Sequence[str]) -> int:
     return sum((folder / name).stat().st_size for name in files)
 
 
-def _run(tool: str, work: Path, programs: Sequence[str], test: Path, tell: Callable[[str], None], seconds: float) -> None:
+def _run(
+    tool: str, work: Path, programs: Sequence[str], test: Path, tell: Callable[[str], None], seconds: float
+) -> None:
     argv = [tool, *(["--not-c"] if programs[0].endswith(".py") else []), str(test), *programs]
     process = subprocess.Popen(
         argv, cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

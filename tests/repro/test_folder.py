@@ -116,6 +116,7 @@ def test_a_folder_of_the_programs_with_a_name_of_the_folders_own(tmp_path: Path)
     what = subject_of(record(replace(of, case=case), rejected()), case)
     assert list(what.program.files) == ["program/cuda/a.cu", "program/other/b.cu"]
 
+
 def test_the_stand_in_for_a_gpu_is_told_of() -> None:
     what = subject(cell("cooperative/numba-9432", "numba", "12.4", library="0.59.0"))
     text = readme(what, script_of(what), [Wheels("requirements.txt", "", "")], find(what.record, [what.record]))
