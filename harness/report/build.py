@@ -43,6 +43,7 @@ _OURS = frozenset(
             "matrix.html",
             "support.html",
             "disagreements.html",
+            "stories.html",
             "changes.html",
             "history.html",
             "coverage.html",

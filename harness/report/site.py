@@ -37,6 +37,7 @@ from harness.report.overview import Sum, unavailable_of
 from harness.report.page import Section, answer_page, assets, case_page, matrix_page, page_names, section_page
 from harness.report.sections import make_sections, section_names
 from harness.report.sources import files_of
+from harness.report.stories import stories_of
 from harness.report.table import parts, totals
 
 TITLE = "CUDA compatibility matrix"
@@ -127,12 +128,23 @@ class Site:
     @cached_property
     def sections(self) -> list[Section]:
         """The pages beside the matrix."""
-        return make_sections(self.table, self.history)
+        stories = Section(name="stories", values={"stories": self.stories, "both": self.own is not None, "beside": self.beside})  # fmt: skip
+        return [*([stories] if self.stories else ()), *make_sections(self.table, self.history)]
+
+    @cached_property
+    def stories(self) -> list[dict[str, Any]]:
+        """Failures that were reported upstream, of which there are cells."""
+        records = list(self.merged.records)
+        if self.own and self.publication:
+            # What is published of a cell is told beside the own answer that took its place.
+            shown = {record["cell"] for record in self.own.records}
+            records += [record for record in self.publication.merged.records if record["cell"] in shown]
+        return stories_of({(record["run"], record["cell"]): record for record in records}.values())
 
     @property
     def links(self) -> list[tuple[str, str]]:
         """Name and title of those pages."""
-        return section_names(self.history)
+        return [*([("stories", "Stories")] if self.stories else ()), *section_names(self.history)]
 
 
 def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
@@ -182,6 +194,7 @@ def front_of(site: Site) -> dict[str, Any]:
         "answer_columns": columns_of(known),
         "lines": shown_lines(known, first, site.files),
         "beside": site.beside,
+        "stories": site.stories,
         "unavailable": unavailable_of(site.own_table),
         "broken": [of_case(item) for item in broken_now(known, reasons)],
         "changes": [

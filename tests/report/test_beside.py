@@ -26,7 +26,7 @@ def nvrtc(toolkit: str, target: str = "sm_80") -> Cell:
 
 
 def published(*records: Record) -> Merged:
-    theirs = [{**item, "environment": ENVIRONMENT, "run": "theirs"} for item in records]
+    theirs: list[Record] = [{**item, "environment": ENVIRONMENT, "run": "theirs"} for item in records]
     return merge(theirs, [plan(run="theirs", environment=ENVIRONMENT)])
 
 

@@ -26,8 +26,8 @@ CASES = Path(__file__).parents[2] / "cases"
 CELLS = Path(__file__).parents[1] / "answers" / "cells.parquet"
 
 
-def written(path: Path, cells: Sequence[Cell], records: Sequence[Record], **of: str) -> Path:
-    with RecordWriter(path, plan(*cells, **of)) as writer:
+def written(path: Path, cells: Sequence[Cell], records: Sequence[Record], run: str = "run-1") -> Path:
+    with RecordWriter(path, plan(*cells, run=run)) as writer:
         for item in records:
             writer.append(item)
     return path

@@ -1,7 +1,7 @@
 // Answers to a question: the lines that it finds, and what is known of each. The same as harness/answers/answer.py.
 "use strict";
 
-/** @typedef {{kind: string, text: string, note: string, yours?: string}} Verdict what is known; and what the cells of whoever made the page say, beside published ones */
+/** @typedef {{kind: string, text: string, note: string, yours?: string}} Verdict yours: what own cells alone say */
 /** @typedef {[string[], string[], string]} VersionGrid versions, CUDA releases, and a letter for each pair */
 /** @typedef {[string[], string[], string[]]} Words of the name, of title and features, of causes */
 /** @typedef {{case: string, title: string, topic: string, page: string, words: Words}} Feature */
@@ -13,7 +13,7 @@
  * @property {[string, string, string, string][]} columns key, heading, backend, header library
  * @property {Feature[]} features
  */
-/** @typedef {[number, number, number, number?][]} Fields column, verdict and grid of each, and the verdict of own cells beside published ones */
+/** @typedef {[number, number, number, number?][]} Fields column, verdict, grid, and the verdict of own cells alone */
 /** @typedef {[number, string, string[], Fields]} FeatureLine feature, label, words */
 /** @typedef {{verdicts: [string, string, string][], grids: VersionGrid[], lines: FeatureLine[]}} OnTarget */
 /**
