@@ -51,7 +51,10 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
     "docs/howto/header-library.md": {
         "cumatrix run cutlass -b nvrtc,nvcc --library cutlass=3.5.1,3.8..4.2 -t 12.4,13.0": _CUTLASS,
     },
-    "docs/howto/numba-pull-request.md": {"cumatrix run numba cooperative -b numba-cuda \\": _GITHUB},
+    "docs/howto/numba-pull-request.md": {
+        "cumatrix run numba cooperative -b numba-cuda \\": _GITHUB,
+        "cumatrix report reports/pr.jsonl --where 'backend == \"numba-cuda\"'": "of the records of the command before it",
+    },
     "docs/howto/which-release-broke-it.md": {
         "cumatrix bisect kernel.cu --over cupy -b cupy-jitify -a sm_80": _RELEASES,
         "cumatrix bisect kernel.py --over git:../numba-cuda -b numba-cuda -a sm_90":
@@ -68,7 +71,13 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "cumatrix try kernel.py -t 12.9 --with numba-cuda=0.24,0.30 \\": _GITHUB,
         "cumatrix try kernel.cu -t 13.0 --library cutlass=3.8..4.2 --library cccl=3.1.4": _CUTLASS,
     },
-    "docs/pytest-and-tox.md": {"tox list": _TOX},
+    "docs/pytest-and-tox.md": {
+        "tox list": _TOX,
+        'pytest cases -k "sm_80 and not implicit"': "every case: tests/test_pytest_plugin.py has a few",
+    },
+    "reports/h200-2026-11-21/README.md": {
+        "mkdir h200 && tar xzf reports/h200-2026-11-21/records.tar.gz -C h200": "some 10 s for the page of a thousand records: tests/report",
+    },
     "docs/repro.md": {
         "cumatrix repro 'accumulator*given* nvrtc cuda12.9 sm_75' --results results.jsonl --out smaller --reduce":
             "wants C-Vise, which CI does not have; tests/repro/test_shown.py reduces where it is installed",

@@ -78,9 +78,11 @@ def _typed(first: int, block: str) -> Iterator[Command]:
 def run(command: Command, folder: Path) -> str:
     """What it says, on both streams as they come."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # What this pytest tells its own workers is not for a pytest that is typed.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         ["bash", "-c", command.typed], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_SECONDS,
-        stdin=subprocess.DEVNULL, env={**os.environ, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL, env={**own, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"},
     )  # fmt: skip
     return done.stdout
 

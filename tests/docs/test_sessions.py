@@ -47,12 +47,12 @@ def folder(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolkit: 
     for release in ("12.9", "13.0"):
         toolkit(release)
     place = tmp_path / "project"
+    place.mkdir()
     for name, text in GIVEN.get(page, {}).items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
     if page not in GIVEN:
-        for name in ("cases", "examples", "reports/h200-2026-11-21"):
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
+        for name in ("cases", "examples"):
             (place / name).symlink_to(ROOT / name)
     monkeypatch.chdir(place)
     return place
