@@ -102,7 +102,9 @@ class _Reader:
     def _languages(self, place: _Folder) -> None:
         standard = place.names.get("CMAKE_CUDA_STANDARD") or place.names.get("CMAKE_CXX_STANDARD") or []
         self.common = [f"-std=c++{word}" for word in standard[:1] if word.isdigit()]
-        self.common += [word for text in place.names.get("CMAKE_CUDA_FLAGS", []) for word in text.split() if "${" not in word]
+        self.common += [
+            word for text in place.names.get("CMAKE_CUDA_FLAGS", []) for word in text.split() if "${" not in word
+        ]
         if place.names.get("CMAKE_CUDA_SEPARABLE_COMPILATION", ["OFF"])[0].upper() in ("ON", "TRUE", "1"):
             self.common.append("-rdc=true")
         for word in place.names.get("CMAKE_CUDA_ARCHITECTURES", []):
