@@ -157,7 +157,10 @@ def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, ta
         found.left_out.append(f"options in {name} that cumatrix does not know: {' '.join(list(dropped)[:8])}")
     for group, files in groups.items():
         table = _table(of[files[0]], files, project.root)
-        table |= {"torch": {"language": "torch"}, "host": {"backends": ["nvcc"]}}.get(group[-1], {})
+        if group[-1] == "torch":
+            table["language"] = "torch"
+        elif group[-1] == "host":
+            table["backends"] = ["nvcc"]
         found.add(table, f"commands of {name}: {some(files)}")
     return set(of)
 
