@@ -64,7 +64,7 @@ class PreparedCell:
     job: CellJob
     limits: Limits
     question: str
-    need: Need
+    need: Need = Need(0)
     asked: frozenset[str] = frozenset()
 
     def first_key(self, worker: str) -> str:
