@@ -73,8 +73,21 @@ def fill(root: Path) -> int:
 
 def measure(folder: Path) -> dict[str, float]:
     """One run of the command: seconds of processor time, and MiB of memory at its peak."""
-    argv = [sys.executable, "-c", "from harness.cli import main; main()", "run", "-b", "nvrtc", "-t", _TOOLKIT, "-a", _TARGETS]
-    running = subprocess.Popen([*argv, "--device", "none", "--out", "records.jsonl", "--fresh"], cwd=folder, stderr=subprocess.PIPE)
+    argv = [
+        sys.executable,
+        "-c",
+        "from harness.cli import main; main()",
+        "run",
+        "-b",
+        "nvrtc",
+        "-t",
+        _TOOLKIT,
+        "-a",
+        _TARGETS,
+    ]
+    running = subprocess.Popen(
+        [*argv, "--device", "none", "--out", "records.jsonl", "--fresh"], cwd=folder, stderr=subprocess.PIPE
+    )
     assert running.stderr is not None
     said = running.stderr.read().decode()
     _, status, used = os.wait4(running.pid, 0)
@@ -101,7 +114,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 fill(Path("cases"))
             rounds = [measure(folder) for _ in range(args.rounds)]
             best = min(rounds, key=lambda one: one["processor_s"])
-            print("  ".join(f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}" for key, value in best.items()), flush=True)
+            print(
+                "  ".join(
+                    f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}"
+                    for key, value in best.items()
+                ),
+                flush=True,
+            )
     return 0
 
 

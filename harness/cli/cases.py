@@ -110,7 +110,9 @@ def new(name: str, origin: Path | None, root: Path) -> int:
     cumatrix cases new demo/scale && cumatrix run demo/scale
     cumatrix cases new csrc/softmax --from csrc/softmax.cu
     """
-    from harness.project.new_case import new_case  # for which `cases list` need not wait, nor for what the others import
+    from harness.project.new_case import (
+        new_case,  # for which `cases list` need not wait, nor for what the others import
+    )
 
     for path in new_case(name, root, origin):
         say(path)

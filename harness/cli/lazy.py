@@ -42,7 +42,9 @@ class LazyGroup(click.Group):
         """Commands that begin so, with their help, and the group's own options; none of them is imported for that."""
         return [
             *(
-                CompletionItem(name, help=_Documented(name, help=_docstring(self.commands_in[name])).get_short_help_str())
+                CompletionItem(
+                    name, help=_Documented(name, help=_docstring(self.commands_in[name])).get_short_help_str()
+                )
                 for name in self.list_commands(ctx)
                 if name.startswith(incomplete)
             ),

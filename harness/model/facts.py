@@ -68,7 +68,9 @@ def toolchain_facts(
     known = names_in_conditions()
     named = {name.replace("-", "_"): text for name, text in packages.items()}
     return {
-        **{name: _version(text, lenient) for name, text in named.items() if NAMES.get(name) is Version or name in known},
+        **{
+            name: _version(text, lenient) for name, text in named.items() if NAMES.get(name) is Version or name in known
+        },
         "backend": backend,
         "device": device,
         "wheels": library.endswith(("+wheels", ".wheels")),

@@ -180,7 +180,9 @@ def test_cells_of_a_part_that_never_came_are_as_they_were(nights: Nights, work: 
     state, _, told = nights.share("cupy13", {**first, TARGETS[0]: "rejected"}, None)
     assert state == "incomplete, regression"
     assert "Records of 1 of 1 environments, of which 1 part never came.\n" in told
-    assert "- **cupy13 (cpu)**: nothing came from shard 2 of 2; its cells are as in the last night, 2026-01-01\n" in told
+    assert (
+        "- **cupy13 (cpu)**: nothing came from shard 2 of 2; its cells are as in the last night, 2026-01-01\n" in told
+    )
     assert "### New: 1 cell not as expected" in told
     kept = (work / "before/last/cpu/cupy13.jsonl").read_text().splitlines()
     assert {json.loads(line)["target"] for line in kept} == set(TARGETS)

@@ -14,8 +14,12 @@ from harness.model import Case, Cell, Target, Toolchain, ToolkitRef, Variant
 
 def task(name: str, device: str = "") -> Task:
     case = Case(name=name, path=Path(name), title=name, sources={"cuda": Path("kernel.cu")}, variants=())
-    toolchain = Toolchain(backend="nvrtc", library="", toolkit=ToolkitRef(release="12.4", headers="12.4"), device=device)
-    cell = Cell(case=case, variant=Variant(labels={}, definitions={}), toolchain=toolchain, target=Target.parse("sm_80"))
+    toolchain = Toolchain(
+        backend="nvrtc", library="", toolkit=ToolkitRef(release="12.4", headers="12.4"), device=device
+    )
+    cell = Cell(
+        case=case, variant=Variant(labels={}, definitions={}), toolchain=toolchain, target=Target.parse("sm_80")
+    )
     return Task((cell,), 1)
 
 
@@ -25,7 +29,7 @@ class Fake:
     def __init__(self, takes: Mapping[str, int]) -> None:
         self.takes = dict(takes)
         self.names = ["one", "two"]
-        self.at: dict[str, Task] = {}
+        self.at: dict[str, tuple[Task, str]] = {}
         self.forgotten: list[Any] = []
 
     def workers(self) -> dict[str, Any]:
@@ -36,21 +40,21 @@ class Fake:
 
     def submit(self, task: Task, worker: str = "") -> Any:
         assert worker in self.names and worker not in self.at, "two cells on one worker"
-        self.at[worker] = task
-        return f"{task.cells[0].case.name} on {worker}"
+        self.at[worker] = task, f"{task.cells[0].case.name} on {worker}"
+        return self.at[worker][1]
 
     def forget(self, future: Any) -> None:
         self.forgotten.append(future)
 
     def ended(self, seconds: float) -> tuple[Task, Any] | None:
-        worker, task = self.at.popitem()
+        worker, (task, future) = self.at.popitem()
         name = task.cells[0].case.name
         if self.takes.get(name):
             self.takes[name] -= 1
             self.names.append(f"{worker} again")
             self.names.remove(worker)
             return None
-        return task, f"{name} on {worker}"
+        return task, future
 
     def answer(self, task: Task, future: Any) -> Done | None:
         return Done(task, Answer())
