@@ -63,6 +63,7 @@ def perform(
     statuses: set[str] = set()
     keys: list[str] = []
     good, interrupted = True, False
+    terminal = console.is_terminal
     begun = AwayRun(context, cluster) if cluster else Run(context, jobs or os.cpu_count() or 1)
     with begun as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
@@ -90,7 +91,7 @@ def perform(
                 writer.append(record)
             # Of a run of many cells, logs are most of what there is to hold back.
             complete(neighbours.add(record if as_json else {**record, "log": ""}))
-            if console.is_terminal:
+            if terminal:
                 letter = kind.letter_in(console.encoding)
                 progress.update(task, advance=1, description=clean(f"{letter} {record['cell']}")[:90])
             elif count % 100 == 0:
