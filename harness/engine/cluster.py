@@ -8,7 +8,7 @@ import queue
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -99,11 +99,7 @@ class Cluster:
             raise PartUnavailable(
                 f"--dask: a worker cannot run cumatrix ({str(error).splitlines()[0] if str(error) else type(error).__name__}): install the same version there, with cumatrix[cluster]"
             ) from None
-        for worker, (digest, _) in sorted(found.items()):
-            if digest != engine_digest():
-                raise PartUnavailable(
-                    f"--dask: {worker} has another version of cumatrix than this machine: install the same one there"
-                )
+        _same_version({worker: digest for worker, (digest, _) in found.items()})
         self._devices = {worker: {item.name for item in devices.items} for worker, (_, devices) in found.items()}
         items = {item.name: item for _, devices in found.values() for item in devices.items}
         return Devices(tuple(items.values()), problem="" if items else "no worker has one")
@@ -168,7 +164,7 @@ class Cluster:
         device = task.cells[0].toolchain.device
         having = [place for place, names in self._devices.items() if device in names] if device else None
         future = self.client.submit(
-            compile_cells, self._name, task.cells, pure=False, resources=self._resources(task) or None,
+            compile_cells, self._name, task.cells, pure=False, resources=_resources(task, self.workers()) or None,
             workers=[worker] if worker else having,
         )  # fmt: skip
         self._left.add(future)
@@ -189,15 +185,6 @@ class Cluster:
 
     def _watch(self, task: Task, future: Any) -> None:
         future.add_done_callback(lambda ended: self._done.put((task, ended)))
-
-    def _resources(self, task: Task) -> dict[str, float]:
-        """Of those that workers declare, what a task takes; never more than the largest of them has."""
-        declared: dict[str, float] = {}
-        for worker in self.workers().values():
-            for name, amount in (worker.get("resources") or {}).items():
-                declared[name] = max(declared.get(name, 0), amount)
-        wanted = {MEMORY: float(task.memory), **({GPU: 0.25} if task.cells[0].toolchain.device else {})}
-        return {name: min(amount, declared[name]) for name, amount in wanted.items() if name in declared}
 
     def workers(self) -> dict[str, Any]:
         """Those that are there, by address."""
@@ -242,6 +229,25 @@ class Cluster:
             return None
         except KilledWorker:
             return Done(task, None, WHY)
+
+
+def _same_version(digests: Mapping[str, str]) -> None:
+    """Hold what workers have of cumatrix (`engine_digest`) against what is here."""
+    for worker, digest in sorted(digests.items()):
+        if digest != engine_digest():
+            raise PartUnavailable(
+                f"--dask: {worker} has another version of cumatrix than this machine: install the same one there"
+            )
+
+
+def _resources(task: Task, workers: Mapping[str, Any]) -> dict[str, float]:
+    """Of those that workers declare, what a task takes; never more than the largest of them has."""
+    declared: dict[str, float] = {}
+    for worker in workers.values():
+        for name, amount in (worker.get("resources") or {}).items():
+            declared[name] = max(declared.get(name, 0), amount)
+    wanted = {MEMORY: float(task.memory), **({GPU: 0.25} if task.cells[0].toolchain.device else {})}
+    return {name: min(amount, declared[name]) for name, amount in wanted.items() if name in declared}
 
 
 def lost(problem: str) -> Outcome:
