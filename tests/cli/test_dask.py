@@ -143,6 +143,8 @@ def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
 ) -> None:
     toolkit("12.4")
     write_cases(tmp_path / "cases")
+    write_case(tmp_path / "cases", "wrong/stuck", '#include "never.h"\n__global__ void stuck(int *a) { *a = 1; }')
+    os.mkfifo(tmp_path / "cases/wrong/stuck/never.h")  # whoever opens it waits, so that there is something to interrupt
     out = tmp_path / "away.jsonl"
     running = subprocess.Popen(
         cumatrix.argv(*RUN, "--no-cache", "--dask", "local:2", "-j", "2", "--out", out),
