@@ -267,7 +267,8 @@ def _made(environment: Environment, store: EnvironmentStore, why: str, absent: s
     recipe = resolved.recipe
     made = store.find(resolved) if resolved.lock else None
     if made is None:
-        told = absent or f"{recipe.library} {recipe.version}: {why or 'it is not installed'}"
+        name = f"{recipe.library} {recipe.version}"
+        told = absent or (why if why.startswith(name) else f"{name}: {why or 'it is not installed'}")
         return replace(environment, broken={recipe.distribution: told})
     # What was resolved is what must be there.
     there = look(
