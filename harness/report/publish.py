@@ -139,7 +139,8 @@ def _made_of(
         found[plan["run"]] = now if digests is None else digests
         if digests is None:
             unknown.append(plan["run"])
-    notes = [f"{len(unknown)} runs name no commit that is known here: their cases are taken to be those in {cases}"] if unknown else []  # fmt: skip
+    runs = "a run names" if len(unknown) == 1 else f"{len(unknown)} runs name"
+    notes = [f"{runs} no commit that is known here: the cases are taken to be those in {cases}"] if unknown else []
     return found, notes
 
 
