@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from random import Random
 
 from harness.backends import library_of
-from harness.records import Record, at_stage, facts, weight
+from harness.records import Record, at_stage, weight
+from harness.records.merge import facts
 
 _TARGETS = 2
 
