@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from harness.backends import BACKENDS
+from harness.cases.options import releases_named
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
 from harness.environments.index import Index
@@ -80,7 +81,7 @@ def missing(cells: Iterable[Cell], context: RunContext) -> Missing:
     store, headers = context.store, LibraryStore()
     for cell in cells:
         toolchain = cell.toolchain
-        first = (toolchain, tuple(cell.variant.libraries.items()))
+        first = (toolchain, tuple(cell.variant.libraries.items()), tuple(releases_named(cell).items()))
         if first in seen and not cell.case.unsupported:
             continue
         facts = cell.facts()
@@ -93,7 +94,8 @@ def missing(cells: Iterable[Cell], context: RunContext) -> Missing:
         if environment.resolved and not environment.python and environment not in found.environments:
             found.environments.append(environment)
         ref = toolchain.toolkit
-        for name in () if ref.local else (ref.release, ref.headers):
+        own = () if ref.local else (ref.release, ref.headers)
+        for name in (*own, *releases_named(cell).values()):
             if name not in found.releases and store.find(name) is None:
                 found.releases.append(name)
         for name, version in cell.variant.libraries.items():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from harness.protocol.job import CellJob
+from harness.protocol.job import CellJob, made_for
 from harness.protocol.printed import cut
 from harness.protocol.wire import Order, Product, Ready, Setup
 
@@ -69,6 +69,11 @@ class Job(CellJob):
     def virtual(self) -> bool:
         """Whether the target is a virtual architecture."""
         return self.target.startswith("compute_")
+
+    @property
+    def made_for(self) -> str:
+        """What the compiler makes code for: the target, unless the case says what is finished for it, or by whom."""
+        return made_for(self.options, self.target)
 
     @property
     def lto(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from packaging.version import Version
 
-from harness.backends import BACKENDS, WHEELS
+from harness.backends import BACKENDS, SOME_BACKENDS, WHEELS
 from harness.cases.options import include_of, options_for
 from harness.errors import UsageError
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
@@ -145,6 +145,11 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
     if case.together:
         raise UsageError(
             f"{case.name} is a program of {len(case.together) + 1} files, and repro makes a folder of programs of one file"
+        )
+    if apart := [name for name in SOME_BACKENDS if name in options]:
+        raise UsageError(
+            f"{case.name} has what one tool made finished by another ({apart[0]}), and repro makes a folder of what one toolkit compiles: "
+            "the record's command has both steps"
         )
     own = [*include, *include_of(case, options)]
     options.pop("memory", None)
