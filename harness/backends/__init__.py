@@ -17,7 +17,7 @@ WHEELS: Final = "wheels"
 """Ends the local part of a library's version (``14.2.0+wheels``) where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
 
 
-SOME_BACKENDS: Final = ("assembler", "compile_for", "linker")
+SOME_BACKENDS: Final = ("assembler", "compile_for", "linker", "toolkit_headers")
 """Options of cases that only some backends have a word for."""
 
 
@@ -201,6 +201,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             title="cuda.core's Program and Linker",
             module="cuda_core",
             languages=("cuda",),
+            words=("toolkit_headers",),
             library="cuda-core",
         ),
     )

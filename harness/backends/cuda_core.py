@@ -131,7 +131,7 @@ class CudaCoreBackend:
             options["define_macro"] = [
                 (name, str(int(value) if isinstance(value, bool) else value)) for name, value in job.definitions.items()
             ]
-        options["include_path"] = [*job.include_beside(setup), *setup.include]
+        options["include_path"] = [*job.include_beside(setup), *job.toolkit_include(setup)]
         unknown = sorted(options.keys() - known)
         if unknown:
             raise Unsupported(f"cuda-core {version('cuda-core')} has no option {unknown[0]}")

@@ -38,7 +38,7 @@ def options_of(setup: Setup, job: Job) -> list[str]:
         *switches(job),
         *options.get("flags", []),
         *macros(job.definitions),
-        *(f"-I{folder}" for folder in (*job.include_beside(setup), *setup.include)),
+        *(f"-I{folder}" for folder in (*job.include_beside(setup), *job.toolkit_include(setup))),
     ]
 
 

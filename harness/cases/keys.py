@@ -69,6 +69,9 @@ OPTIONS: Mapping[str, Key] = {
         kind="folders",
         help="include directories: folders of the case or elsewhere in the project, seen from the case's; tables add to each other",
     ),
+    "toolkit_headers": Key(
+        kind="flag", help="false: the toolkit's include directories are not there, as for who calls NVRTC by hand"
+    ),
     "compile_for": Key(
         kind="architecture",
         help="virtual architecture to make PTX or LTO IR for, which is then finished for the target; a definition of the case may stand for it",

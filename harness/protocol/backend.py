@@ -109,6 +109,10 @@ class Job(CellJob):
                 folders.remove(folder)
         return folders
 
+    def toolkit_include(self, setup: Setup) -> list[str]:
+        """Include directories of the toolkit; none where the case wants a compiler without them."""
+        return setup.include if self.options.get("toolkit_headers", True) else []
+
     def enter(self, stage: str) -> None:
         """Say that `stage` begins; this is known even when the process dies in it."""
         if self.stages[-1:] == [stage]:

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from packaging.version import Version
 
-from harness.backends import BACKENDS, SOME_BACKENDS, WHEELS
-from harness.cases.options import include_of, options_for
+from harness.backends import BACKENDS, WHEELS
+from harness.cases.options import NAMED, include_of, options_for
 from harness.errors import UsageError
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 from harness.protocol.backend import Job
@@ -146,7 +146,7 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
         raise UsageError(
             f"{case.name} is a program of {len(case.together) + 1} files, and repro makes a folder of programs of one file"
         )
-    if apart := [name for name in SOME_BACKENDS if name in options]:
+    if apart := [name for name in NAMED if name in options]:
         raise UsageError(
             f"{case.name} has what one tool made finished by another ({apart[0]}), and repro makes a folder of what one toolkit compiles: "
             "the record's command has both steps"

@@ -125,3 +125,10 @@ class TestFinished:
         asked = compile_("12.4", "sm_100", every_target=True)
         assert (asked.status, asked.stage) == ("rejected", "compile")
         assert "invalid value for --gpu-architecture" in asked.diagnostics[0].message
+
+    def test_without_the_toolkits_headers_there_are_none(self, compile_: Compile) -> None:
+        assert compile_("12.4", "sm_80", flags=["--pre-include=cuda_fp16.h"]).status == "built"
+        without = compile_("12.4", "sm_80", flags=["--pre-include=cuda_fp16.h"], toolkit_headers=False)
+        assert (without.status, without.stage) == ("rejected", "compile")
+        assert "cuda_fp16.h" in without.diagnostics[0].message
+        assert "-I" not in " ".join(without.command)
