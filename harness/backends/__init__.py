@@ -203,6 +203,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             languages=("cuda",),
             words=("toolkit_headers",),
             library="cuda-core",
+            script=True,
         ),
     )
 }
