@@ -201,17 +201,12 @@ class PreparedToolchain:
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
         """Why the cell's target is not known to this toolchain, by the compilers' own lists; empty where it is."""
-        options = options_for(cell)
-        if options.get("every_target"):
-            return ""
-        target, release = Target.parse(made_for(options, str(cell.target))), self.toolchain.toolkit.release
-        # Whether another toolkit's tool knows the target that it finishes code for, that tool says.
-        ours = (target,) if options.keys() & set(TOOLS) else (target, cell.target)
-        for each in ours:
+        release, targets = self.toolchain.toolkit.release, _to_be_known(cell)
+        for each in targets:
             if str(each) not in ready.targets:
                 return f"CUDA {release} knows no {each} (ptxas --help)"
-        if ready.architectures_of and target.cc not in (ready.architectures or ()):
-            return f"{ready.architectures_of} knows no compute capability {target.capability}"
+        if targets and ready.architectures_of and targets[0].cc not in (ready.architectures or ()):
+            return f"{ready.architectures_of} knows no compute capability {targets[0].capability}"
         return ""
 
     def observed(self, ready: Ready) -> dict[str, Any]:
@@ -233,6 +228,16 @@ class PreparedToolchain:
             if name in self.environment.origins
         }
         return {**found, **({"builds": builds} if builds else {})}
+
+
+def _to_be_known(cell: Cell) -> tuple[Target, ...]:
+    """Architectures that the compilers must list, first the one that code is made for; none where they are to refuse by themselves."""
+    options = options_for(cell)
+    if options.get("every_target"):
+        return ()
+    target = Target.parse(made_for(options, str(cell.target)))
+    # Whether another toolkit's tool knows the target that it finishes code for, that tool says.
+    return (target,) if options.keys() & set(TOOLS) else (target, cell.target)
 
 
 def _shared(toolchain: Toolchain, steps: Path | None) -> str:
