@@ -8,20 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import Answer, Asked, Finding, Said, answer, command_for, grouped, tried
+from harness.answers.answer import Answer, Asked, Finding, Said, grouped, tried
 from harness.answers.cells import Known
-from harness.answers.question import Chip, Vocabulary, parse
+from harness.answers.question import Chip
 from harness.answers.read import read_known
-from harness.answers.table import vocabulary_of
+from harness.answers.reply import PUBLISHED, Reply, published, reply_to
 from harness.cli.command import Command
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
-from harness.errors import NothingToRun, UsageError
-
-PUBLISHED = Path("reports/matrix/results.parquet")
-"""The published matrix, in a checkout; a package has it beside `harness`."""
 
 _SIGNS = {
     "works": ("✓", "green"),
@@ -59,65 +56,37 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     cumatrix ask does wgmma work on sm_120
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results reports
     """
-    known = read_known(results or [_published()])
-    if not known.rows:
-        raise NothingToRun("there are no results to answer from")
-    vocabulary = vocabulary_of(known)
-    asked = Asked(chips=tuple(parse(" ".join(question), vocabulary)))
-    _check(asked)
-    found = answer(asked, known, vocabulary)
+    reply = reply_to(" ".join(question), read_known(results or [published()]))
     if as_json:
-        say_json(_to_json(found, asked, known))
+        say_json(_to_json(reply.answer, reply.asked, reply.known))
     else:
-        _show(found, asked, known, vocabulary)
-    return 0 if any(said.proof for finding in found.findings for said in finding.said) else 3
+        for chip in reply.asked.unknown:
+            near = f"; did you mean {' or '.join(chip.near)}?" if chip.near else ""
+            say(f"cumatrix: no feature is called {chip.text}{near}", err=True)
+        show_reply(console_for(sys.stdout), reply)
+    return 0 if reply.tried else 3
 
 
-def _published() -> Path:
-    root = Path(__file__).parents[2]
-    for place in (PUBLISHED, root / PUBLISHED, root / "harness" / "matrix_library" / PUBLISHED.name):
-        if place.is_file():
-            return place
-    raise UsageError(f"there is no {PUBLISHED} here: name results to answer from, as in --results reports")
-
-
-def _check(asked: Asked) -> None:
-    """An architecture or a release that nothing knows is bad usage; a word is not."""
-    for chip in asked.unknown:
-        if chip.name != "word":
-            what = {"target": "architecture", "version": "version of anything named before it"}.get(chip.name, "")
-            near = (
-                f"; the nearest {'are' if len(chip.near) > 1 else 'is'} {' and '.join(chip.near)}" if chip.near else ""
-            )
-            raise UsageError(f"nothing is known as {chip.text}{f', no {what}' if what else ''}{near}")
-    if not any(chip.kind in {"word", "header", "tool"} for chip in asked.chips):
-        words = [f"{chip.text}{f' (did you mean {chip.near[0]}?)' if chip.near else ''}" for chip in asked.unknown]
-        what = f"no feature is called {', '.join(words)}" if words else "the question names no feature"
-        raise UsageError(f"{what}: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")
-
-
-def _show(found: Answer, asked: Asked, known: Known, vocabulary: Vocabulary) -> None:
-    console = console_for(sys.stdout)
-    for chip in asked.unknown:
-        near = f"; did you mean {' or '.join(chip.near)}?" if chip.near else ""
-        say(f"cumatrix: no feature is called {chip.text}{near}", err=True)
+def show_reply(console: Console, reply: Reply) -> None:
+    """Print an answer."""
     before = ""
-    for finding in found.findings:
+    for finding in reply.answer.findings:
         _show_finding(console, finding, title=finding.case != before)
         before = finding.case
-    if found.more:
-        console.print(f"and {found.more} more features: say more of what you look for, or see the page", style="dim")
-    untried = not any(said.proof for finding in found.findings for said in finding.said)
-    if untried:
-        console.print("Nobody tried that here. To try it:" if not found.findings else "To try it:", style="bold")
-        first = found.findings[0] if found.findings else None
-        console.print(f"  {command_for(asked, vocabulary, first.case if first else '')}", soft_wrap=True)
-        if first:
-            console.print(f"  {command_for(asked, vocabulary)}    # with your own file", soft_wrap=True)
-    console.print(Text(_age(known), "dim"), soft_wrap=True)
+    if reply.answer.more:
+        console.print(
+            f"and {reply.answer.more} more features: say more of what you look for, or see the page", style="dim"
+        )
+    if not reply.tried:
+        found = reply.answer.findings
+        console.print("Nobody tried that here. To try it:" if not found else "To try it:", style="bold")
+        console.print(f"  {reply.commands[0]}", soft_wrap=True)
+        if found:
+            console.print(f"  {reply.commands[1]}    # with your own file", soft_wrap=True)
+    console.print(Text(_age(reply.known), "dim"), soft_wrap=True)
 
 
-def _show_finding(console: Any, finding: Finding, *, title: bool) -> None:
+def _show_finding(console: Console, finding: Finding, *, title: bool) -> None:
     if title:
         console.print(Text.assemble((finding.title, "bold"), (f"  {finding.case}", "dim")), soft_wrap=True)
     if finding.label:
