@@ -53,5 +53,5 @@ def test_what_cannot_be_answered_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(cumatrix.NothingToRun, match="no results to answer from"):
         cumatrix.ask("wmma", cumatrix.Results([]))
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
-    with pytest.raises(cumatrix.RecordError, match="bad.parquet"):
+    with pytest.raises(cumatrix.RecordError, match=r"bad\.parquet"):
         cumatrix.ask("wmma", tmp_path / "bad.parquet")
