@@ -32,7 +32,7 @@ JOB = {
 }  # fmt: skip
 
 
-class Strict(yaml.SafeLoader):
+class Strict(yaml.SafeLoader):  # type: ignore[misc]
     """A key that stands twice is an error, as for GitHub."""
 
 
