@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The steps of .github/workflows/nightly-gpu.yml, so that they run and are tested anywhere. The standard library only.
 
-nightly.py matrix --runner gpu --shards 2      which job runs which tox environments, as JSON
+nightly.py matrix --runner gpu --shards 2      which job runs which part of the tox environments, as JSON
 nightly.py run ENV,ENV -- -a native            these environments, one after another
 nightly.py fuzz --seconds 3600                 damaged input through all that reads it
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
@@ -31,7 +31,7 @@ SUMMARY = Path("summary.md")
 
 
 def matrix(args: argparse.Namespace) -> int:
-    """Each environment once on a hosted runner for all targets, and once on the GPU's for its own."""
+    """Each environment once on a hosted runner for all targets, and once on the GPU's for its own, shared out over as many jobs as there are shards."""
     said = subprocess.run(
         ["tox", "list", "--no-desc", "-q", "-m", LABEL], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -42,15 +42,14 @@ def matrix(args: argparse.Namespace) -> int:
         return 3
     jobs = []
     for tier, runner, options in (
-        ("cpu", HOSTED, "--device none"),
-        ("gpu", ["self-hosted", args.runner], "-a native"),
+        # "*" names every case, those that take long among them.
+        ("cpu", HOSTED, "--device none *"),
+        ("gpu", ["self-hosted", args.runner], "-a native *"),
     ):
-        shards = [names[number :: args.shards] for number in range(args.shards)]
-        jobs += [
-            {"tier": tier, "shard": number, "runner": runner, "options": options, "environments": ",".join(shard)}
-            for number, shard in enumerate(shards, 1)
-            if shard
-        ]
+        for number in range(1, args.shards + 1):
+            part = f"--shard {number}/{args.shards} " if args.shards > 1 else ""
+            job = {"tier": tier, "shard": number, "runner": runner, "options": part + options}
+            jobs.append({**job, "environments": ",".join(names)})
     print(json.dumps({"include": jobs}))
     return 0
 
@@ -81,15 +80,20 @@ def fuzz(args: argparse.Namespace) -> int:
 
 
 def collect(args: argparse.Namespace) -> int:
-    """Copy what the jobs sent (``records-TIER-SHARD/``) to ``night/TIER/``, and count it."""
+    """Put together what the jobs sent (``records-TIER-SHARD/``), in ``night/TIER/``, and count it."""
     expected = nights.planned(args.jobs)
-    count = 0
+    count = parts = 0
     for each in expected:
-        source = args.artifacts / f"records-{each.tier}-{each.shard}"
-        if nights.sent(source, each.name):
-            nights.copy(source, nights.NIGHT / each.tier, each.name)
-            count += 1
-    _write([f"Records of {count} of {len(expected)} environments."])
+        folders = [args.artifacts / f"records-{each.tier}-{shard}" for shard in each.shards]
+        came = [folder for folder in folders if nights.sent(folder, each.name)]
+        if came and len(folders) > 1:
+            nights.put_together(came, nights.NIGHT / each.tier, each.name)
+        elif came:
+            nights.copy(came[0], nights.NIGHT / each.tier, each.name)
+        count += bool(came)
+        parts += len(folders) - len(came) if came else 0
+    lost = f", of which {parts} {'parts' if parts > 1 else 'part'} never came" if parts else ""
+    _write([f"Records of {count} of {len(expected)} environments{lost}."])
     if not count:
         print("nightly.py: the night has no results at all", file=sys.stderr)
         return 3

@@ -13,13 +13,19 @@ from typing import cast
 from rich.console import Console
 
 from cumatrix._results import Results
+from harness.answers.answer import Asked, tried
 from harness.answers.answer import Finding as Found
 from harness.answers.answer import Said as Told
-from harness.answers.answer import grouped, tried
-from harness.answers.read import known_of, read_known
-from harness.answers.reply import Reply, published, reply_to
-from harness.cli.ask import show_reply
+from harness.answers.command import command_for
+from harness.answers.question import Vocabulary
+from harness.answers.read import known_of
+from harness.answers.store import Store
+from harness.cli.ask import put
+from harness.cli.ask_show import Found as Answers
+from harness.cli.ask_show import print_answers
+from harness.cli.ask_sources import Source, sources_of
 from harness.diagnostics import one_line
+from harness.errors import NothingToRun
 from harness.records import Record
 
 _WIDTH = 160
@@ -68,6 +74,10 @@ class Finding:
         What is known, by tool.
     faults : tuple of tuple
         Known faults: the reason and the address of a page, which may be empty.
+    source : str
+        ``published``, ``own`` (your results in ``reports``), or ``results`` for those that were named.
+    stale : bool
+        Whether it was another version of the case that was published.
     """
 
     case: str
@@ -75,6 +85,8 @@ class Finding:
     variants: str
     said: tuple[Said, ...]
     faults: tuple[tuple[str, str], ...]
+    source: str
+    stale: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +96,7 @@ class Answer:
     Parameters
     ----------
     findings : tuple of Finding
-        The features that it is about, those that fit best first.
+        The features that it is about, those that fit best first; what is published before your own.
     more : int
         How many there are beside.
     unknown : tuple of str
@@ -100,15 +112,15 @@ class Answer:
     unknown: tuple[str, ...]
     newest: str
     commands: tuple[str, ...]
-    reply: Reply = field(repr=False, compare=False)
+    found: tuple[Answers, Asked, Vocabulary] = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
-        return self.reply.tried
+        return any(answer.proven for _, answer in self.found[0])
 
     def __str__(self) -> str:
         """As the command prints it, without colours."""
         text = io.StringIO()
-        show_reply(Console(file=text, width=_WIDTH, color_system=None, legacy_windows=False), self.reply)
+        print_answers(Console(file=text, width=_WIDTH, color_system=None, legacy_windows=False), *self.found)
         return text.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
@@ -136,7 +148,8 @@ def ask(question: str, results: Results | str | PathLike[str] | Iterable[str | P
     question : str
         A feature, and architectures, CUDA releases, tools and libraries: ``"bf16 wmma sm_75"``.
     results : Results, path or several paths, optional
-        What to answer from: `Results`, or ``.parquet``, ``.jsonl`` or folders of these. Without it, the published matrix.
+        What to answer from: `Results`, or ``.parquet``, ``.jsonl`` or folders of these. Without it, the matrix that is published with
+        cumatrix, and your own results in ``reports``.
 
     Raises
     ------
@@ -150,27 +163,28 @@ def ask(question: str, results: Results | str | PathLike[str] | Iterable[str | P
         Without pyarrow, for Parquet.
     """
     if isinstance(results, Results):
-        known = known_of(cast("Record", record) for record in results.records)
-    elif results is None:
-        known = read_known([published()])
+        if not results.records:
+            raise NothingToRun("there are no results to answer from")
+        store = Store.of(known_of(cast("Record", record) for record in results.records))
+        sources = [Source(name="results", title="these results", store=store)]
     else:
-        paths = [results] if isinstance(results, str | PathLike) else list(results)
-        known = read_known([Path(path) for path in paths])
-    reply = reply_to(question, known)
+        paths = () if results is None else (results,) if isinstance(results, str | PathLike) else tuple(results)
+        sources = sources_of(tuple(map(Path, paths)))
+    asked, vocabulary, found = put(question, sources)
+    findings = [_finding(each, source) for source, answer in found for each in answer.findings]
+    own = command_for(asked, vocabulary)
     return Answer(
-        findings=tuple(_finding(found) for found in reply.answer.findings), more=reply.answer.more,
-        unknown=tuple(chip.text for chip in reply.asked.unknown), newest=grouped(known.runs), commands=reply.commands, reply=reply,
+        findings=tuple(findings), more=sum(answer.more for _, answer in found), unknown=tuple(chip.text for chip in asked.unknown),
+        newest=max(source.newest for source in sources),
+        commands=(command_for(asked, vocabulary, findings[0].case), own) if findings else (own,), found=(found, asked, vocabulary),
     )  # fmt: skip
 
 
-def _finding(found: Found) -> Finding:
+def _finding(found: Found, source: Source) -> Finding:
     return Finding(
-        case=found.case,
-        title=found.title,
-        variants=found.label,
-        said=tuple(map(_said, found.said)),
-        faults=found.faults,
-    )
+        case=found.case, title=found.title, variants=found.label, said=tuple(map(_said, found.said)), faults=found.faults,
+        source=source.name, stale=source.stale(found.case),
+    )  # fmt: skip
 
 
 def _said(told: Told) -> Said:

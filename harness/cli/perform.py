@@ -28,7 +28,7 @@ from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
 from harness.errors import UsageError
-from harness.matrix.kinds import as_expected, kind_of
+from harness.matrix.kinds import kind_of
 from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.plan import Plan
@@ -60,7 +60,10 @@ def perform(
     count = 0
     taken, missed = Counter[str](), Counter[str]()
     neighbours = Neighbours(cells)
-    interrupted = False
+    statuses: set[str] = set()
+    keys: list[str] = []
+    good, interrupted = True, False
+    terminal = console.is_terminal
     begun = AwayRun(context, cluster) if cluster else Run(context, jobs or os.cpu_count() or 1)
     with begun as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
@@ -74,9 +77,13 @@ def perform(
                     say_json(record)
 
         def finished(result: Result) -> None:
-            nonlocal count
+            nonlocal count, good
             record = record_of(result, run_id)
+            kind = kind_of(record)
             count += 1
+            statuses.add(record["status"])
+            keys.append(record["fingerprint"])
+            good = good and kind.as_expected
             if isinstance(context.cache, Earlier) and not result.cached and result.outcome.status.answered:
                 missed[context.cache.why_not(record["cell"], record.get("program", ""))] += 1
             taken[result.taken_from] += 1
@@ -84,9 +91,10 @@ def perform(
                 writer.append(record)
             # Of a run of many cells, logs are most of what there is to hold back.
             complete(neighbours.add(record if as_json else {**record, "log": ""}))
-            letter = kind_of(record).letter_in(console.encoding)
-            progress.update(task, advance=1, description=clean(f"{letter} {result.cell.id}")[:90])
-            if not console.is_terminal and count % 100 == 0:
+            if terminal:
+                letter = kind.letter_in(console.encoding)
+                progress.update(task, advance=1, description=clean(f"{letter} {record['cell']}")[:90])
+            elif count % 100 == 0:
                 console.print(f"{count}/{len(cells)} cells", markup=False)
 
         try:
@@ -98,7 +106,7 @@ def perform(
         complete(neighbours.rest())
         if writer:
             writer.remarks = neighbours.found
-            writer.inputs = run.inputs(record["fingerprint"] for record in records)
+            writer.inputs = run.inputs(keys)
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
@@ -122,10 +130,9 @@ def perform(
     if interrupted:
         console.print("interrupted: what finished is kept", markup=False)
         return 130
-    statuses = {record["status"] for record in records}
     if "unavailable" in statuses:
         return 4
-    if not all(map(as_expected, records)):
+    if not good:
         return 1
     return 3 if silence else 0
 

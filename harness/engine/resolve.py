@@ -63,7 +63,7 @@ class Resolver:
 
     def resolve(self, cell: Cell) -> Result | PreparedCell:
         """The result of a cell where nothing needs to be compiled for it; else what a compiler has to be asked."""
-        facts = cell.facts()
+        facts = cell.facts() if cell.case.unsupported else {}
         for rule in cell.case.unsupported:
             if rule.when(facts):
                 return Result(cell, Outcome(status=Status.UNSUPPORTED, reason=rule.reason))
@@ -83,12 +83,11 @@ class Resolver:
         job = job_of(cell, toolchain, installed.values(), self.context.include)
         limits = self.context.limits
         prepared = PreparedCell(
-            cell, toolchain, job, limits, question_of(cell, job, installed, limits, self.context.roots),
-            self.needs.of(cell),
+            cell, toolchain, job, limits, question_of(cell, job, installed, limits, self.context.roots)
         )  # fmt: skip
-        if worker:
-            return self.kept(prepared, worker) or replace(prepared, asked=frozenset(worker.keys))
-        return prepared
+        if worker and (answer := self.kept(prepared, worker)):
+            return answer
+        return replace(prepared, need=self.needs.of(cell), asked=frozenset(worker.keys if worker else ()))
 
     def toolchain(self, toolchain: Toolchain) -> PreparedToolchain:
         """A toolchain made ready, once in a run."""

@@ -29,6 +29,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "python benchmarks/hostile.py --cells 10000 --json hostile.json": _BENCHMARK,
         "python benchmarks/growth.py --json growth.json --chart docs/growth.svg": _BENCHMARK,
         "python benchmarks/analysis.py --cells 100000": _BENCHMARK,
+        "python benchmarks/unchanged.py --cells 1000,10000": _BENCHMARK,
         "pip install -e '.[report,test]'": _BENCHMARK,
         "python benchmarks/parse_log.py": _BENCHMARK,
         "python benchmarks/torch_sweep.py --python .tox/torch211/bin/python": _BENCHMARK,
@@ -71,6 +72,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "cumatrix try kernel.py -t 12.9 --with numba-cuda=0.24,0.30 \\": _GITHUB,
         "cumatrix try kernel.cu -t 13.0 --library cutlass=3.8..4.2 --library cccl=3.1.4": _CUTLASS,
     },
+    "docs/page.md": {"cumatrix publish RECORDS… --out reports/matrix": "of hours of records: tests/report/test_publish.py has a few"},
     "docs/pytest-and-tox.md": {
         "tox list": _TOX,
         'pytest cases -k "sm_80 and not implicit"': "every case: tests/test_pytest_plugin.py has a few",
