@@ -6,6 +6,7 @@ nightly.py run ENV,ENV -- -a native            these environments, one after ano
 nightly.py fuzz --seconds 3600                 damaged input through all that reads it
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
 nightly.py judge --jobs JSON --address URL     each environment against its last night
+nightly.py extend                              the published matrix, with the night in it
 nightly.py page --address URL                  history and page
 nightly.py issue --needs JSON                  opens, updates or closes the one issue
 """
@@ -28,6 +29,7 @@ LABEL = "nightly"
 TITLE = "The nightly run is not as expected"
 HOSTED = "ubuntu-latest"
 SUMMARY = Path("summary.md")
+PUBLISHED = Path("reports/matrix")
 
 
 def matrix(args: argparse.Namespace) -> int:
@@ -117,14 +119,22 @@ def judge(args: argparse.Namespace) -> int:
     return 0
 
 
+def extend(_: argparse.Namespace) -> int:
+    """The published matrix of the repository and that of the last night, with what this night compiled without a device."""
+    known = [str(folder) for folder in (PUBLISHED, nights.BEFORE / "matrix") if folder.is_dir()]
+    _cumatrix("publish", *known, str(nights.NIGHT / "cpu"), "--out", str(nights.AFTER / "matrix"))
+    return 0
+
+
 def page(args: argparse.Namespace) -> int:
-    """The night in the history, and the page of both."""
-    history = nights.AFTER / "history"
+    """The night in the history, and the page of both, with the matrix that `extend` left beside it."""
+    history, matrix = nights.AFTER / "history", nights.AFTER / "matrix"
     if (nights.BEFORE / "history").is_dir():
         shutil.copytree(nights.BEFORE / "history", history, dirs_exist_ok=True)
     _cumatrix("history", "add", str(nights.NIGHT), "--history", str(history), "--commit", args.commit)
-    address = ["--address", args.address] if args.address else []
-    _cumatrix("report", str(nights.NIGHT), "--history", str(history), "--out", "site", *address)
+    more = ["--address", args.address] if args.address else []
+    more += ["--matrix", str(matrix)] if matrix.is_dir() else []
+    _cumatrix("report", str(nights.NIGHT), "--history", str(history), "--out", "site", *more)
     return 0
 
 
@@ -210,6 +220,8 @@ def main() -> int:
         "--only", default="", metavar="REGEX", help="as for matrix: other environments keep their last night"
     )
     one.add_argument("--address", default="")
+    one = commands.add_parser("extend")
+    one.set_defaults(call=extend)
     one = commands.add_parser("page")
     one.set_defaults(call=page)
     one.add_argument("--commit", default=os.environ.get("GITHUB_SHA", ""))

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from harness.cli.kept import KeptRecords
+from harness.cli.progress import Compiling
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line
@@ -26,6 +25,7 @@ from harness.engine.earlier import Earlier
 from harness.engine.result import Result
 from harness.engine.run import Run
 from harness.engine.session import record_of
+from harness.engine.shards import cost_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
 from harness.errors import UsageError
 from harness.matrix.kinds import kind_of
@@ -67,8 +67,12 @@ def perform(
     begun = AwayRun(context, cluster) if cluster else Run(context, jobs or os.cpu_count() or 1)
     with begun as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
-        progress = stack.enter_context(_progress(console))
-        task = progress.add_task("starting", total=len(cells))
+        needs = run.resolver.needs
+        progress = stack.enter_context(
+            Compiling(
+                console, cells, lambda cell: needs.of(cell).seconds or cost_of(cell, {}), jobs or os.cpu_count() or 1
+            )
+        )
 
         def complete(found: Iterable[Record]) -> None:
             for record in found:
@@ -93,7 +97,8 @@ def perform(
             complete(neighbours.add(record if as_json else {**record, "log": ""}))
             if terminal:
                 letter = kind.letter_in(console.encoding)
-                progress.update(task, advance=1, description=clean(f"{letter} {record['cell']}")[:90])
+                compiled = bool(record["seconds"]) and not result.cached
+                progress.done(result.cell, f"{letter} {record['cell']}", compiled=compiled)
             elif count % 100 == 0:
                 console.print(f"{count}/{len(cells)} cells", markup=False)
 
@@ -144,11 +149,3 @@ def writer_for(out: Path, plan: Plan, fresh: bool) -> RecordWriter:
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror}") from None
     return RecordWriter(out, plan, fresh=fresh)
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-        console=console, transient=True, disable=not console.is_terminal,
-    )  # fmt: skip

@@ -14,7 +14,7 @@ from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.matrix.kinds import GROUPS, grouped
 from harness.project import here
 from harness.project.programs import configured
-from harness.published.place import published_folder
+from harness.published.place import is_published, published_folder
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
 from harness.records.shards import missing_shards
@@ -35,6 +35,12 @@ OWN = Path("reports")
     "--published/--no-published",
     default=None,
     help="With the matrix that is published with cumatrix beside them. Default: where no RESULTS are named.",
+)
+@click.option(
+    "--matrix",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Another published matrix (cumatrix publish) in its place.",
 )
 @click.option(
     "--out",
@@ -69,6 +75,7 @@ OWN = Path("reports")
 def report(
     results: tuple[Path, ...],
     published: bool | None,
+    matrix: Path | None,
     out: Path,
     cases: tuple[Path, ...],
     history: Path | None,
@@ -86,7 +93,11 @@ def report(
     cumatrix report
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
-    beside = published_folder() if published or (published is None and not results) else None
+    beside = matrix or (published_folder() if published or (published is None and not results) else None)
+    if matrix and published is False:
+        raise UsageError("--matrix and --no-published exclude each other")
+    if matrix and not is_published(matrix):
+        raise UsageError(f"{matrix} is no published matrix: cumatrix publish makes one")
     if published and beside is None:
         raise UsageError(
             "no matrix is published with this cumatrix: it lies in reports/matrix of a checkout, and in the wheel"

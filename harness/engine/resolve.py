@@ -76,7 +76,7 @@ class Resolver:
         libraries = self._libraries.of(cell)
         for name, found in libraries.items():
             if found is None:
-                return Result(cell, _not_installed(f"{name}=={cell.variant.libraries[name]}"))
+                return Result(cell, _not_installed(f"{name}=={cell.variant.libraries[name]}", self.context.absent))
             if isinstance(found, Headers) and found.problem:
                 return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=found.problem))
         installed = {name: found for name, found in libraries.items() if found}
@@ -95,6 +95,7 @@ class Resolver:
             self._toolchains[toolchain] = PreparedToolchain.of(
                 toolchain, self.context.environment_of(toolchain), self.context.store, self.context.tools, self._steps.path,
                 self.context.devices.variables if toolchain.device else {}, self.context.limits.memory, self.context.roots,
+                self.context.absent,
             )  # fmt: skip
         return self._toolchains[toolchain]
 
@@ -194,6 +195,6 @@ def _read(fact: dict[str, Any] | None) -> Ready | None:
         return None  # a cache of another time: the worker is asked again
 
 
-def _not_installed(wanted: str) -> Outcome:
+def _not_installed(wanted: str, absent: str) -> Outcome:
     advice = f"run `cumatrix toolkits install {wanted}`, or `cumatrix toolkits install --cases`"
-    return Outcome(status=Status.UNAVAILABLE, reason=f"{wanted} is not installed: {advice}")
+    return Outcome(status=Status.UNAVAILABLE, reason=absent or f"{wanted} is not installed: {advice}")

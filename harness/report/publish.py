@@ -16,10 +16,12 @@ from harness import __version__
 from harness.analysis.rejudge import merged_anew, rejudger
 from harness.answers.cells import features_of, split_variant
 from harness.answers.packed import packed_answers
+from harness.cases import load_cases
 from harness.checkouts import GitError, checkout_of, git
 from harness.errors import NothingToRun
 from harness.matrix.kinds import kind_of
 from harness.matrix.order import backend_key, natural_key
+from harness.model import Case
 from harness.published.digest import digests_of
 from harness.published.place import ANSWERS, ENVIRONMENT, MANIFEST, README, RECORDS, SCHEMA, is_published, read_manifest
 from harness.records import Merged, Record, Results
@@ -102,7 +104,9 @@ def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
     merged = merged_anew(replace(results, records=tuple(kept)), rejudger(cases))
     if not merged.records:
         raise NothingToRun(f"no cell of the cases in {cases} is left to publish")
-    files = _files(merged, {case: now[case] for case in sorted({record["case"] for record in merged.records})})
+    files = _files(
+        merged, load_cases(cases), {case: now[case] for case in sorted({record["case"] for record in merged.records})}
+    )
     replace_files({out / name: data for name, data in files.items()})
     return Published(
         out=out,
@@ -135,7 +139,8 @@ def _made_of(
         found[plan["run"]] = now if digests is None else digests
         if digests is None:
             unknown.append(plan["run"])
-    notes = [f"{len(unknown)} runs name no commit that is known here: their cases are taken to be those in {cases}"] if unknown else []  # fmt: skip
+    runs = "a run names" if len(unknown) == 1 else f"{len(unknown)} runs name"
+    notes = [f"{runs} no commit that is known here: the cases are taken to be those in {cases}"] if unknown else []
     return found, notes
 
 
@@ -162,7 +167,7 @@ def _slim(record: Record) -> Record:
     return {**record, "log": "" if tells else record["log"][:LOG], "cached": False, "environment": ENVIRONMENT}
 
 
-def _files(merged: Merged, digests: Mapping[str, str]) -> dict[str, bytes]:
+def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) -> dict[str, bytes]:
     arrived: dict[str, set[str]] = {}
     for record in merged.records:
         arrived.setdefault(record["run"], set()).add(record["cell"])
@@ -180,7 +185,10 @@ def _files(merged: Merged, digests: Mapping[str, str]) -> dict[str, bytes]:
     ]
     runs = {plan["run"]: plan["started"] for plan in plans}
     rows = [_row(record) for record in merged.records]
+    facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any]]
     facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
+    # What nobody tried can be asked for, too.
+    facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
     answers = packed_answers(rows, features_of(facts), runs)
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}

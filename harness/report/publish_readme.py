@@ -41,8 +41,7 @@ that was another program than it is in this version, programs without a case, an
 ## The same again
 
 {commands}
-cumatrix publish RECORDS… --out reports/matrix
-```
+- and then `cumatrix publish RECORDS… --out reports/matrix`
 
 To extend it: `cumatrix publish reports/matrix new.jsonl --out reports/matrix`. A later record of a cell takes the place of an earlier one, but an answer never gives way to the lack of one.
 `cumatrix report reports/matrix --out html` is its page.
@@ -72,8 +71,12 @@ def readme(manifest: Mapping[str, Any], headers: Mapping[str, Sequence[str]], lo
         log=log,
         tools="\n".join(_row(backend, of) for backend, of in manifest["backends"].items()),
         untried="\n".join(_untried(manifest["backends"], headers)) or "Every release that cumatrix knows was tried.",
-        commands="```\n" + "\n".join(dict.fromkeys(one_line(run["command"], 1000) for run in manifest["runs"])),
+        commands="\n".join(f"- `{command}`" for command in _commands(manifest["runs"])),
     )
+
+
+def _commands(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(one_line(str(run["command"]), 1000).replace("`", "'") for run in runs))
 
 
 def _row(backend: str, of: Mapping[str, Any]) -> str:

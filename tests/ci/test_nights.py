@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from record_builders import built, cell, plan, record, rejected
 
-from .steps import Run, program
+from .steps import ROOT, Run, program
 
 pytestmark = pytest.mark.timeout(1800)  # a night is many processes
 
@@ -215,6 +215,10 @@ def test_a_new_failure_beside_old_ones_and_in_a_new_environment(nights: Nights, 
     assert "### As before: 1 cell not as expected in nvrtc (cpu)" in told
     # Links lead to cells of the page.
     shutil.rmtree(work / "after", ignore_errors=True)
+    shutil.copytree(ROOT / "cases" / "wmma" / "fragments", work / "cases" / "wmma" / "fragments")
+    done = nights.run("extend")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((work / "after/matrix/manifest.json").read_text())["cells"] == len(GOOD)
     done = nights.run("page", "--address", ADDRESS)
     assert done.returncode == 0, done.stderr
     assert (work / "site/index.html").is_file()
