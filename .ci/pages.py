@@ -119,12 +119,16 @@ def package() -> str:
         "iter_try",
         "read",
         "explain",
+        "ask",
         "Results",
         "Cell",
         "Diagnostic",
         "Kernel",
         "Explanation",
         "Cause",
+        "Answer",
+        "Finding",
+        "Said",
     ]
     from cumatrix import _PLACES
 

@@ -6,8 +6,9 @@
 >>> results.frame()
 
 `run` puts cases through compilers, `try_` files or texts that have no case; both give `Results`, which a notebook shows as the
-matrix. `iter_run` and `iter_try` give each `Cell` as it finishes. `read` opens records of earlier runs, and `explain` tells the known
-cause of what a compiler said. Errors are `CumatrixError`: one sentence that says what to do, as the command prints it.
+matrix. `iter_run` and `iter_try` give each `Cell` as it finishes. `read` opens records of earlier runs, `explain` tells the known cause of
+what a compiler said, and `ask` answers questions in plain words from results. Errors are `CumatrixError`: one sentence that says what to
+do, as the command prints it.
 
 What stands in ``__all__`` keeps its name and meaning; everything else is an inside. Names are imported as they are first used, so
 that ``import cumatrix`` takes no time.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from harness import __version__
 
 if TYPE_CHECKING:
+    from cumatrix._ask import Answer, Finding, Said, ask
     from cumatrix._cells import Cell, Diagnostic, Kernel
     from cumatrix._explain import Cause, Explanation, explain
     from cumatrix._results import Results, read
@@ -30,20 +32,24 @@ if TYPE_CHECKING:
     from harness.records.errors import RecordError
 
 __all__ = [
+    "Answer",
     "Cause",
     "Cell",
     "CumatrixError",
     "Diagnostic",
     "Explanation",
+    "Finding",
     "Kernel",
     "NothingToRun",
     "Options",
     "PartUnavailable",
     "RecordError",
     "Results",
+    "Said",
     "TryOptions",
     "UsageError",
     "__version__",
+    "ask",
     "explain",
     "iter_run",
     "iter_try",
@@ -53,6 +59,7 @@ __all__ = [
 ]
 
 _FROM = {
+    "cumatrix._ask": ("Answer", "Finding", "Said", "ask"),
     "cumatrix._cells": ("Cell", "Diagnostic", "Kernel"),
     "cumatrix._explain": ("Cause", "Explanation", "explain"),
     "cumatrix._results": ("Results", "read"),

@@ -10,7 +10,7 @@ from typing import Any
 from harness.answers.cells import COLUMNS, Known, Row, features_of, loads, make_row
 from harness.answers.verdict import UNAVAILABLE, UNTRIED
 from harness.errors import PartUnavailable
-from harness.records import merge, read_records
+from harness.records import Record, merge, read_records
 from harness.records.errors import RecordError
 
 _FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json")
@@ -26,7 +26,15 @@ def read_known(paths: Sequence[Path]) -> Known:
     PartUnavailable
         When Parquet cannot be read for want of pyarrow.
     """
-    parts = [_parquet(path) if path.suffix == ".parquet" else _lines(path) for path in paths]
+    return _known([_parquet(path) if path.suffix == ".parquet" else _lines(path) for path in paths])
+
+
+def known_of(records: Iterable[Record]) -> Known:
+    """Cells of records that are at hand, one a cell."""
+    return _known([_records(records, ())])
+
+
+def _known(parts: Iterable[_Part]) -> Known:
     rows: dict[str, Row] = {}
     facts: dict[tuple[Any, ...], None] = {}
     runs: dict[str, str] = {}
@@ -81,19 +89,23 @@ def _values(column: Any) -> list[Any]:
 
 
 def _lines(path: Path) -> _Part:
-    from harness.matrix.kinds import kind_of
-
     results = read_records([path])
     merged = merge(results.records, results.plans)
+    return _records(merged.records, merged.plans)
+
+
+def _records(records: Iterable[Record], plans: Iterable[Mapping[str, Any]]) -> _Part:
+    from harness.matrix.kinds import kind_of
+
     rows: list[Row] = []
     facts: dict[tuple[Any, ...], None] = {}
-    for record in merged.records:
+    for record in records:
         message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
         place: Mapping[str, Any] = record
         rows.append(make_row(*(place[name] for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message))
         nested = (json.dumps(place[name]) for name in ("features", "links", "expected"))
         facts[record["case"], record["title"], record["topic"], *nested] = None
-    return rows, facts, _runs(merged.plans)
+    return rows, facts, _runs(plans)
 
 
 def _runs(plans: Iterable[Mapping[str, Any]]) -> dict[str, str]:

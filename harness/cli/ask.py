@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from harness.answers.answer import Asked
-from harness.answers.question import parse
+from harness.answers.question import Vocabulary, parse
 from harness.answers.store import vocabulary_of
-from harness.cli.ask_show import show, to_json
-from harness.cli.ask_sources import sources_of
+from harness.cli.ask_show import Found, show, to_json
+from harness.cli.ask_sources import Source, sources_of
 from harness.cli.command import Command
 from harness.cli.terminal import say_json
 from harness.errors import UsageError
@@ -40,16 +41,26 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     cumatrix ask does wgmma work on sm_120
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """
-    sources = sources_of(results)
-    vocabulary = vocabulary_of(*(source.store for source in sources))
-    asked = Asked(chips=tuple(parse(" ".join(question), vocabulary)))
-    _check(asked)
-    found = [(source, source.store.answer(asked, vocabulary)) for source in sources]
+    asked, vocabulary, found = put(" ".join(question), sources_of(results))
     if as_json:
         say_json(to_json(found, asked))
     else:
         show(found, asked, vocabulary)
     return 0 if any(answer.proven for _, answer in found) else 3
+
+
+def put(question: str, sources: Sequence[Source]) -> tuple[Asked, Vocabulary, Found]:
+    """Put a question to results: what it asks for, all that it could name, and what each of the results answers.
+
+    Raises
+    ------
+    UsageError
+        Where it names no feature, or an architecture or a release that nothing knows.
+    """
+    vocabulary = vocabulary_of(*(source.store for source in sources))
+    asked = Asked(chips=tuple(parse(question, vocabulary)))
+    _check(asked)
+    return asked, vocabulary, [(source, source.store.answer(asked, vocabulary)) for source in sources]
 
 
 def _check(asked: Asked) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
 from harness.answers.answer import Answer, Asked, Finding, Said, tried
@@ -34,11 +35,15 @@ Found = Sequence[tuple[Source, Answer]]
 
 
 def show(found: Found, asked: Asked, vocabulary: Vocabulary) -> None:
-    """Print answers; what is published first, and apart from it what whoever asks has compiled."""
-    console = console_for(sys.stdout)
+    """Print answers, and on stderr the words that nothing is known by."""
     for chip in asked.unknown:
         near = f"; did you mean {' or '.join(chip.near)}?" if chip.near else ""
         say(f"cumatrix: no feature is called {chip.text}{near}", err=True)
+    print_answers(console_for(sys.stdout), found, asked, vocabulary)
+
+
+def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Vocabulary) -> None:
+    """Print answers; what is published first, and apart from it what whoever asks has compiled."""
     told = [(source, answer) for source, answer in found if answer.proven] or found[:1]
     for source, answer in told:
         if len(found) > 1:
@@ -61,7 +66,7 @@ def show(found: Found, asked: Asked, vocabulary: Vocabulary) -> None:
         console.print(Text(_age(source), "dim"), soft_wrap=True)
 
 
-def _show_finding(console: Any, finding: Finding, source: Source, *, title: bool) -> None:
+def _show_finding(console: Console, finding: Finding, source: Source, *, title: bool) -> None:
     if title:
         console.print(Text.assemble((finding.title, "bold"), (f"  {finding.case}", "dim")), soft_wrap=True)
         if source.stale(finding.case):

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from harness.backends import BACKENDS
+from harness.cli import complete
 from harness.cli.where import EXAMPLE, where_of, where_option
 from harness.engine.header_axis import Finder
 from harness.engine.session import Request
@@ -64,19 +65,19 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the axes, limits and output options of ``run`` and ``try``."""
     options = [
         click.option(
-            "-b", "--backend", "backends", envvar="CUMATRIX_BACKEND", metavar="B,…",
+            "-b", "--backend", "backends", envvar="CUMATRIX_BACKEND", metavar="B,…", shell_complete=complete.backends,
             help=f"Backends: {', '.join(BACKENDS)}, or all. Default: nvrtc, nvcc where the toolkit has one, and those whose library is installed.",
         ),
         click.option(
-            "-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…",
+            "-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…", shell_complete=complete.toolkits,
             help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release; local, or a path, is a CUDA of this machine. Default: of run 12.9, or what CuPy's or PyTorch's build is for; of try the newest that each backend can use.",
         ),
         click.option(
-            "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…",
+            "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…", shell_complete=complete.targets,
             help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, native (those of this machine's devices), all. Default: one for each generation from sm_50 to sm_120.",
         ),
         click.option(
-            "--library", "header_libraries", multiple=True, metavar="NAME=VERSIONS",
+            "--library", "header_libraries", multiple=True, metavar="NAME=VERSIONS", shell_complete=complete.header_libraries,
             help=f"Header libraries ({', '.join(LIBRARIES)}), each version a column or row of its own: cutlass=3.5.1,4.0..4.2, a folder (cutlass=../cutlass), a revision or range of commits (cutlass=../cutlass@v4.1.0..main, git+https://…@main). In the place of what the cases name.",
         ),
         where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
@@ -89,7 +90,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
         click.option(
-            "--with", "libraries", multiple=True, envvar="CUMATRIX_WITH", metavar="NAME=V,…",
+            "--with", "libraries", multiple=True, envvar="CUMATRIX_WITH", metavar="NAME=V,…", shell_complete=complete.libraries,
             help=f"Releases of a library ({', '.join(NAMES)}), each in an environment of its own that is made where it is missing: cupy=12,13.0,13.1..14. 13 is the newest 13.*, 13.1..14 all from 13.1 to the newest 14.*, all every one; pre takes pre-releases too. Several times for several libraries. Their backends are what runs then, unless -b names others.",
         ),
         click.option(

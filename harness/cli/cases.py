@@ -15,6 +15,7 @@ from rich.text import Text
 from harness.cases import load_cases
 from harness.cases.listing import check as check_cases
 from harness.cases.listing import summaries
+from harness.cli import complete
 from harness.cli.command import Group
 from harness.cli.terminal import console_for, say, say_json
 from harness.project import here
@@ -37,7 +38,7 @@ def cases() -> None:
 
 
 @cases.command("list")
-@click.argument("selection", nargs=-1, metavar="[CASE]…")
+@click.argument("selection", nargs=-1, metavar="[CASE]…", shell_complete=complete.cases)
 @_FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case.")
 def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> int:
@@ -65,7 +66,7 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 
 
 @cases.command()
-@click.argument("selection", nargs=-1, metavar="[CASE]…")
+@click.argument("selection", nargs=-1, metavar="[CASE]…", shell_complete=complete.cases)
 @_FOLDER
 @click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
 def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from harness.cli import complete
 from harness.cli.axes import axes
 from harness.cli.chosen import cells_of_cases
 from harness.cli.cluster import cluster_for, dask_option, ready_for
@@ -22,7 +23,7 @@ from harness.project import here
 
 
 @click.command(cls=Command)
-@click.argument("selection", nargs=-1, metavar="[CASE]…")
+@click.argument("selection", nargs=-1, metavar="[CASE]…", shell_complete=complete.cases)
 @axes
 @dask_option
 @click.option(

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cases import load_cases
+from harness.cli import complete
 from harness.cli.command import Group
 from harness.cli.terminal import console_for, say
 from harness.errors import PartUnavailable, UsageError
@@ -56,7 +57,7 @@ def list_() -> int:
 
 
 @toolkits.command()
-@click.argument("releases", nargs=-1, metavar="[V|LIBRARY==V]…")
+@click.argument("releases", nargs=-1, metavar="[V|LIBRARY==V]…", shell_complete=complete.toolkits)
 @click.option("--cases", "with_cases", is_flag=True, help="Also every header library that the cases name.")
 @click.option(
     "--folder", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."
@@ -118,7 +119,7 @@ def _install(
 
 
 @toolkits.command()
-@click.argument("release", metavar="V")
+@click.argument("release", metavar="V", shell_complete=complete.toolkits)
 def path(release: str) -> int:
     """Print the CUDA_HOME of an installed release."""
     (ref,) = parse_toolkits(release)[:1]
@@ -130,7 +131,7 @@ def path(release: str) -> int:
 
 
 @toolkits.command()
-@click.argument("releases", nargs=-1, required=True, metavar="V|LIBRARY==V…")
+@click.argument("releases", nargs=-1, required=True, metavar="V|LIBRARY==V…", shell_complete=complete.toolkits)
 def remove(releases: tuple[str, ...]) -> int:
     """Remove installed releases and header libraries."""
     store, libraries = ToolkitStore(), LibraryStore()

@@ -33,9 +33,11 @@ def python_programs(root: Path, names: Sequence[str]) -> tuple[list[str], list[s
         except (SyntaxError, ValueError, RecursionError):
             continue
         kernels = list(_kernels(tree))
-        without = [kernel for kernel, has_types in kernels if not has_types]
-        if any(has_types for _, has_types in kernels):
+        without = [kernel for kernel, has_types, inside in kernels if not has_types and not inside]
+        if any(has_types and not inside for _, has_types, inside in kernels):
             typed.append(name)
+        elif inner := [kernel for kernel, has_types, inside in kernels if has_types and inside]:
+            left_out.append(f"{name}: kernel {inner[0]} is defined in a function, which only a call of it compiles")
         if without:
             which = f"{', '.join(without[:4])}{', …' if len(without) > 4 else ''}"
             left_out.append(
@@ -44,9 +46,9 @@ def python_programs(root: Path, names: Sequence[str]) -> tuple[list[str], list[s
     return typed, left_out
 
 
-def _kernels(tree: ast.Module) -> Iterator[tuple[str, bool]]:
-    """Names of functions under ``cuda.jit``, each with whether the decorator has types."""
-    for node in ast.walk(tree):
+def _kernels(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, bool]]:
+    """Names of functions under ``cuda.jit``, each with whether the decorator has types, and whether it stands in another function."""
+    for node in ast.iter_child_nodes(tree):
         for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
             call = decorator if isinstance(decorator, ast.Call) else None
             function = call.func if call else decorator
@@ -58,4 +60,5 @@ def _kernels(tree: ast.Module) -> Iterator[tuple[str, bool]]:
             ):
                 device = call and any(keyword.arg == "device" for keyword in call.keywords)
                 if not device and isinstance(node, ast.FunctionDef):
-                    yield node.name, bool(call and call.args)
+                    yield node.name, bool(call and call.args), inside
+        yield from _kernels(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import inspect
 import json
 import os
 import re
@@ -151,10 +152,17 @@ def test_a_session_of_python(page: str, folder: Path) -> None:
 
 
 def test_the_page_of_the_api_names_every_function_and_keyword() -> None:
-    text = (ROOT / "docs" / "api.md").read_text()
+    text = PAGES["docs/api.md"]
     keywords = set(cumatrix.TryOptions.__annotations__)
-    functions = {"run", "iter_run", "try_", "iter_try", "read", "explain"}
+    functions = {name for name in cumatrix.__all__ if inspect.isfunction(getattr(cumatrix, name))}
+    assert {"run", "iter_run", "try_", "iter_try", "read", "explain", "ask"} <= functions
     assert [name for name in sorted(keywords | functions) if f"`{name}`" not in text] == []
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / ".ci" / "pages.py").read_text()
+    names = [name for name in cumatrix.__all__ if not name.startswith("_")]
+    assert [name for name in names if f'"{name}"' not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,12 @@ def test_kernels_of_numba_need_types(project: Path) -> None:
         'from numba import cuda\n\n@cuda.jit("void(float32[:])")\ndef axpy(x):\n    x[0] = 1\n'
     )
     (project / "python" / "lazy.py").write_text("from numba import cuda\n\n@cuda.jit\ndef lazy(x):\n    x[0] = 1\n")
+    (project / "python" / "test_it.py").write_text(
+        'from numba import cuda\n\ndef test_it():\n    @cuda.jit("void(float32[:])")\n    def inner(x):\n        x[0] = 1\n'
+    )
     seen = look(project)
     assert {"sources": ["python/axpy.py"]} in seen.programs
+    assert any(text.startswith("python/test_it.py: kernel inner is defined in a function") for text in seen.left_out)
     assert any(text.startswith("python/lazy.py: kernel lazy has no types") for text in seen.left_out)
 
 

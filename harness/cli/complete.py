@@ -1,0 +1,78 @@
+"""What a shell offers where a word is begun: backends, releases, architectures, libraries and cases, also within lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+_BEGUN = re.compile(r"^(?:.*(?:,|\.\.))?")
+"""What stands before the last entry of a list or range."""
+
+
+def in_list(names: Callable[[], Iterable[str]]) -> Complete:
+    """Offer names for the last entry of ``a,b`` or ``a..b``; what is named already is not offered again."""
+
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        match = _BEGUN.match(incomplete)
+        before = match[0] if match else ""
+        begun, taken = incomplete[len(before) :], set(before.rstrip(",").split(","))
+        return [CompletionItem(f"{before}{name}") for name in names() if name.startswith(begun) and name not in taken]
+
+    return complete
+
+
+def _backends() -> Iterable[str]:
+    from harness.backends import BACKENDS
+
+    return (*BACKENDS, "all")
+
+
+def _toolkits() -> Iterable[str]:
+    from harness.toolkits import RELEASES
+
+    return (*RELEASES, "all", "local")
+
+
+def _targets() -> Iterable[str]:
+    from harness.model import KNOWN_TARGETS
+
+    return (*map(str, KNOWN_TARGETS), "native", "all")
+
+
+def _libraries() -> Iterable[str]:
+    from harness.environments.releases import NAMES
+
+    return (f"{name}=" for name in NAMES)
+
+
+def _header_libraries() -> Iterable[str]:
+    from harness.toolkits import LIBRARIES
+
+    return (f"{name}=" for name in LIBRARIES)
+
+
+backends, toolkits, targets = in_list(_backends), in_list(_toolkits), in_list(_targets)
+libraries, header_libraries = in_list(_libraries), in_list(_header_libraries)
+
+
+def cases(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer topics, and names of cases, of the folders that ``--cases`` names; no case is read."""
+    given = ctx.params.get("cases") or ("cases",)
+    folders: Sequence[str | Path] = given if isinstance(given, list | tuple) else (given,)
+    named = sorted(
+        {
+            path.parent.relative_to(folder).as_posix()
+            for folder in folders
+            for path in Path(folder).glob("*/*/case.toml")
+        }
+    )
+    topics = dict.fromkeys(name.partition("/")[0] for name in named)
+    # A topic alone first: all names at once would be pages of them.
+    offered = [*topics, *(name for name in named if "/" in incomplete)]
+    return [CompletionItem(name) for name in offered if name.startswith(incomplete)]
