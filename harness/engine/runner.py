@@ -129,7 +129,9 @@ class Runner:
         """What the fork server is told; a cell of a real device holds one as long as it lasts."""
         name = prepared.cell.toolchain.device
         if not name:
-            yield Order(prepared.job, scratch, prepared.limits, path=prepared.toolchain.path)
+            toolchain = prepared.toolchain
+            steps = toolchain.steps_of(prepared.cell.case)
+            yield Order(prepared.job, scratch, prepared.limits, path=toolchain.path, steps=steps)
             return
         with self.devices.take(name) as device:
             # The driver reserves more address space than any machine has memory.

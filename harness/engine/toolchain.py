@@ -18,7 +18,7 @@ from harness.engine.key import Key
 from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
-from harness.model import Cell, Outcome, Status, Toolchain
+from harness.model import Case, Cell, Outcome, Status, Toolchain
 from harness.protocol.backend import Ended
 from harness.protocol.wire import Ready, Setup
 from harness.toolkits import Installed, ToolkitStore
@@ -40,7 +40,7 @@ class PreparedToolchain:
     tools : Path
         Folder of cumatrix's own stand-ins.
     steps : Path or None
-        Folder of steps that cells of this run share (`harness.nvidia.step_cache`).
+        Folder of steps that cells of this run share, program by program (`steps_of`).
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
     memory : int
@@ -132,13 +132,23 @@ class PreparedToolchain:
             headers=ref.headers,
             include=[str(folder) for folder in self.include],
             tools=self.tools,
-            steps=_shared(self.toolchain, self.steps),
             wheels=takes_wheels(self.toolchain.library),
             device=self.toolchain.device,
             builds=self.environment.builds,
             module=info.module,
             place=info.place,
         )
+
+    def steps_of(self, case: Case) -> str:
+        """Folder of steps that the cells of a case share (`harness.nvidia.step_cache`), made where it is missing; empty where they share none.
+
+        One for each case: what a hostile one does to it, nobody else takes from there. And for compilers alone, not for programs that run.
+        """
+        if not self.steps or not BACKENDS[self.toolchain.backend].nvcc or self.toolchain.device:
+            return ""
+        folder = self.steps / Key("steps").add("case", case.name).add("path", str(case.path)).hex()
+        folder.mkdir(exist_ok=True)
+        return str(folder)
 
     def fork_server(self) -> ForkServer:
         """Start a worker process."""
@@ -220,11 +230,6 @@ class PreparedToolchain:
             if name in self.environment.origins
         }
         return {**found, **({"builds": builds} if builds else {})}
-
-
-def _shared(toolchain: Toolchain, steps: Path | None) -> str:
-    """Folder of shared steps: for compilers alone, since a program that runs could write to what others take from there."""
-    return str(steps) if steps and BACKENDS[toolchain.backend].nvcc and not toolchain.device else ""
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:
