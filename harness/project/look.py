@@ -147,12 +147,14 @@ def _files(root: Path) -> Iterator[str]:
             count += 1
             if count > _MOST_FILES:
                 return
+            if not os.path.isfile(os.path.join(folder, name)):
+                continue  # a pipe may have no end
             yield Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
 
 
 def _databases(root: Path) -> Iterator[str]:
     for pattern in ("compile_commands.json", "*/compile_commands.json", "*/*/compile_commands.json"):
-        yield from sorted(path.relative_to(root).as_posix() for path in root.glob(pattern))
+        yield from sorted(path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file())
 
 
 def _extensions(project: _Project, name: str, found: Found) -> set[str]:
