@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The steps of .github/workflows/nightly-gpu.yml, so that they run and are tested anywhere. The standard library only.
 
-nightly.py matrix --runner gpu --shards 2      which job runs which tox environments, as JSON
+nightly.py matrix --runner gpu --shards 2      which job runs which part of the tox environments, as JSON
 nightly.py run ENV,ENV -- -a native            these environments, one after another
 nightly.py fuzz --seconds 3600                 damaged input through all that reads it
 nightly.py collect ARTIFACTS --jobs JSON       the records of all jobs in one folder; 3 when there are none
 nightly.py judge --jobs JSON --address URL     each environment against its last night
+nightly.py extend                              the published matrix, with the night in it
 nightly.py page --address URL                  history and page
 nightly.py issue --needs JSON                  opens, updates or closes the one issue
 """
@@ -28,10 +29,11 @@ LABEL = "nightly"
 TITLE = "The nightly run is not as expected"
 HOSTED = "ubuntu-latest"
 SUMMARY = Path("summary.md")
+PUBLISHED = Path("reports/matrix")
 
 
 def matrix(args: argparse.Namespace) -> int:
-    """Each environment once on a hosted runner for all targets, and once on the GPU's for its own."""
+    """Each environment once on a hosted runner for all targets, and once on the GPU's for its own, shared out over as many jobs as there are shards."""
     said = subprocess.run(
         ["tox", "list", "--no-desc", "-q", "-m", LABEL], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -42,15 +44,14 @@ def matrix(args: argparse.Namespace) -> int:
         return 3
     jobs = []
     for tier, runner, options in (
-        ("cpu", HOSTED, "--device none"),
-        ("gpu", ["self-hosted", args.runner], "-a native"),
+        # "*" names every case, those that take long among them.
+        ("cpu", HOSTED, "--device none *"),
+        ("gpu", ["self-hosted", args.runner], "-a native *"),
     ):
-        shards = [names[number :: args.shards] for number in range(args.shards)]
-        jobs += [
-            {"tier": tier, "shard": number, "runner": runner, "options": options, "environments": ",".join(shard)}
-            for number, shard in enumerate(shards, 1)
-            if shard
-        ]
+        for number in range(1, args.shards + 1):
+            part = f"--shard {number}/{args.shards} " if args.shards > 1 else ""
+            job = {"tier": tier, "shard": number, "runner": runner, "options": part + options}
+            jobs.append({**job, "environments": ",".join(names)})
     print(json.dumps({"include": jobs}))
     return 0
 
@@ -81,15 +82,20 @@ def fuzz(args: argparse.Namespace) -> int:
 
 
 def collect(args: argparse.Namespace) -> int:
-    """Copy what the jobs sent (``records-TIER-SHARD/``) to ``night/TIER/``, and count it."""
+    """Put together what the jobs sent (``records-TIER-SHARD/``), in ``night/TIER/``, and count it."""
     expected = nights.planned(args.jobs)
-    count = 0
+    count = parts = 0
     for each in expected:
-        source = args.artifacts / f"records-{each.tier}-{each.shard}"
-        if nights.sent(source, each.name):
-            nights.copy(source, nights.NIGHT / each.tier, each.name)
-            count += 1
-    _write([f"Records of {count} of {len(expected)} environments."])
+        folders = [args.artifacts / f"records-{each.tier}-{shard}" for shard in each.shards]
+        came = [folder for folder in folders if nights.sent(folder, each.name)]
+        if came and len(folders) > 1:
+            nights.put_together(came, nights.NIGHT / each.tier, each.name)
+        elif came:
+            nights.copy(came[0], nights.NIGHT / each.tier, each.name)
+        count += bool(came)
+        parts += len(folders) - len(came) if came else 0
+    lost = f", of which {parts} {'parts' if parts > 1 else 'part'} never came" if parts else ""
+    _write([f"Records of {count} of {len(expected)} environments{lost}."])
     if not count:
         print("nightly.py: the night has no results at all", file=sys.stderr)
         return 3
@@ -113,14 +119,22 @@ def judge(args: argparse.Namespace) -> int:
     return 0
 
 
+def extend(_: argparse.Namespace) -> int:
+    """The published matrix of the repository and that of the last night, with what this night compiled without a device."""
+    known = [str(folder) for folder in (PUBLISHED, nights.BEFORE / "matrix") if folder.is_dir()]
+    _cumatrix("publish", *known, str(nights.NIGHT / "cpu"), "--out", str(nights.AFTER / "matrix"))
+    return 0
+
+
 def page(args: argparse.Namespace) -> int:
-    """The night in the history, and the page of both."""
-    history = nights.AFTER / "history"
+    """The night in the history, and the page of both, with the matrix that `extend` left beside it."""
+    history, matrix = nights.AFTER / "history", nights.AFTER / "matrix"
     if (nights.BEFORE / "history").is_dir():
         shutil.copytree(nights.BEFORE / "history", history, dirs_exist_ok=True)
     _cumatrix("history", "add", str(nights.NIGHT), "--history", str(history), "--commit", args.commit)
-    address = ["--address", args.address] if args.address else []
-    _cumatrix("report", str(nights.NIGHT), "--history", str(history), "--out", "site", *address)
+    more = ["--address", args.address] if args.address else []
+    more += ["--matrix", str(matrix)] if matrix.is_dir() else []
+    _cumatrix("report", str(nights.NIGHT), "--history", str(history), "--out", "site", *more)
     return 0
 
 
@@ -206,6 +220,8 @@ def main() -> int:
         "--only", default="", metavar="REGEX", help="as for matrix: other environments keep their last night"
     )
     one.add_argument("--address", default="")
+    one = commands.add_parser("extend")
+    one.set_defaults(call=extend)
     one = commands.add_parser("page")
     one.set_defaults(call=page)
     one.add_argument("--commit", default=os.environ.get("GITHUB_SHA", ""))

@@ -29,7 +29,8 @@ class Environment:
 
     name: str
     tier: str
-    shard: int | None = None
+    shards: tuple[int, ...] = ()  # which were asked for its cells; none where it was not asked for
+    lost: tuple[int, ...] = ()  # those of them that sent nothing, where others did
     came: bool = False
     date: str = ""  # of its last night
     last: int | None = (
@@ -101,11 +102,12 @@ def unfinished(folder: Path, name: str, before: Mapping[str, Any]) -> str:
 
 def planned(jobs: str) -> list[Environment]:
     """Environments that were to come, by the plan of the night (``nightly.py matrix``)."""
-    return [
-        Environment(name=name, tier=job["tier"], shard=job["shard"])
-        for job in json.loads(jobs)["include"]
-        for name in job["environments"].split(",")
-    ]
+    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    for job in json.loads(jobs)["include"]:
+        for name in job["environments"].split(","):
+            place = (job["tier"], name)
+            found[place] = (*found.get(place, ()), job["shard"])
+    return [Environment(name=name, tier=tier, shards=shards) for (tier, name), shards in found.items()]
 
 
 def look(environments: Iterable[Environment]) -> None:
@@ -116,6 +118,11 @@ def look(environments: Iterable[Environment]) -> None:
         if known:
             each.date = _date(before / f"{each.name}.plan.json")
         each.came = sent(tonight, each.name)
+        each.lost = tuple(set(each.shards) - _parts(tonight / f"{each.name}.plan.json")) if len(each.shards) > 1 else ()
+        if each.came and each.lost and known:
+            # The cells of a part that did not come are as they were.
+            put_together([before, tonight], after, each.name)
+            tonight = after
         if each.came:
             now = tonight / f"{each.name}.jsonl"
             found = _diff(before / now.name if known else now, now)
@@ -125,7 +132,7 @@ def look(environments: Iterable[Environment]) -> None:
         elif known:
             there = before / f"{each.name}.jsonl"
             each.last = len(_diff(there, there)["unexpected"])
-        if each.came or known:
+        if (each.came or known) and tonight != after:
             copy(tonight if each.came else before, after, each.name)
 
 
@@ -135,6 +142,15 @@ def left(environments: Iterable[Environment]) -> list[Environment]:
     files = sorted((BEFORE / "last").glob("*/*.jsonl"))
     found = [Environment(name=path.stem, tier=path.parent.name) for path in files]
     return [each for each in found if (each.tier, each.name) not in asked]
+
+
+def put_together(sources: list[Path], target: Path, name: str) -> None:
+    """Merge an environment's records of several parts, or nights; `cumatrix merge` says which part never came."""
+    target.mkdir(parents=True, exist_ok=True)
+    files = [str(folder / f"{name}.jsonl") for folder in sources]
+    done = subprocess.run(["cumatrix", "merge", *files, "--out", str(target / f"{name}.jsonl")])
+    if done.returncode not in (0, 1):
+        done.check_returncode()
 
 
 def copy(source: Path, target: Path, name: str) -> None:
@@ -149,8 +165,8 @@ def state_of(environments: Iterable[Environment]) -> str:
     """What the night is called; ``fine`` only where nothing is missing and nothing fails unexpectedly."""
     words = []
     environments = list(environments)
-    asked = [each for each in environments if each.shard is not None]
-    if any(not each.came or any(item["mark"] == "missing" for item in each.unexpected) for each in asked):
+    asked = [each for each in environments if each.shards]
+    if any(not each.came or each.lost or any(item["mark"] == "missing" for item in each.unexpected) for each in asked):
         words.append("incomplete")
     if any(each.new for each in asked):
         words.append("regression")
@@ -165,6 +181,9 @@ def told(environments: Iterable[Environment], address: str) -> Iterator[str]:
     for each in environments:
         if not each.came:
             yield f"- **{each}**: {_absent(each)}"
+        elif each.lost:
+            kept = f"; its cells are as in the last night, {each.date}" if each.date else ""
+            yield f"- **{each}**: nothing came from {_shards(each.lost)} of {len(each.shards)}{kept}"
     for title, new in (("New", True), ("As before", False)):
         for each in environments:
             items = [item for item in each.unexpected if item["new"] is new]
@@ -194,10 +213,24 @@ def code(text: str) -> str:
 
 
 def _absent(each: Environment) -> str:
-    where = "was not asked for" if each.shard is None else f"nothing came from shard {each.shard}"
+    where = f"nothing came from {_shards(each.shards)}" if each.shards else "was not asked for"
     if each.last is None:
         return f"{where}; there is no earlier night of it"
     return f"{where}; not as expected in its last night, {each.date}: {_count(each.last)}"
+
+
+def _shards(numbers: Iterable[int]) -> str:
+    names = [str(number) for number in sorted(numbers)]
+    return f"shard {names[0]}" if len(names) == 1 else f"shards {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _parts(plan: Path) -> set[int]:
+    """Which parts of a run (``--shard``) a plan has."""
+    try:
+        value: Mapping[str, Any] = json.loads(plan.read_bytes())
+        return {each["shard"]["number"] for each in value.get("plans", [value])}
+    except (OSError, ValueError, LookupError, TypeError):
+        return set()
 
 
 def _listed(items: list[dict[str, Any]], address: str) -> Iterator[str]:

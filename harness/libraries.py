@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from harness.plugins import Table
@@ -188,9 +189,10 @@ LIBRARIES: Final[Mapping[str, Library]] = Table(_OWN, "cumatrix.libraries", _plu
 """By name; each line of ``releases`` is all that a new release of a library needs."""
 
 
-def names_in_conditions() -> list[str]:
+@cache
+def names_in_conditions() -> tuple[str, ...]:
     """What conditions call the libraries."""
-    return [name.replace("-", "_") for name, library in LIBRARIES.items() if library.in_conditions]
+    return tuple(name.replace("-", "_") for name, library in LIBRARIES.items() if library.in_conditions)
 
 
 def runtime_wheel(major: int) -> str:

@@ -12,7 +12,6 @@ from harness.answers.question import Chip, Vocabulary
 from harness.answers.table import Field, Line, lines_of
 from harness.answers.verdict import SILENT, WORKS, Verdict, picked
 from harness.answers.words import says, score
-from harness.backends import library_of
 from harness.matrix.order import fold_targets, version_key
 
 SHOWN = 5
@@ -87,6 +86,8 @@ class Said:
         Of all versions, where only some were asked for and it is not the same; and where it works else.
     proof : tuple of Row
         The newest cell, and the newest one with another outcome.
+    own : str
+        What own cells alone say, beside published ones.
     """
 
     tool: str
@@ -96,6 +97,7 @@ class Said:
     verdict: Verdict
     overall: str
     proof: tuple[Row, ...]
+    own: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +121,18 @@ class Answer:
         Best first, at most `SHOWN`.
     more : int
         How many there are beside.
+    missing : int
+        How many of the question's words they lack.
     """
 
     findings: tuple[Finding, ...]
     more: int
+    missing: int = 0
+
+    @property
+    def proven(self) -> bool:
+        """Whether a cell shows any of it."""
+        return any(said.proof for finding in self.findings for said in finding.said)
 
 
 def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
@@ -155,7 +165,7 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
     findings = [finding_of(lines[key], asked, known, asked.tools(vocabulary) or {}) for key in chosen]
     findings = [finding for finding in findings if finding.said]
     findings.sort(key=lambda finding: not any(said.proof for said in finding.said))
-    return Answer(findings=tuple(findings[:SHOWN]), more=max(0, len(findings) - SHOWN))
+    return Answer(findings=tuple(findings[:SHOWN]), more=max(0, len(findings) - SHOWN), missing=least)
 
 
 Key = tuple[str, tuple[str, ...]]
@@ -208,7 +218,7 @@ def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Seque
 def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[Said]:
     """Of one tool; architectures with the same verdict together."""
     some = versions is not None or toolkits is not None
-    groups: dict[tuple[Verdict, str], list[Field]] = {}
+    groups: dict[tuple[Verdict, str, str], list[Field]] = {}
     for field in fields:
         verdict = picked(field.grid, versions, toolkits) if some else field.verdict
         overall = (
@@ -220,9 +230,10 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
         where = (
             f"works {field.where}" if alone and field.where and field.where != "nowhere" and not verdict.works else ""
         )
-        groups.setdefault((verdict, "; ".join(filter(None, (overall, where)))), []).append(field)
+        own = field.own.text if field.own else ""
+        groups.setdefault((verdict, "; ".join(filter(None, (overall, where))), own), []).append(field)
     every = [field.target for field in fields]
-    if any(not verdict.silent for verdict, _ in groups):
+    if any(not verdict.silent for verdict, _, _ in groups):
         groups = {key: group for key, group in groups.items() if not key[0].silent}
     return [
         Said(
@@ -233,8 +244,9 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
             verdict=verdict,
             overall=overall,
             proof=_proof(group[-1], versions, toolkits),
+            own=own,
         )
-        for (verdict, overall), group in groups.items()
+        for (verdict, overall, own), group in groups.items()
     ]
 
 
@@ -266,28 +278,11 @@ def tried(entry: Entry, target: str) -> str:
     rows = [row for place, row in entry.proofs.items() if place[2] == target and row.letter not in SILENT]
     versions = sorted({row.version for row in rows} - {""}, key=version_key)
     toolkits = sorted({row.toolkit for row in rows}, key=version_key)
-    return ", ".join(filter(None, (_span(versions), f"CUDA {_span(toolkits)}" if toolkits else "")))
+    return ", ".join(filter(None, (spell_span(versions), f"CUDA {spell_span(toolkits)}" if toolkits else "")))
 
 
-def command_for(asked: Asked, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
-    """The command that tries what nobody tried: ``cumatrix run`` where there is a case for it, else ``cumatrix try``."""
-    parts = [f"cumatrix run {case}" if case else "cumatrix try kernel.cu"]
-    tools = asked.tools(vocabulary) or {}
-    for name in dict.fromkeys(filter(None, (backend, *tools))):
-        library = library_of(name)
-        versions = tools.get(name)
-        text = f"--with {library}={versions[-1] if versions else 'all'}" if library else f"-b {name}"
-        if text not in parts:
-            parts.append(text)
-    parts += [f"--library {name}={','.join(versions) or 'all'}" for name, versions in asked.headers().items()]
-    if asked.toolkits:
-        parts.append(f"-t {','.join(asked.toolkits)}")
-    if asked.targets:
-        parts.append(f"-a {asked.targets[0]}")
-    return " ".join(parts)
-
-
-def _span(names: Sequence[str]) -> str:
+def spell_span(names: Sequence[str]) -> str:
+    """``12.3.0 to 14.2.0``, of versions in order; empty of none."""
     return "" if not names else names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 

@@ -35,7 +35,8 @@ class Row(NamedTuple):
     """A cell.
 
     ``version`` is that of a header library where the case uses one, else of the library behind the backend; ``rest`` are the parameters that are no
-    library; ``tool`` is the backend, with its version where the axis of versions is the header library's.
+    library; ``tool`` is the backend, with its version where the axis of versions is the header library's; ``own`` is said of a cell of whoever makes a
+    report, beside published ones.
     """
 
     cell: str
@@ -48,6 +49,7 @@ class Row(NamedTuple):
     target: str
     letter: str
     message: str
+    own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +89,8 @@ class Entry:
         By target.
     proofs : Mapping[tuple of str, Row]
         The cell by version, toolkit and target.
+    own : Mapping[str, Grid]
+        By target, of cells that are own ones beside published ones.
     """
 
     case: str
@@ -95,6 +99,7 @@ class Entry:
     axis: str
     grids: Mapping[str, Grid]
     proofs: Mapping[tuple[str, str, str], Row]
+    own: Mapping[str, Grid] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
@@ -152,7 +157,7 @@ class Known:
                     of[place] = row
         order = {case: number for number, case in enumerate(self.features)}
         return [
-            Entry(case=key[0], rest=key[1], tool=key[2], axis=key[3], grids=_grids(of), proofs=of)
+            Entry(case=key[0], rest=key[1], tool=key[2], axis=key[3], grids=_grids(of), proofs=of, own=_grids({place: row for place, row in of.items() if row.own}))
             for key, of in sorted(found.items(), key=lambda item: (order[item[0][0]], natural_key(item[0][1]), _tool_key(item[0][2])))
         ]  # fmt: skip
 
@@ -178,8 +183,8 @@ class Known:
         return sorted({entry.tool for entry in self.entries}, key=_tool_key)
 
     def words_of(self, case: str) -> tuple[list[str], list[str], list[str]]:
-        """Words of a case: of its name, of title, topic and features, of causes and links (`harness.answers.words.WEIGHTS`)."""
-        return _words(self.features[case])
+        """`words_of_feature` of a case."""
+        return words_of_feature(self.features[case])
 
 
 def split_variant(variant: str) -> tuple[str, str, str]:
@@ -197,7 +202,7 @@ def split_variant(variant: str) -> tuple[str, str, str]:
 _split = lru_cache(maxsize=None)(split_variant)
 
 
-def make_row(*values: str) -> Row:
+def make_row(*values: str, own: bool = False) -> Row:
     """A row of a record's values, one for each of `COLUMNS`."""
     cell, case, variant, backend, library, toolkit, target, mark, status, message = values
     rest, header, version = _split(variant)
@@ -215,6 +220,7 @@ def make_row(*values: str) -> Row:
         target,
         letter_of(mark, status),
         message or status.replace("_", " "),
+        own,
     )
 
 
@@ -245,7 +251,8 @@ def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str
 
 
 @cache
-def _words(feature: Feature) -> tuple[list[str], list[str], list[str]]:
+def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]:
+    """Words of a case: of its name, of title, topic and features, of causes and links (`harness.answers.words.WEIGHTS`)."""
     from harness.answers.spelling import words_of
 
     name = words_of(feature.case)

@@ -50,7 +50,7 @@ def _parquet(path: Path) -> _Part:
         import pyarrow.parquet as pq
     except ImportError:
         raise PartUnavailable(f"{path}: reading Parquet needs pyarrow: pip install 'cumatrix[report]'") from None
-    wanted = list(dict.fromkeys((*COLUMNS, *_FACTS)))
+    wanted = list(dict.fromkeys((*COLUMNS, "reason", *_FACTS)))
     try:
         # Not read_table, which loads pandas where it is installed: that takes longer than the answer.
         with pq.ParquetFile(path, read_dictionary=wanted) as file:
@@ -60,6 +60,9 @@ def _parquet(path: Path) -> _Part:
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         why = (str(error).splitlines() or ["damaged"])[0]
         raise RecordError(f"{path}: this is not a file of cumatrix's results: {why}") from None
+    columns["message"] = [
+        message or reason for message, reason in zip(columns["message"], columns["reason"], strict=True)
+    ]
     rows = [make_row(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
     return rows, dict.fromkeys(zip(*(columns[name] for name in _FACTS), strict=True)), runs
 
@@ -72,7 +75,8 @@ def _values(column: Any) -> list[Any]:
             found += chunk.to_pylist()
             continue
         values = [*chunk.dictionary.to_pylist(), None]
-        found += [values[place] for place in chunk.indices.fill_null(len(values) - 1).to_pylist()]
+        # Not fill_null, which loads pandas where it is installed.
+        found += [values[-1 if place is None else place] for place in chunk.indices.to_pylist()]
     return found
 
 

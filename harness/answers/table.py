@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import prod
 
 from harness.answers import names
-from harness.answers.cells import Entry, Known
+from harness.answers.cells import Entry, Feature, Known, words_of_feature
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import words_of
 from harness.answers.verdict import Grid, Verdict, verdict_of
@@ -37,12 +37,15 @@ class Field:
         In a few words.
     where : str
         On which architectures it works, where it does not on all: ``from sm_80``, ``on sm_90a only``, ``nowhere``.
+    own : Verdict or None
+        What own cells alone say, beside published ones.
     """
 
     entry: Entry
     target: str
     verdict: Verdict
     where: str
+    own: Verdict | None = None
 
     @property
     def grid(self) -> Grid:
@@ -52,7 +55,7 @@ class Field:
     @property
     def seen(self) -> tuple[object, ...]:
         """What readers see of it: programs with the same of it for all tools are shown as one."""
-        return (self.entry.tool, self.entry.axis, self.target, self.verdict, self.where, self.grid)
+        return (self.entry.tool, self.entry.axis, self.target, self.verdict, self.where, self.grid, self.own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +113,7 @@ def field_of(entry: Entry, target: str) -> Field:
         target=target,
         verdict=verdict,
         where=_where(entry.compared or entry.answered, entry.working, target),
+        own=_verdict(entry.own[target], library) if target in entry.own else None,
     )
 
 
@@ -164,32 +168,44 @@ def known_releases() -> Mapping[str, Sequence[str]]:
     return {**{name: tuple(found) for name, found in table.items()}, **headers, "cuda": tuple(RELEASES)}
 
 
-def vocabulary_of(known: Known) -> Vocabulary:
-    """All that questions may name, with the versions and words that results have."""
-    versions: dict[str, set[str]] = {name: set(found) for name, found in known_releases().items()}
-    targets = {str(target): None for target in KNOWN_TARGETS}
-    for entry in known.entries:
-        name = entry.axis or library_of(entry.backend)
-        for grid in entry.grids.values():
-            versions.setdefault("cuda", set()).update(grid.toolkits)
-            if name:
-                versions.setdefault(name, set()).update(grid.libraries)
+def make_vocabulary(
+    features: Iterable[Feature],
+    variants: Iterable[str],
+    versions: Mapping[str, Iterable[str]],
+    targets: Iterable[str],
+) -> Vocabulary:
+    """All that questions may name.
+
+    Parameters
+    ----------
+    features : iterable of Feature
+        The cases.
+    variants : iterable of str
+        Parameters of their variants.
+    versions : Mapping[str, iterable of str]
+        Versions that were tried, by name of the library; those of CUDA as ``cuda``.
+    targets : iterable of str
+        Targets that were tried.
+    """
+    found: dict[str, set[str]] = {name: set(known) for name, known in known_releases().items()}
+    for name, tried in versions.items():
+        found.setdefault(name, set()).update(tried)
     for tool, backends in names.TOOLS.items():
         library = library_of(backends[0])
         if library:
-            versions[tool] = versions.get(library, set())
+            found[tool] = found.get(library, set())
     words: dict[str, None] = {}
-    for case in known.features:
-        for group in known.words_of(case):
+    for feature in features:
+        for group in words_of_feature(feature):
             words.update(dict.fromkeys(group))
-    for entry in known.entries:
-        words.update(dict.fromkeys(words_of(entry.rest)))
+    for rest in variants:
+        words.update(dict.fromkeys(words_of(rest)))
     return Vocabulary(
         architectures=names.ARCHITECTURES,
         aliases=names.ALIASES,
         tools=names.TOOLS,
-        versions={name: sorted(filter(None, found), key=version_key) for name, found in sorted(versions.items())},
-        targets=list({**targets, **dict.fromkeys(known.targets)}),
+        versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},
+        targets=list({**{str(target): None for target in KNOWN_TARGETS}, **dict.fromkeys(targets)}),
         ignored=sorted(names.IGNORED),
         synonyms=names.SYNONYMS,
         words=sorted(words),

@@ -184,6 +184,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             module="cuda_core",
             languages=("cuda",),
             library="cuda-core",
+            script=True,
         ),
     )
 }

@@ -11,9 +11,10 @@ import ctypes.util
 import dataclasses
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from harness.nvidia import nvjitlink
@@ -37,6 +38,63 @@ _VALUES = {
     "split-compile": "split_compile", "pre-include": "pre_include",
 }  # fmt: skip
 _LISTS = ("ptxas_options", "undefine_macro", "pre_include")
+
+
+def options_of(setup: Setup, job: Job) -> dict[str, Any]:
+    """Fields of ProgramOptions; the toolkit's own headers are found last, as with nvcc. cuda.core adds no folder itself.
+
+    Raises
+    ------
+    Unsupported
+        For a flag of which it has no field.
+    """
+    asked = job.options
+    options: dict[str, Any] = {} if asked.get("arch", "given") != "given" else {"arch": job.target}
+    options |= {"std": asked["std"]} if "std" in asked else {}
+    named = {"rdc": "relocatable_device_code", "debug": "debug", "lineinfo": "lineinfo", "fastmath": "use_fast_math"}
+    options |= {field: True for name, field in named.items() if asked.get(name)}
+    options |= {"ptxas_options": list(asked["ptxas"])} if asked.get("ptxas") else {}
+    for flag in asked.get("flags", ()):
+        take(flag, options)
+    if job.definitions:
+        options["define_macro"] = [
+            (name, str(int(value) if isinstance(value, bool) else value)) for name, value in job.definitions.items()
+        ]
+    options["include_path"] = [*job.include_beside(setup), *setup.include]
+    return options
+
+
+def link_options_of(job: Job) -> dict[str, Any]:
+    """Fields of LinkerOptions."""
+    return {"arch": f"sm_{job.arch}", **({"link_time_optimization": True} if job.lto else {})}
+
+
+def kind_of(job: Job) -> str:
+    """What the program is compiled to."""
+    return "ptx" if job.virtual else "ltoir" if job.lto else "cubin"
+
+
+def take(flag: str, options: dict[str, Any]) -> None:
+    """Put what an option of NVRTC means into fields of ProgramOptions.
+
+    Raises
+    ------
+    Unsupported
+        Where there is no such field.
+    """
+    name, equals, value = flag.lstrip("-").partition("=")
+    if flag in _FLAGS:
+        options[_FLAGS[flag]] = True
+    elif flag.startswith("-U") and not equals:
+        options.setdefault("undefine_macro", []).append(flag[2:])
+    elif equals and name in _VALUES:
+        field = _VALUES[name]
+        if field in _LISTS:
+            options.setdefault(field, []).append(value)
+        else:
+            options[field] = {"true": True, "false": False}.get(value, int(value) if value.isdigit() else value)
+    else:
+        raise Unsupported(f"cuda.core's ProgramOptions has no word for {flag}")
 
 
 class CudaCoreBackend:
@@ -69,26 +127,19 @@ class CudaCoreBackend:
         )
 
     def compile(self, setup: Setup, job: Job) -> None:
-        """`Program.compile` to a cubin, or to PTX for a virtual target; relocatable code goes through `Linker`."""
+        """`Program.compile` to a cubin, or to PTX for a virtual target, file by file; relocatable code goes through `Linker`."""
         if job.lto:
             nvjitlink.check_lto(setup, job)
         if self.driver is not None:
             major, minor = max(setup.version, (int(version("cuda-bindings").split(".")[0]), 0))
             self.driver.virtual_configure(1000 * major + 10 * minor, *job.capability, LINKER())
-        implicit = job.options.get("arch", "given") != "given"
-        options = self._options(setup, job, implicit=implicit)
-        kind = "ptx" if job.virtual else "ltoir" if job.lto else "cubin"
-        shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
-        job.command.append(f"cuda.core.Program(code, 'c++', ProgramOptions({shown})).compile({kind!r})")
-        job.enter("compile")
-        with _refusals(job, implicit=implicit):
-            program = self.core.Program(job.source.read_text("utf-8"), "c++", self.core.ProgramOptions(**options))
-            code = program.compile(kind, logs=_Log(job))
-        if kind == "cubin":
-            job.enter("assemble")
-        job.keep(_bytes(code), kind)
+        codes = []
+        for source in job.sources:
+            codes.append(self._compile(setup, job, source))
+            if job.together:
+                job.complete()
         if job.relocatable:
-            self._link(setup, job, code)
+            self._link(setup, job, codes)
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile as without a device, then go on through the driver's own interface."""
@@ -109,51 +160,24 @@ class CudaCoreBackend:
                 f"cuda-bindings {bindings} is for CUDA {bindings.split('.')[0]}; CUDA {setup.release} needs cuda-core[cu{setup.version[0]}]"
             )
 
-    def _options(self, setup: Setup, job: Job, *, implicit: bool) -> dict[str, Any]:
-        """Fields of ProgramOptions; the toolkit's own headers are found last, as with nvcc. cuda.core adds no folder itself."""
-        asked = job.options
-        options: dict[str, Any] = {} if implicit else {"arch": job.target}
+    def _compile(self, setup: Setup, job: Job, source: Path) -> Any:
         known = {each.name for each in dataclasses.fields(self.core.ProgramOptions)}
-        if "name" in known:
-            options["name"] = job.source.name
-        options |= {"std": asked["std"]} if "std" in asked else {}
-        named = {
-            "rdc": "relocatable_device_code",
-            "debug": "debug",
-            "lineinfo": "lineinfo",
-            "fastmath": "use_fast_math",
-        }
-        options |= {field: True for name, field in named.items() if asked.get(name)}
-        options |= {"ptxas_options": list(asked["ptxas"])} if asked.get("ptxas") else {}
-        for flag in asked.get("flags", ()):
-            self._take(flag, options)
-        if job.definitions:
-            options["define_macro"] = [
-                (name, str(int(value) if isinstance(value, bool) else value)) for name, value in job.definitions.items()
-            ]
-        options["include_path"] = [*job.include_beside(setup), *setup.include]
-        unknown = sorted(options.keys() - known)
-        if unknown:
+        options = {**({"name": source.name} if "name" in known else {}), **options_of(setup, job)}
+        if unknown := sorted(options.keys() - known):
             raise Unsupported(f"cuda-core {version('cuda-core')} has no option {unknown[0]}")
-        return options
+        kind = kind_of(job)
+        shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        job.command.append(f"cuda.core.Program(code, 'c++', ProgramOptions({shown})).compile({kind!r})")
+        job.enter("compile")
+        with _refusals(job, implicit="arch" not in options):
+            program = self.core.Program(source.read_text("utf-8"), "c++", self.core.ProgramOptions(**options))
+            code = program.compile(kind, logs=_Log(job))
+        if kind == "cubin":
+            job.enter("assemble")
+        job.keep(_bytes(code), kind)
+        return code
 
-    @staticmethod
-    def _take(flag: str, options: dict[str, Any]) -> None:
-        name, equals, value = flag.lstrip("-").partition("=")
-        if flag in _FLAGS:
-            options[_FLAGS[flag]] = True
-        elif flag.startswith("-U") and not equals:
-            options.setdefault("undefine_macro", []).append(flag[2:])
-        elif equals and name in _VALUES:
-            field = _VALUES[name]
-            if field in _LISTS:
-                options.setdefault(field, []).append(value)
-            else:
-                options[field] = {"true": True, "false": False}.get(value, int(value) if value.isdigit() else value)
-        else:
-            raise Unsupported(f"cuda.core's ProgramOptions has no word for {flag}")
-
-    def _link(self, setup: Setup, job: Job, code: Any) -> None:
+    def _link(self, setup: Setup, job: Job, codes: Sequence[Any]) -> None:
         if job.one_of_several:
             job.notes.append(nvjitlink.NOT_LINKED_ALONE)
             return
@@ -173,14 +197,14 @@ class CudaCoreBackend:
                 "linked without libcudadevrt"
                 + ("" if isinstance(found, str) else f": cuda-core {version('cuda-core')} takes no library")
             )
-        options = {"arch": f"sm_{job.arch}", **({"link_time_optimization": True} if job.lto else {})}
+        options = link_options_of(job)
         shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
         job.command.append(
-            f"cuda.core.Linker(code, {'libcudadevrt, ' if runtime else ''}options=LinkerOptions({shown})).link('cubin')"
+            f"cuda.core.Linker({'code, ' * len(codes)}{'libcudadevrt, ' if runtime else ''}options=LinkerOptions({shown})).link('cubin')"
         )
         job.enter("link")
         with _refusals(job, implicit=False):
-            linker = self.core.Linker(code, *runtime, options=self.core.LinkerOptions(**options))
+            linker = self.core.Linker(*codes, *runtime, options=self.core.LinkerOptions(**options))
             linked = linker.link("cubin")
         job.say(linker.get_info_log() or "")
         job.keep(_bytes(linked), "cubin")

@@ -57,7 +57,9 @@ class Search(Generic[Lane]):
             place: {} for place, version in enumerate(self.versions) if version in hopeless
         }
         left = [place for place in range(len(self.versions)) if place not in self.tried]
-        self._sweep = left if every else [left[place] for place in sweep([self.versions[place] for place in left])]
+        self._sweep = (
+            left if every else [left[place] for place in sweep([self.versions[place] for place in left], self.versions)]
+        )
 
     def add(self, place: int, seen: Mapping[Lane, Hashable | None]) -> None:
         """Take note of what was seen at a place; empty where the release could not be tried."""
@@ -103,20 +105,27 @@ def borders(history: History) -> list[Border]:
     return [Border(a, b) for (a, one), (b, other) in pairwise(known) if one != other]
 
 
-def sweep(versions: Sequence[str]) -> list[int]:
+def sweep(versions: Sequence[str], published: Sequence[str] = ()) -> list[int]:
     """Places of the coarse sweep: where changes come, and nothing far from all that is tried.
 
     Both ends; the first and the last release of each major series; the first of each minor series (``0.59.0``), which most
     changes come with, unless nearly every release is one; then the middles of what is wider than the root of their number.
+
+    Parameters
+    ----------
+    versions : sequence of str
+        Those that can be tried, oldest first.
+    published : sequence of str
+        All that there are, which say how many are the first of a series; `versions` when empty.
     """
     count = len(versions)
     numbers = [_numbers(version) for version in versions]
+    every = [_numbers(version) for version in published or versions]
     chosen = {0, count - 1} if count else set()
     for series in _series(numbers, 1):
         chosen |= {series[0], series[-1]}
-    minor = [series[0] for series in _series(numbers, 2)]
-    if 3 * len(minor) <= 2 * count:
-        chosen |= set(minor)
+    if 3 * len(_series(every, 2)) <= 2 * len(every):
+        chosen |= {series[0] for series in _series(numbers, 2)}
     widest = max(2, round(math.sqrt(count)))
     while gap := next(((a, b) for a, b in pairwise(sorted(chosen)) if b - a > widest), None):
         chosen.add(sum(gap) // 2)

@@ -19,6 +19,7 @@ from harness.bisection.commits import CommitLog
 from harness.bisection.ends import Ends
 from harness.bisection.git import Checkout
 from harness.bisection.kept import kept_for, place_for
+from harness.bisection.offline import not_there
 from harness.bisection.search import Search
 from harness.bisection.seen import Lane
 from harness.bisection.tell import Findings, groups_of, tell
@@ -119,13 +120,19 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
     context = context_for(replace(request, libraries=(), python=own_python(replace(request, libraries=(over,)))))
     axis = axis_of(over, request, case, context, options["releases"], errors)
     ends = Ends.of(axis.versions, good, bad, axis.called("").strip())
+    hopeless = dict(axis.hopeless)
+    if request.offline:
+        lacking, wanted = not_there(axis, ends.versions)
+        hopeless |= lacking
+        if lacking:
+            errors.print(f"cumatrix: {wanted.offline}", soft_wrap=True, markup=False)
     interrupted = False
     with Progressing(errors) as watch:
         kept = kept_for(case, context, [over])
         install = partial(install_for, offline=request.offline)
         found = Bisection(
             axis,
-            Search[Lane](ends.versions, every=options["every"], hopeless=axis.hopeless),
+            Search[Lane](ends.versions, every=options["every"], hopeless=hopeless),
             watch,
             install,
             kept,
@@ -137,7 +144,7 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
         except KeyboardInterrupt:
             interrupted = True
     places = range(len(ends.versions))
-    reasons = {place: why for place in places if (why := axis.hopeless.get(ends.versions[place]))} | found.reasons
+    reasons = {place: why for place in places if (why := hopeless.get(ends.versions[place]))} | found.reasons
     good_of = partial(ends.good_of, found.seen)
     groups = groups_of(found.seen, good_of)
     borders = tell(ends.versions, groups, found.search.borders, axis.called, good_of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Self
@@ -96,7 +97,7 @@ def show(found: Findings, command: str, *, as_json: bool) -> int:
     console = console_for(sys.stdout)
     if as_json:
         say_json(_to_json(found, command))
-    elif found.tried:
+    elif found.groups:
         _show_table(console, found)
         console.print()
         _show_sentences(console, found)
@@ -107,8 +108,10 @@ def show(found: Findings, command: str, *, as_json: bool) -> int:
         say("interrupted: the same command goes on from here", err=True)
         return 130
     if not found.groups:
-        why = next(iter(found.reasons.values()), "there are none")
-        raise PartUnavailable(f"none of the {len(found.tried)} releases that were asked could be tried: {why}")
+        why = Counter(found.reasons.values()).most_common(1)
+        raise PartUnavailable(
+            f"none of the {len(found.versions)} releases could be tried: {why[0][0] if why else 'there are none'}"
+        )
     if not found.answered:
         seen = next(seen for seen in found.groups[0].history.values() if seen)
         raise NothingToRun(f"no compiler answered with any of the {len(found.tried)} releases: {seen.words}")

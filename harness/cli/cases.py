@@ -15,12 +15,9 @@ from rich.text import Text
 from harness.cases import load_cases
 from harness.cases.listing import check as check_cases
 from harness.cases.listing import summaries
-from harness.cases.packaged import copy_cases
-from harness.cases.schema import write_schema
 from harness.cli.command import Group
 from harness.cli.terminal import console_for, say, say_json
 from harness.project import here
-from harness.project.new_case import new_case
 from harness.project.programs import configured
 
 _FOLDER = click.option(
@@ -73,6 +70,8 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 @click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
 def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:
     """Check cases and the project's configuration without compiling anything."""
+    from harness.cases.schema import write_schema
+
     for folder in root if options["write_schema"] else ():
         write_schema(folder / "case.schema.json")
     programs = configured(here())
@@ -111,6 +110,10 @@ def new(name: str, origin: Path | None, root: Path) -> int:
     cumatrix cases new demo/scale && cumatrix run demo/scale
     cumatrix cases new csrc/softmax --from csrc/softmax.cu
     """
+    from harness.project.new_case import (
+        new_case,  # for which `cases list` need not wait, nor for what the others import
+    )
+
     for path in new_case(name, root, origin):
         say(path)
     option = "" if root == Path("cases") else f" --cases {shlex.quote(str(root))}"
@@ -125,6 +128,8 @@ def copy(folder: Path) -> int:
 
     Nothing is overwritten: FOLDER must not be there yet, or be empty.
     """
+    from harness.cases.packaged import copy_cases
+
     count = copy_cases(folder)
     option = "" if folder == Path("cases") else f" --cases {shlex.quote(str(folder))}"
     say(f"{count} cases are in {folder}: `cumatrix run{option}` runs them", err=True)

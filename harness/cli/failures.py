@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +12,7 @@ from rich.text import Text
 from harness.causes import causes_of
 from harness.cli.grid import named
 from harness.diagnostics import one_line
-from harness.matrix.kinds import as_expected, kind_of
+from harness.matrix.kinds import kind_of
 from harness.matrix.order import ToolchainColumn, fold_targets, target_key, toolchain_key
 from harness.records import again_command, at_stage
 
@@ -23,14 +23,23 @@ _LEAST_EXPECTED = ("crashed", "timed_out", "harness_error", "fail", "xpass", "un
 Records = Sequence[Mapping[str, Any]]
 
 
-def show_failures(console: Console, records: Records) -> None:
-    """Print every failure once, with the cells that have it, the line that tells most, its place, known cause and remedy."""
-    strange = [record for record in records if not as_expected(record)]
+def show_failures(console: Console, strange: Records, among: Iterable[str]) -> None:
+    """Print every failure once, with the cells that have it, the line that tells most, its place, known cause and remedy.
+
+    Parameters
+    ----------
+    console : Console
+        Where.
+    strange : sequence of Mapping
+        The records that are not as expected.
+    among : iterable of str
+        The targets of all records.
+    """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in strange:
         groups.setdefault(_what(record), []).append(record)
     ordered = sorted(groups.values(), key=lambda group: (_LEAST_EXPECTED.index(kind_of(group[0]).key), -len(group)))
-    targets = sorted({record["target"] for record in records}, key=target_key)
+    targets = sorted(among, key=target_key)
     for group in ordered[:_MOST_GROUPS]:
         _show(console, group, targets)
     if len(ordered) > _MOST_GROUPS:

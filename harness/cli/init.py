@@ -28,8 +28,8 @@ from harness.records.atomic import replace_files
 def init(*, dry_run: bool, own: bool) -> int:
     """Look at this project, and write a configuration that compiles what it has.
 
-    It looks at setup.py (CUDAExtension), compile_commands.json, other files of CUDA C++ (.cu) with the folders of their headers, and
-    Python with Numba's kernels. Files are read, never run or copied. What is left out is said, with the reason. Nothing is overwritten:
+    It looks at setup.py (CUDAExtension), compile_commands.json or CMakeLists.txt, other files of CUDA C++ (.cu) with the folders of their
+    headers, and Python with Numba's kernels. Files are read, never run or copied. What is left out is said, with the reason. Nothing is overwritten:
     where there is a configuration already, init says so.
 
     \b
@@ -47,7 +47,7 @@ def init(*, dry_run: bool, own: bool) -> int:
         say(f"left out: {one_line(text, 500)}", err=True)
     if not seen.programs:
         raise NothingToRun(
-            "found no setup.py with a CUDAExtension, no compile_commands.json, no CUDA C++ (.cu) and no Python with typed Numba kernels here: "
+            "found no setup.py with a CUDAExtension, no compile_commands.json, no CMakeLists.txt with CUDA, no CUDA C++ (.cu) and no Python with typed Numba kernels here: "
             "name files in cumatrix.toml, or try one with `cumatrix try FILE`"
         )
     shared = (root / PYPROJECT).is_file() and not own

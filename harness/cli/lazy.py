@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 
 class LazyGroup(click.Group):
@@ -36,6 +37,19 @@ class LazyGroup(click.Group):
         module, _, name = self.commands_in[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands that begin so, with their help, and the group's own options; none of them is imported for that."""
+        return [
+            *(
+                CompletionItem(
+                    name, help=_Documented(name, help=_docstring(self.commands_in[name])).get_short_help_str()
+                )
+                for name in self.list_commands(ctx)
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with the first sentence of each one's help, which is read without importing it."""

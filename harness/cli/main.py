@@ -40,6 +40,7 @@ COMMANDS = {
     "init": "harness.cli.init:init",
     "libraries": "harness.cli.libraries:libraries",
     "merge": "harness.cli.report:merge",
+    "publish": "harness.cli.publish:publish",
     "repro": "harness.cli.repro:repro",
     "report": "harness.cli.report:report",
     "run": "harness.cli.run:run",
@@ -69,7 +70,8 @@ def cumatrix() -> None:
       cumatrix try kernel.cu --with cupy=12,13,14    and in which releases of CuPy?
       cumatrix init && cumatrix run        what this project has, and what of it compiles where
       cumatrix cases copy                  the library of cases, into this folder
-      cumatrix run && cumatrix report reports    the cases, and the page
+      cumatrix ask "bf16 wmma sm_75"       what is known already, without compiling
+      cumatrix run && cumatrix report      the cases, and the page
     """
 
 

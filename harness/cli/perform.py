@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from harness.cli.kept import KeptRecords
+from harness.cli.progress import Compiling
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line
@@ -26,9 +25,10 @@ from harness.engine.earlier import Earlier
 from harness.engine.result import Result
 from harness.engine.run import Run
 from harness.engine.session import record_of
+from harness.engine.shards import cost_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
 from harness.errors import UsageError
-from harness.matrix.kinds import as_expected, kind_of
+from harness.matrix.kinds import kind_of
 from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.plan import Plan
@@ -60,12 +60,19 @@ def perform(
     count = 0
     taken, missed = Counter[str](), Counter[str]()
     neighbours = Neighbours(cells)
-    interrupted = False
+    statuses: set[str] = set()
+    keys: list[str] = []
+    good, interrupted = True, False
+    terminal = console.is_terminal
     begun = AwayRun(context, cluster) if cluster else Run(context, jobs or os.cpu_count() or 1)
     with begun as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
-        progress = stack.enter_context(_progress(console))
-        task = progress.add_task("starting", total=len(cells))
+        needs = run.resolver.needs
+        progress = stack.enter_context(
+            Compiling(
+                console, cells, lambda cell: needs.of(cell).seconds or cost_of(cell, {}), jobs or os.cpu_count() or 1
+            )
+        )
 
         def complete(found: Iterable[Record]) -> None:
             for record in found:
@@ -74,9 +81,13 @@ def perform(
                     say_json(record)
 
         def finished(result: Result) -> None:
-            nonlocal count
+            nonlocal count, good
             record = record_of(result, run_id)
+            kind = kind_of(record)
             count += 1
+            statuses.add(record["status"])
+            keys.append(record["fingerprint"])
+            good = good and kind.as_expected
             if isinstance(context.cache, Earlier) and not result.cached and result.outcome.status.answered:
                 missed[context.cache.why_not(record["cell"], record.get("program", ""))] += 1
             taken[result.taken_from] += 1
@@ -84,9 +95,11 @@ def perform(
                 writer.append(record)
             # Of a run of many cells, logs are most of what there is to hold back.
             complete(neighbours.add(record if as_json else {**record, "log": ""}))
-            letter = kind_of(record).letter_in(console.encoding)
-            progress.update(task, advance=1, description=clean(f"{letter} {result.cell.id}")[:90])
-            if not console.is_terminal and count % 100 == 0:
+            if terminal:
+                letter = kind.letter_in(console.encoding)
+                compiled = bool(record["seconds"]) and not result.cached
+                progress.done(result.cell, f"{letter} {record['cell']}", compiled=compiled)
+            elif count % 100 == 0:
                 console.print(f"{count}/{len(cells)} cells", markup=False)
 
         try:
@@ -98,7 +111,7 @@ def perform(
         complete(neighbours.rest())
         if writer:
             writer.remarks = neighbours.found
-            writer.inputs = run.inputs(record["fingerprint"] for record in records)
+            writer.inputs = run.inputs(keys)
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
     for sentence in [silence] if silence or interrupted else unanswered(asked, records):
@@ -122,10 +135,9 @@ def perform(
     if interrupted:
         console.print("interrupted: what finished is kept", markup=False)
         return 130
-    statuses = {record["status"] for record in records}
     if "unavailable" in statuses:
         return 4
-    if not all(map(as_expected, records)):
+    if not good:
         return 1
     return 3 if silence else 0
 
@@ -137,11 +149,3 @@ def writer_for(out: Path, plan: Plan, fresh: bool) -> RecordWriter:
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror}") from None
     return RecordWriter(out, plan, fresh=fresh)
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-        console=console, transient=True, disable=not console.is_terminal,
-    )  # fmt: skip

@@ -10,10 +10,11 @@ import click
 from harness.cli.command import Command
 from harness.cli.terminal import say
 from harness.cli.where import where_option
-from harness.errors import NothingToRun, PartUnavailable
+from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.matrix.kinds import GROUPS, grouped
 from harness.project import here
 from harness.project.programs import configured
+from harness.published.place import is_published, published_folder
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
 from harness.records.shards import missing_shards
@@ -24,8 +25,23 @@ _RESULTS = click.argument(
 )
 
 
+OWN = Path("reports")
+"""Where runs put their records."""
+
+
 @click.command(cls=Command)
-@_RESULTS
+@click.argument("results", nargs=-1, type=click.Path(path_type=Path, exists=True), metavar="[RESULTS…]")
+@click.option(
+    "--published/--no-published",
+    default=None,
+    help="With the matrix that is published with cumatrix beside them. Default: where no RESULTS are named.",
+)
+@click.option(
+    "--matrix",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Another published matrix (cumatrix publish) in its place.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -58,6 +74,8 @@ _RESULTS = click.argument(
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
 def report(
     results: tuple[Path, ...],
+    published: bool | None,
+    matrix: Path | None,
     out: Path,
     cases: tuple[Path, ...],
     history: Path | None,
@@ -68,13 +86,29 @@ def report(
 ) -> int:
     """Build the page and its data from records.
 
-    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Writes index.html (what works where) and the pages beside it,
-    matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge for each environment, and with --history a feed of regressions.
+    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Without any, the page has what is in the folder reports, and beside it, told apart,
+    the matrix that is published with cumatrix. Writes index.html (what works where) and the pages beside it, matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge for each environment, and with --history a feed of regressions.
 
     \b
+    cumatrix report
     cumatrix report reports --where 'topic == "wmma" and cc >= "9.0"' --out wmma
     """
-    write_page(results, out, cases, history=history, where=where, title=title, address=address, export=export)
+    beside = matrix or (published_folder() if published or (published is None and not results) else None)
+    if matrix and published is False:
+        raise UsageError("--matrix and --no-published exclude each other")
+    if matrix and not is_published(matrix):
+        raise UsageError(f"{matrix} is no published matrix: cumatrix publish makes one")
+    if published and beside is None:
+        raise UsageError(
+            "no matrix is published with this cumatrix: it lies in reports/matrix of a checkout, and in the wheel"
+        )
+    if not results:
+        results = (OWN,) if OWN.is_dir() else ()
+    if not results and beside is None:
+        raise UsageError(f"there is no folder {OWN} here: run cases first, or name results")
+    write_page(
+        results, out, cases, history=history, where=where, title=title, address=address, export=export, published=beside
+    )
     return 0
 
 
@@ -88,6 +122,7 @@ def write_page(
     title: str = "CUDA compatibility matrix",
     address: str = "",
     export: Sequence[str] = (),
+    published: Path | None = None,
 ) -> None:
     """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
     try:
@@ -107,6 +142,7 @@ def write_page(
         rejudge=rejudger(cases, programs),
         where=where,
         export=export,
+        published=published,
     )
     for warning in summary.warnings:
         say(f"cumatrix: {warning}", err=True)

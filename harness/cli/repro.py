@@ -89,7 +89,7 @@ def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, p
         say(text, err=True)
 
     if reduced:
-        say(reduce_folder(out, subject.program.source, tell))
+        say(reduce_folder(out, subject.program.sources, tell))
     if check or reduced:
         same, told = check_folder(out, tell)
         say(told)

@@ -24,19 +24,31 @@ TELLING = (REMARK, "not linked")
 
 def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool) -> None:
     """Counts, everything that is not as expected, and the matrix where it is small or asked for."""
-    rows = {place_of(record, (*PROGRAM, *TOOLCHAIN)) for record in records}
+    rows: set[tuple[str, ...]] = set()
+    counts: Counter[str] = Counter()
+    targets: set[str] = set()
+    strange, telling, cached = [], [], 0
+    # Once over all of them: a run keeps its records packed.
+    for record in records:
+        kind = kind_of(record)
+        rows.add(place_of(record, (*PROGRAM, *TOOLCHAIN)))
+        targets.add(record["target"])
+        counts[kind.key] += 1
+        cached += record["cached"]
+        if not kind.as_expected:
+            strange.append(record)
+        if record["status"] == "built" and any(note.startswith(TELLING) for note in record["notes"]):
+            telling.append(record)
     if records and (table or len(rows) <= 40):
         show_matrix(console, records)
     if table:
         show_remarks(console, records)
-    show_failures(console, records)
-    _show_notes(console, records)
-    counts = Counter(kind_of(record) for record in records)
+    show_failures(console, strange, targets)
+    _show_notes(console, telling)
     line = Text(f"{len(records)} of {planned} cells: ")
-    for kind in KINDS.values():
-        if counts[kind]:
-            line.append(f"{counts[kind]} {kind.word}  ", kind.style)
-    cached = sum(record["cached"] for record in records)
+    for key, kind in KINDS.items():
+        if counts[key]:
+            line.append(f"{counts[key]} {kind.word}  ", kind.style)
     line.append(f"({cached} from earlier runs)" if cached else "", "dim")
     console.print(line, soft_wrap=True)
 
@@ -45,7 +57,7 @@ def _show_notes(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """What a `built` does not say by itself, once for all targets of a program and toolchain."""
     rows: dict[tuple[Any, ...], list[tuple[str, str]]] = defaultdict(list)
     for record in records:
-        for note in record["notes"] if record["status"] == "built" else ():
+        for note in record["notes"]:
             if note.startswith(TELLING):
                 subject = note.partition(" for ")[0] if note.startswith(REMARK) else note
                 rows[*place_of(record, (*PROGRAM, *TOOLCHAIN)), subject].append((record["cell"], note))

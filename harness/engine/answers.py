@@ -73,7 +73,7 @@ class Answers:
         for name in self._names(first):
             paths = self._set(name)
             if paths is not None:
-                yield self._second(first, name, [self.files.state(path, listed) for path, listed in paths])
+                yield self._second(first, name, self.files.hash_of_set(name, paths))
 
     def key_of(self, first: str, reads: Reads) -> AnswerKey:
         """The second key of an answer that has just come about; the set of files is remembered.
@@ -92,10 +92,10 @@ class Answers:
             states.append(state)
         name = hashlib.sha256(json.dumps(list(map(self._named, paths))).encode()).hexdigest()
         self._remember(first, name, paths)
-        return AnswerKey(self._second(first, name, states))
+        return AnswerKey(self._second(first, name, self.files.hash_of(states)))
 
-    def _second(self, first: str, name: str, states: list[str]) -> str:
-        key = Key("answer").add("first", first).add("set", name).add("state", self.files.hash_of(states)).hex()
+    def _second(self, first: str, name: str, state: str) -> str:
+        key = Key("answer").add("first", first).add("set", name).add("state", state).hex()
         self.origins[key] = (first, name)
         return key
 

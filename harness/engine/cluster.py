@@ -8,10 +8,9 @@ import queue
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from harness.engine.context import RunContext
 from harness.engine.devices import Devices
@@ -19,28 +18,18 @@ from harness.engine.key import engine_digest
 from harness.engine.memory import available
 from harness.engine.needs import Need
 from harness.engine.sent import Sent, collect, digests, has
-from harness.engine.tasks import Task, tasks_of
+from harness.engine.suspects import WHY, one_by_one
+from harness.engine.tasks import Done, Task, tasks_of
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status
-
-if TYPE_CHECKING:
-    from harness.engine.machine import Answer
 
 _WAIT = 300.0
 """Seconds to wait for a worker: clusters of queues (Slurm, PBS) start them when there is room."""
 _GATHER = 10.0  # seconds for an answer to come from its worker
-_LOST = 3  # workers that a cell may take with it
+_LOST = 3  # workers that a task may take with it
+_LOOK = 2.0  # seconds between looks at the workers
 MEMORY, GPU = "MEMORY", "GPU"
 """Dask's resources that workers may declare: bytes, and devices."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """What became of a task: an answer, or what the cluster says in its place."""
-
-    task: Task
-    answer: Answer | None
-    problem: str = ""
 
 
 class Cluster:
@@ -90,6 +79,7 @@ class Cluster:
         self._devices: dict[str, set[str]] = {}
         self._done: queue.SimpleQueue[tuple[Task, Any]] = queue.SimpleQueue()
         self._left: set[Any] = set()
+        self._alone = time.monotonic()
         self.told: list[str] = []
 
     def devices(self, device: str) -> Devices:
@@ -109,11 +99,7 @@ class Cluster:
             raise PartUnavailable(
                 f"--dask: a worker cannot run cumatrix ({str(error).splitlines()[0] if str(error) else type(error).__name__}): install the same version there, with cumatrix[cluster]"
             ) from None
-        for worker, (digest, _) in sorted(found.items()):
-            if digest != engine_digest():
-                raise PartUnavailable(
-                    f"--dask: {worker} has another version of cumatrix than this machine: install the same one there"
-                )
+        _same_version({worker: digest for worker, (digest, _) in found.items()})
         self._devices = {worker: {item.name for item in devices.items} for worker, (_, devices) in found.items()}
         items = {item.name: item for _, devices in found.values() for item in devices.items}
         return Devices(tuple(items.values()), problem="" if items else "no worker has one")
@@ -136,27 +122,21 @@ class Cluster:
 
     def run(self, cells: Sequence[tuple[Cell, Need]]) -> Iterator[Done]:
         """What became of the cells, a task at a time as they end; a worker that is lost costs time alone."""
-        slots = sum(worker["nthreads"] for worker in self._workers().values()) or 1
+        slots = sum(worker["nthreads"] for worker in self.workers().values()) or 1
         tasks = tasks_of(cells, slots)
         for task in tasks:
-            self._submit(task)
-        count = len(tasks)
+            self.submit(task)
+        count, suspects = len(tasks), list[Task]()
         while count:
-            task, future = self._next()
-            done = self._answer(task, future)
-            if done is None:
-                self._watch(task, future)
+            if not (ended := self.ended(_LOOK)) or not (done := self.answer(*ended)):
                 continue
-            self._left.discard(future)
-            future.release()
-            if done.answer is None and len(task.cells) > 1:
-                # One of them takes workers with it: each by itself tells which.
-                for cell in task.cells:
-                    self._submit(Task((cell,), task.memory))
-                count += len(task.cells) - 1
-                continue
+            self.forget(ended[1])
             count -= 1
-            yield done
+            if done.answer is None:
+                suspects += [Task((cell,), done.task.memory) for cell in done.task.cells]
+            else:
+                yield done
+        yield from one_by_one(self, suspects)
 
     def close(self) -> None:
         """End every process of this run, here and on the workers."""
@@ -177,30 +157,37 @@ class Cluster:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _submit(self, task: Task) -> None:
+    def submit(self, task: Task, worker: str = "") -> Any:
+        """Hand a task out, to one worker alone where it is named; returns its future."""
         from harness.engine.cluster_worker import compile_cells
 
         device = task.cells[0].toolchain.device
+        having = [place for place, names in self._devices.items() if device in names] if device else None
         future = self.client.submit(
-            compile_cells, self._name, task.cells, pure=False, resources=self._resources(task) or None,
-            workers=[worker for worker, names in self._devices.items() if device in names] if device else None,
+            compile_cells, self._name, task.cells, pure=False, resources=_resources(task, self.workers()) or None,
+            workers=[worker] if worker else having,
         )  # fmt: skip
         self._left.add(future)
         self._watch(task, future)
+        return future
+
+    def runs(self, task: Task, worker: str) -> bool:
+        """Whether a worker has the device that a task needs."""
+        device = task.cells[0].toolchain.device
+        return not device or device in self._devices.get(worker, ())
+
+    def forget(self, future: Any) -> None:
+        """Nobody waits for a task any more."""
+        self._left.discard(future)
+        if not future.done():
+            future.cancel(force=True)
+        future.release()
 
     def _watch(self, task: Task, future: Any) -> None:
         future.add_done_callback(lambda ended: self._done.put((task, ended)))
 
-    def _resources(self, task: Task) -> dict[str, float]:
-        """Of those that workers declare, what a task takes; never more than the largest of them has."""
-        declared: dict[str, float] = {}
-        for worker in self._workers().values():
-            for name, amount in (worker.get("resources") or {}).items():
-                declared[name] = max(declared.get(name, 0), amount)
-        wanted = {MEMORY: float(task.memory), **({GPU: 0.25} if task.cells[0].toolchain.device else {})}
-        return {name: min(amount, declared[name]) for name, amount in wanted.items() if name in declared}
-
-    def _workers(self) -> dict[str, Any]:
+    def workers(self) -> dict[str, Any]:
+        """Those that are there, by address."""
         found: dict[str, Any] = self.client.scheduler_info(-1)["workers"]
         return found
 
@@ -210,36 +197,57 @@ class Cluster:
         except (TimeoutError, OSError):
             raise PartUnavailable(f"--dask: no worker has come to the cluster in {_WAIT:.0f} s") from None
 
-    def _next(self) -> tuple[Task, Any]:
-        """The next task that has ended.
+    def ended(self, seconds: float) -> tuple[Task, Any] | None:
+        """The next task that has ended; None where none has within that time.
 
         Raises
         ------
         PartUnavailable
             When the cluster has had no worker for long.
         """
-        alone = time.monotonic()
-        while True:
-            try:
-                return self._done.get(timeout=2)
-            except queue.Empty:
-                if self.client.status == "closed":
-                    raise PartUnavailable("--dask: the scheduler has gone") from None
-                if self._workers():
-                    alone = time.monotonic()
-                elif time.monotonic() - alone > _WAIT:
-                    raise PartUnavailable(f"--dask: the cluster has had no worker for {_WAIT:.0f} s") from None
+        try:
+            found = self._done.get(timeout=seconds)
+        except queue.Empty:
+            if self.client.status == "closed":
+                raise PartUnavailable("--dask: the scheduler has gone") from None
+            if self.workers():
+                self._alone = time.monotonic()
+            elif time.monotonic() - self._alone > _WAIT:
+                raise PartUnavailable(f"--dask: the cluster has had no worker for {_WAIT:.0f} s") from None
+            return None
+        self._alone = time.monotonic()
+        return found
 
-    def _answer(self, task: Task, future: Any) -> Done | None:
-        """What came of a task; None where that went with its worker, and the task is at work again."""
+    def answer(self, task: Task, future: Any) -> Done | None:
+        """What came of a task that has ended; None where that went with its worker, and the task is at work again."""
         from distributed import KilledWorker
 
         try:
             return Done(task, future.result(timeout=_GATHER))
         except TimeoutError:
+            self._watch(task, future)
             return None
         except KilledWorker:
-            return Done(task, None, "one worker after another was lost while this cell ran there")
+            return Done(task, None, WHY)
+
+
+def _same_version(digests: Mapping[str, str]) -> None:
+    """Hold what workers have of cumatrix (`engine_digest`) against what is here."""
+    for worker, digest in sorted(digests.items()):
+        if digest != engine_digest():
+            raise PartUnavailable(
+                f"--dask: {worker} has another version of cumatrix than this machine: install the same one there"
+            )
+
+
+def _resources(task: Task, workers: Mapping[str, Any]) -> dict[str, float]:
+    """Of those that workers declare, what a task takes; never more than the largest of them has."""
+    declared: dict[str, float] = {}
+    for worker in workers.values():
+        for name, amount in (worker.get("resources") or {}).items():
+            declared[name] = max(declared.get(name, 0), amount)
+    wanted = {MEMORY: float(task.memory), **({GPU: 0.25} if task.cells[0].toolchain.device else {})}
+    return {name: min(amount, declared[name]) for name, amount in wanted.items() if name in declared}
 
 
 def lost(problem: str) -> Outcome:

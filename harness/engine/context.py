@@ -47,6 +47,8 @@ class RunContext:
         Further environments under test, one for each release of ``--with``; each has a name of its own.
     executor : str
         Where cells are compiled (`harness.engine.executor.EXECUTORS`); threads of this process when empty.
+    absent : str
+        What is said of cells whose parts are not there, where nothing may be installed; empty where each part names its own command.
     named : Roots or None
         Names of folders for a run that was asked for on another machine.
     """
@@ -63,6 +65,7 @@ class RunContext:
     trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
     executor: str = ""
+    absent: str = ""
     named: Roots | None = None
 
     @cached_property

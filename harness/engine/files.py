@@ -36,6 +36,7 @@ class Files:
         self.fresh: set[str] = set()
         self._reading = threading.Lock()
         self._states: dict[tuple[str, bool], tuple[float, str]] = {}
+        self._sets: dict[str, tuple[float, str]] = {}
 
     def state(self, path: str, listed: bool = False) -> str:
         """What is at a path, or was within the last two seconds.
@@ -46,13 +47,25 @@ class Files:
             ``f:`` and the hash of a file's content, ``d`` for a directory (with a hash of its names if `listed`),
             ``-`` for nothing, ``l`` with a hash of where a link leads for a path after `LINK`, ``o`` for anything else.
         """
-        known = self._states.get((path, listed))
+        return self._seen(path, listed, time.monotonic())[1]
+
+    def hash_of_set(self, name: str, paths: Iterable[tuple[str, bool]]) -> str:
+        """`hash_of` the states of files that go by a name together; as with `state`, nothing of it is older than two seconds."""
         now = time.monotonic()
+        known = self._sets.get(name)
         if known and now - known[0] < _MEMORY:
             return known[1]
-        state = self.state_now(path, listed)[0]
-        self._states[path, listed] = (now, state)
-        return state
+        seen = [self._seen(path, listed, now) for path, listed in paths]
+        found = self.hash_of(state for _, state in seen)
+        self._sets[name] = (min((when for when, _ in seen), default=now), found)
+        return found
+
+    def _seen(self, path: str, listed: bool, now: float) -> tuple[float, str]:
+        """A state, and when it was looked at."""
+        known = self._states.get((path, listed))
+        if not known or now - known[0] >= _MEMORY:
+            known = self._states[path, listed] = (now, self.state_now(path, listed)[0])
+        return known
 
     def state_now(self, path: str, listed: bool = False) -> tuple[str, Signature | None]:
         """State and signature at this moment; None as the signature of nothing."""

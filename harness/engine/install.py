@@ -14,6 +14,7 @@ from harness.environments.index import Index
 from harness.environments.recipe import Recipe
 from harness.environments.store import EnvironmentStore
 from harness.errors import CumatrixError, PartUnavailable, UsageError
+from harness.libraries import LIBRARIES
 from harness.model import Cell, HeaderLibrary
 from harness.toolkits import RELEASES, LibraryStore, Release, ToolkitStore
 from harness.toolkits.libraries import known_versions
@@ -50,6 +51,11 @@ class Missing:
         return ", ".join(dict.fromkeys(named))
 
     @property
+    def offline(self) -> str:
+        """The sentence that says so where nothing may be downloaded, with the one command that installs all of it."""
+        return f"not installed, and --offline downloads nothing: {self}. To install it, run `{self.command}`"
+
+    @property
     def command(self) -> str:
         """What installs all of it, for a shell."""
         commands = []
@@ -73,8 +79,17 @@ def _recipe_of(environment: Environment) -> Recipe:
     return environment.resolved.recipe
 
 
-def missing(cells: Iterable[Cell], context: RunContext) -> Missing:
-    """What the cells need and is not there; nothing for cells that are not applicable anyway."""
+def _unknown(environment: Environment) -> bool:
+    """Whether no index has said yet what a release comes to; one that cannot be made here is known."""
+    resolved = environment.resolved
+    return bool(resolved and not resolved.lock and not (resolved.recipe.problem or resolved.recipe.refused))
+
+
+def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False) -> Missing:
+    """What the cells need and is not there; nothing for cells that are not applicable anyway.
+
+    With `offline`, releases of which no index was ever asked what they come to count as well: they are missing, and not broken.
+    """
     found = Missing()
     seen: set[object] = set()
     store, headers = context.store, LibraryStore()
@@ -88,11 +103,14 @@ def missing(cells: Iterable[Cell], context: RunContext) -> Missing:
             continue
         seen.add(first)
         environment = context.environment_of(toolchain)
-        if not _can_run(environment, cell):
+        unknown = offline and _unknown(environment)
+        if not _can_run(replace(environment, broken={}) if unknown else environment, cell):
             continue
         if environment.resolved and not environment.python and environment not in found.environments:
             found.environments.append(environment)
         ref = toolchain.toolkit
+        if unknown and LIBRARIES[environment.library].follows_runtime and not _recipe_of(environment).cuda:
+            continue  # PyTorch: which CUDA it was built for, its wheels will tell
         for name in () if ref.local else (ref.release, ref.headers):
             if name not in found.releases and store.find(name) is None:
                 found.releases.append(name)
@@ -193,14 +211,16 @@ def install(
     RunContext
         With the environments that are made now.
     """
-    wanted = missing(cells, context)
+    wanted = missing(cells, context, offline=offline)
     used = {cell.toolchain.environment for cell in cells}
     context = replace(context, others=tuple(each for each in context.others if each.name in used))
     if not wanted:
         return with_made(context)
     if offline:
-        tell(f"not installed, and --offline downloads nothing: {wanted}. To install it, run `{wanted.command}`")
-        return with_made(context, f"not installed, and --offline downloads nothing: run `{wanted.command}`")
+        tell(wanted.offline)
+        return with_made(
+            replace(context, absent=f"not installed, and --offline downloads nothing: run `{wanted.command}`")
+        )
     index = Index(data_folder() / "index")
     _check_published(wanted, index)
     to_do = steps(wanted, index, tell)
@@ -237,20 +257,18 @@ def with_made(context: RunContext, why: str = "") -> RunContext:
         Why one may not be there.
     """
     store = EnvironmentStore()
-    return replace(context, others=tuple(_made(each, store, why) for each in context.others))
+    return replace(context, others=tuple(_made(each, store, why, context.absent) for each in context.others))
 
 
-def _made(environment: Environment, store: EnvironmentStore, why: str) -> Environment:
+def _made(environment: Environment, store: EnvironmentStore, why: str, absent: str) -> Environment:
     resolved = environment.resolved
-    if resolved is None or environment.broken:
+    if resolved is None or (environment.broken and not (absent and _unknown(environment))):
         return environment
     recipe = resolved.recipe
-    made = store.find(resolved)
+    made = store.find(resolved) if resolved.lock else None
     if made is None:
-        return replace(
-            environment,
-            broken={recipe.distribution: f"{recipe.library} {recipe.version}: {why or 'it is not installed'}"},
-        )
+        told = absent or f"{recipe.library} {recipe.version}: {why or 'it is not installed'}"
+        return replace(environment, broken={recipe.distribution: told})
     # What was resolved is what must be there.
     there = look(
         made.python,

@@ -86,10 +86,11 @@ def question_of(
 
     Where programs and headers lie comes in by the names of `roots`: options and macros as they are.
     """
-    references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in references_of(cell.case)]
+    paths = references_of(cell.case) if job.launches else []
+    references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
     places = {"source": roots.name(str(job.source)), "include": list(map(roots.name, job.include))}
     key = Key("question").add("job", {**job.to_json(), **places, "cell": ""})
-    key.add("references", references if job.launches else [])
+    key.add("references", references)
     key.add("root", str(cell.case.root or ""))  # the log names files as seen from there
     key.add("libraries", {name: found.fingerprint for name, found in libraries.items()})
     return key.add("limits", limits_of_cell(limits.memory, limits.rlimits)).hex()

@@ -20,18 +20,30 @@ class Key:
     """A hash over labelled, length-prefixed fields, so that no two different sets of fields look the same."""
 
     def __init__(self, kind: str) -> None:
-        self._hash = hashlib.sha256()
-        self.add("kind", kind).add("schema", _SCHEMA).add("engine", engine_digest()).add("machine", platform.machine())
+        self._hash = _begun(kind, engine_digest()).copy()
 
     def add(self, label: str, value: Any) -> Key:
         """Add one field; `value` is anything that JSON can hold."""
-        for part in (label.encode(), json.dumps(value, sort_keys=True).encode()):
-            self._hash.update(len(part).to_bytes(8, "big") + part)
+        _add(self._hash, label, value)
         return self
 
     def hex(self) -> str:
         """The key."""
         return self._hash.hexdigest()
+
+
+@cache
+def _begun(kind: str, engine: str) -> hashlib._Hash:
+    """What all keys of a kind begin with."""
+    begun = hashlib.sha256()
+    for label, value in (("kind", kind), ("schema", _SCHEMA), ("engine", engine), ("machine", platform.machine())):
+        _add(begun, label, value)
+    return begun
+
+
+def _add(to: hashlib._Hash, label: str, value: Any) -> None:
+    for part in (label.encode(), json.dumps(value, sort_keys=True).encode()):
+        to.update(len(part).to_bytes(8, "big") + part)
 
 
 @cache

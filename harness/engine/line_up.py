@@ -61,8 +61,6 @@ def line_up(
     found = [recipe for release in chosen for recipe in recipes(release, majors_of(release, refs), pythons)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         planned = list(pool.map(lambda recipe: plan_environment(recipe, store), found))
-    if offline:
-        planned = _with_command(planned)
     several = pythons is not None
     return tuple(
         replace(
@@ -97,21 +95,6 @@ def _chosen(wanted: Sequence[Wanted], index: Index, toolkits: str | None, python
             f"--offline asks no index, and no earlier answer knows {', '.join(map(str, unknown))}: run `cumatrix libraries install {shlex.join(words)}`"
         )
     return found
-
-
-def _with_command(planned: Sequence[Environment]) -> list[Environment]:
-    """What was never resolved cannot be without the network: all of it is told in the same words, with the one command that installs it."""
-    recipes_of = {id(each): each.resolved.recipe for each in planned if each.resolved and not each.resolved.lock}
-    unknown = {key: recipe for key, recipe in recipes_of.items() if not (recipe.problem or recipe.refused)}
-    words = [
-        f"{recipe.library}={recipe.version}{f'+cuda{recipe.cuda}' if recipe.cuda else ''}"
-        f"{f'+python{recipe.python.minor}' if recipe.name.endswith(f'-python{recipe.python.minor}') else ''}"
-        for recipe in unknown.values()
-    ]
-    why = f"not installed, and --offline asks no index: run `cumatrix libraries install {' '.join(words)}`"
-    return [
-        replace(each, broken={unknown[id(each)].distribution: why}) if id(each) in unknown else each for each in planned
-    ]
 
 
 def _together(wanted: Iterable[Wanted]) -> list[Wanted]:

@@ -63,7 +63,7 @@ class Resolver:
 
     def resolve(self, cell: Cell) -> Result | PreparedCell:
         """The result of a cell where nothing needs to be compiled for it; else what a compiler has to be asked."""
-        facts = cell.facts()
+        facts = cell.facts() if cell.case.unsupported else {}
         for rule in cell.case.unsupported:
             if rule.when(facts):
                 return Result(cell, Outcome(status=Status.UNSUPPORTED, reason=rule.reason))
@@ -76,19 +76,18 @@ class Resolver:
         libraries = self._libraries.of(cell)
         for name, found in libraries.items():
             if found is None:
-                return Result(cell, _not_installed(f"{name}=={cell.variant.libraries[name]}"))
+                return Result(cell, _not_installed(f"{name}=={cell.variant.libraries[name]}", self.context.absent))
             if isinstance(found, Headers) and found.problem:
                 return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=found.problem))
         installed = {name: found for name, found in libraries.items() if found}
         job = job_of(cell, toolchain, installed.values(), self.context.include)
         limits = self.context.limits
         prepared = PreparedCell(
-            cell, toolchain, job, limits, question_of(cell, job, installed, limits, self.context.roots),
-            self.needs.of(cell),
+            cell, toolchain, job, limits, question_of(cell, job, installed, limits, self.context.roots)
         )  # fmt: skip
-        if worker:
-            return self.kept(prepared, worker) or replace(prepared, asked=frozenset(worker.keys))
-        return prepared
+        if worker and (answer := self.kept(prepared, worker)):
+            return answer
+        return replace(prepared, need=self.needs.of(cell), asked=frozenset(worker.keys if worker else ()))
 
     def toolchain(self, toolchain: Toolchain) -> PreparedToolchain:
         """A toolchain made ready, once in a run."""
@@ -96,6 +95,7 @@ class Resolver:
             self._toolchains[toolchain] = PreparedToolchain.of(
                 toolchain, self.context.environment_of(toolchain), self.context.store, self.context.tools, self._steps.path,
                 self.context.devices.variables if toolchain.device else {}, self.context.limits.memory, self.context.roots,
+                self.context.absent,
             )  # fmt: skip
         return self._toolchains[toolchain]
 
@@ -195,6 +195,6 @@ def _read(fact: dict[str, Any] | None) -> Ready | None:
         return None  # a cache of another time: the worker is asked again
 
 
-def _not_installed(wanted: str) -> Outcome:
+def _not_installed(wanted: str, absent: str) -> Outcome:
     advice = f"run `cumatrix toolkits install {wanted}`, or `cumatrix toolkits install --cases`"
-    return Outcome(status=Status.UNAVAILABLE, reason=f"{wanted} is not installed: {advice}")
+    return Outcome(status=Status.UNAVAILABLE, reason=absent or f"{wanted} is not installed: {advice}")

@@ -37,6 +37,9 @@ class Result:
     taken_from: str = ""
 
 
+_UNKNOWN = Need(0)
+
+
 @dataclass(frozen=True)
 class PreparedCell:
     """A cell that a compiler has to answer, with everything that this takes; it can be pickled.
@@ -64,7 +67,7 @@ class PreparedCell:
     job: CellJob
     limits: Limits
     question: str
-    need: Need
+    need: Need = _UNKNOWN
     asked: frozenset[str] = frozenset()
 
     def first_key(self, worker: str) -> str:

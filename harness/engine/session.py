@@ -223,7 +223,9 @@ def _named(request: Request) -> list[Case]:
     heavy = [case.name for case in cases if case.heavy]
     if request.selection or not heavy:
         return cases
-    hint(f"left out, since they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs what is named")
+    hint(
+        f"left out, since they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs what is named, `cumatrix run '*'` everything"
+    )
     return [case for case in cases if not case.heavy]
 
 

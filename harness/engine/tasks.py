@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from harness.engine.needs import Need
 from harness.engine.shards import cost_of
 from harness.model import Cell, Toolchain
+
+if TYPE_CHECKING:
+    from harness.engine.machine import Answer
 
 _SECONDS = 2.0
 """What the cells of one task may take together: so much is done again where a worker is lost, and is waited for at the end."""
@@ -22,6 +26,15 @@ class Task:
 
     cells: tuple[Cell, ...]
     memory: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a task: an answer, or what the cluster says in its place."""
+
+    task: Task
+    answer: Answer | None
+    problem: str = ""
 
 
 def tasks_of(

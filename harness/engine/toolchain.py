@@ -47,6 +47,8 @@ class PreparedToolchain:
         What a worker and its cell may have together, in bytes, where a control group can limit that; 0 for no limit.
     roots : Roots
         Names of folders in its key.
+    absent : str
+        What is said where its toolkit is not there; empty for the command that installs it.
     """
 
     toolchain: Toolchain
@@ -58,6 +60,7 @@ class PreparedToolchain:
     variables: Mapping[str, str] = field(default_factory=dict)
     memory: int = 0
     roots: Roots = field(default_factory=lambda: Roots({}), compare=False)
+    absent: str = ""
 
     @classmethod
     def of(
@@ -70,10 +73,13 @@ class PreparedToolchain:
         variables: Mapping[str, str] | None = None,
         memory: int = 0,
         roots: Roots | None = None,
+        absent: str = "",
     ) -> PreparedToolchain:
         """Prepare a toolchain from what is installed."""
         toolkit, headers = store.of(toolchain.toolkit)
-        return cls(toolchain, environment, toolkit, headers, tools, steps, variables or {}, memory, roots or Roots({}))
+        return cls(
+            toolchain, environment, toolkit, headers, tools, steps, variables or {}, memory, roots or Roots({}), absent
+        )
 
     @cached_property
     def problem(self) -> Outcome | None:
@@ -106,9 +112,8 @@ class PreparedToolchain:
                 return _problem(Status.UNSUPPORTED, incompatibility)
         for release, toolkit in ((ref.release, self.toolkit), (ref.headers, self.headers)):
             if toolkit is None:
-                return _problem(
-                    Status.UNAVAILABLE, f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
-                )
+                own = f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
+                return _problem(Status.UNAVAILABLE, self.absent or own)
             try:
                 _ = toolkit.fingerprint
             except PartUnavailable as error:

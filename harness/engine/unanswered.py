@@ -94,22 +94,30 @@ def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
     if not records or any(map(answered, records)):
         return ""
     many = f"any of the {len(records):,} cells" if len(records) > 1 else "the one cell"
-    return f"no compiler answered {many}: {_why(records)}"
+    return f"no compiler answered {many}: {_why(Counter(record['reason'] for record in records))}"
 
 
 def unanswered(asked: Iterable[Asked], records: Sequence[Mapping[str, Any]]) -> list[str]:
     """A sentence for each thing that was asked for by name and of which no compiler answered a single cell."""
-    said = []
-    for item in asked:
-        found = [record for record in records if record[item.kind] in item.values]
-        if not any(map(answered, found)):
-            why = _why(found) if found else "none of the chosen cells has it"
-            said.append(f"no compiler answered for the {item.called or item.kind} {item.word}: {why}")
-    return said
+    waiting: dict[Asked, Counter[str]] = {item: Counter() for item in asked}
+    # Once over all of them: a run keeps its records packed.
+    for record in records:
+        if not waiting:
+            break
+        for item in [item for item in waiting if record[item.kind] in item.values]:
+            if answered(record):
+                del waiting[item]
+            else:
+                waiting[item][record["reason"]] += 1
+    return [
+        f"no compiler answered for the {item.called or item.kind} {item.word}: "
+        + (_why(reasons) if reasons else "none of the chosen cells has it")
+        for item, reasons in waiting.items()
+    ]
 
 
-def _why(records: Sequence[Mapping[str, Any]]) -> str:
+def _why(given: Counter[str]) -> str:
     """The reasons that were given most often."""
-    reasons = Counter(record["reason"] for record in records).most_common()
+    reasons = given.most_common()
     more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else ""
     return "; ".join(reason for reason, _ in reasons[: 1 if more else 2]) + more

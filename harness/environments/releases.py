@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -272,8 +273,9 @@ def _version(word: str, text: str) -> Version:
     try:
         return Version(word)
     except InvalidVersion:
+        there = f"; for the environment or the Python of that name write ./{word}" if os.path.exists(word) else ""
         raise UsageError(
-            f"--with {text}: {word!r} is no version such as 13.1.0, series such as 13, or range such as 13.1..14"
+            f"--with {text}: {word!r} is no version such as 13.1.0, series such as 13, or range such as 13.1..14{there}"
         ) from None
 
 

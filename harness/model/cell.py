@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from harness.model.case import Case, Variant
 from harness.model.condition import Version
-from harness.model.facts import condition_facts
+from harness.model.facts import cell_facts, toolchain_facts
 from harness.model.target import Target
 
 
@@ -77,6 +78,18 @@ class Toolchain:
         library = f"@{self.library}" if self.library else ""
         return f"{self.backend}{library} cuda{self.toolkit}"
 
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """Values of the names that conditions may use, as far as all its cells have the same."""
+        return toolchain_facts(
+            backend=self.backend,
+            library=self.library,
+            release=self.toolkit.release,
+            headers=self.toolkit.headers,
+            device=bool(self.device),
+            packages=self.packages,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
@@ -100,15 +113,4 @@ class Cell:
 
     def facts(self) -> dict[str, Any]:
         """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""
-        toolchain = self.toolchain
-        return condition_facts(
-            backend=toolchain.backend,
-            library=toolchain.library,
-            release=toolchain.toolkit.release,
-            headers=toolchain.toolkit.headers,
-            target=self.target,
-            device=bool(toolchain.device),
-            packages=toolchain.packages,
-            libraries=self.variant.libraries,
-            labels=self.variant.labels,
-        )
+        return cell_facts(self.toolchain.facts, self.target, self.variant.libraries, self.variant.labels)

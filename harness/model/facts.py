@@ -54,29 +54,52 @@ def condition_facts(
     InvalidVersion
         On what is no version, unless `lenient`.
     """
+    toolchain = toolchain_facts(
+        backend=backend, library=library, release=release, headers=headers, device=device, packages=packages,
+        lenient=lenient,
+    )  # fmt: skip
+    return cell_facts(toolchain, target, libraries, labels, lenient=lenient)
 
-    def version(text: str) -> Version | None:
-        try:
-            return read_version(text) if text else None
-        except InvalidVersion:
-            if lenient:
-                return None
-            raise
 
+def toolchain_facts(
+    *, backend: str, library: str, release: str, headers: str, device: bool, packages: Mapping[str, str], lenient: bool = False
+) -> dict[str, Any]:  # fmt: skip
+    """Those that the cells of one toolchain have in common; parameters as for `condition_facts`."""
     known = names_in_conditions()
     named = {name.replace("-", "_"): text for name, text in packages.items()}
     return {
-        **{name: version(text) for name, text in named.items() if NAMES.get(name) is Version or name in known},
+        **{
+            name: _version(text, lenient) for name, text in named.items() if NAMES.get(name) is Version or name in known
+        },
         "backend": backend,
-        "target": str(target),
-        "virtual": target.virtual,
         "device": device,
         "wheels": library.endswith(("+wheels", ".wheels")),
-        "suffix": target.suffix,
-        "cc": version(target.capability),
-        "toolkit": version(release),
-        "headers": version(headers),
-        "library": version(library),
-        **(labels or {}),
-        **{name: version(text) for name, text in libraries.items()},
+        "toolkit": _version(release, lenient),
+        "headers": _version(headers, lenient),
+        "library": _version(library, lenient),
     }
+
+
+def cell_facts(
+    toolchain: Mapping[str, Any], target: Target, libraries: Mapping[str, str], labels: Mapping[str, Any] | None = None, *,
+    lenient: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Those of a cell, of `toolchain_facts` and what is its own; parameters as for `condition_facts`."""
+    return {
+        **toolchain,
+        "target": str(target),
+        "virtual": target.virtual,
+        "suffix": target.suffix,
+        "cc": _version(target.capability, lenient),
+        **(labels or {}),
+        **{name: _version(text, lenient) for name, text in libraries.items()},
+    }
+
+
+def _version(text: str, lenient: bool) -> Version | None:
+    try:
+        return read_version(text) if text else None
+    except InvalidVersion:
+        if lenient:
+            return None
+        raise

@@ -16,7 +16,7 @@ _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 
 def expectation_of(cell: Cell) -> Expectation:
     """First expectation of the cell's case that applies; that it is built where none does."""
-    facts = cell.facts()
+    facts = cell.facts() if cell.case.expectations else {}
     return next((item for item in cell.case.expectations if item.when(facts)), _BUILT)
 
 

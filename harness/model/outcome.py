@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.model.enums import Stage, Status
@@ -110,7 +110,14 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value of every field."""
-        return asdict(self)
+        # By hand: a run of which nothing has changed does little else, and dataclasses.asdict copies every text.
+        artifact = self.artifact and {
+            **vars(self.artifact), "kernels": [dict(vars(kernel)) for kernel in self.artifact.kernels],
+        }  # fmt: skip
+        return {
+            **vars(self), "diagnostics": [dict(vars(item)) for item in self.diagnostics], "artifact": artifact,
+            "observed": dict(self.observed), "device": dict(self.device),
+        }  # fmt: skip
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Outcome:

@@ -12,6 +12,7 @@ from typing import Any
 
 _DEEPEST = 40
 _MOST = 10_000
+_KNOWN = frozenset({"sorted", "list", "tuple", "set", "glob", "join", "str", "Path", "len", "map", "filter"})
 
 
 class Unknown:
@@ -94,7 +95,7 @@ def value_of(node: ast.expr, constants: Mapping[str, ast.expr], folder: Path, mi
                 return [item for item in each if item is not UNKNOWN]
             return _missed(node, missed)
         case ast.Call():
-            found = _call(node, inside, folder)
+            found = _call(node, inside, folder, missed)
             return found if found is not UNKNOWN else _missed(node, missed)
         case ast.Attribute(attr="parent"):
             of = inside(node.value)
@@ -129,7 +130,7 @@ def _sum(operator: ast.operator, left: Any, right: Any) -> Any:
     return lists[0] if lists and UNKNOWN in (left, right) else UNKNOWN
 
 
-def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path) -> Any:
+def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path, missed: list[str]) -> Any:
     """What the usual functions of paths give: joining, the folder of this file, patterns, sorting."""
     name = (
         node.func.attr
@@ -146,6 +147,10 @@ def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path) -> An
     values = [inside(each) for each in node.args]
     if not values or UNKNOWN in values:
         return UNKNOWN
+    if isinstance(node.func, ast.Name) and name not in _KNOWN and len(values) == 1 and isinstance(values[0], list):
+        # A function of the file's own that takes a list mostly adds to it: what it adds is told of, the list is taken.
+        missed.append(f"what {name}() makes of it")
+        return values[0]
     match name, values:
         case "join", [str(), *_] if isinstance(owner, ast.Attribute | ast.Name) and all(
             isinstance(each, str) for each in values

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.project.constants import Unknown, constants_of, value_of
+from harness.project.assigned import assigned
+from harness.project.constants import Unknown, value_of
 
 CALLS = ("CUDAExtension", "CppExtension")
 _LARGEST = 1_000_000
+_CHOSEN = re.compile(r"-gencode|compute_\d\d")
+_ARCHITECTURES = ("-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code")
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,9 @@ class Extension:
 def extensions_of(path: Path) -> list[Extension]:
     """The CUDAExtensions of a ``setup.py``.
 
-    Names that are given a value once, at the top or in a function, are followed; so are joined and globbed paths. What depends
-    on the machine (an environment variable, a condition) is not, and is told of in `Extension.unread`.
+    Names are followed, with what is added to them line by line, for CUDA on Linux; so are joined and globbed paths. What depends
+    on the machine (an environment variable, a condition) is not, and is told of in `Extension.unread`. Architectures
+    (``-gencode``, ``-arch``) are left out of the flags: cumatrix chooses them.
 
     Raises
     ------
@@ -74,7 +79,7 @@ def extensions_of(path: Path) -> list[Extension]:
         raise UsageError(
             f"{os.path.relpath(path)}{line}: cannot be read as Python: {error.args[0] if error.args else error}"
         ) from None
-    constants = constants_of(tree)
+    constants = assigned(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == CALLS[0]]
     # Often the class is chosen first: extension = CUDAExtension if use_cuda else CppExtension.
     chosen = {
@@ -106,11 +111,23 @@ def _read(call: ast.Call, constants: Mapping[str, ast.expr], folder: Path) -> Ex
             return default
         missed: list[str] = []
         found = value_of(given[name], constants, folder, missed)
-        unread.extend(f"{name} in line {given[name].lineno}: {what}" for what in dict.fromkeys(missed))
+        missed = [what for what in missed if not _CHOSEN.search(what)]
+        if name != "name":
+            unread.extend(f"{name} in line {given[name].lineno}: {what}" for what in dict.fromkeys(missed))
         return default if isinstance(found, Unknown) else found
 
     sources = [_seen(folder, text) for text in _texts(value("sources", []))]
-    args = value("extra_compile_args", {})
+    table = given.get("extra_compile_args")
+    table = constants.get(table.id, table) if isinstance(table, ast.Name) else table
+    if isinstance(table, ast.Dict):
+        # What only the host's compiler is told is not asked for.
+        named = {
+            key.value: value
+            for key, value in zip(table.keys, table.values, strict=True)
+            if isinstance(key, ast.Constant)
+        }
+        given["extra_compile_args"] = ast.copy_location(named.get("nvcc", ast.List([])), table)
+    args = value("extra_compile_args", [])
     nvcc = args.get("nvcc", []) if isinstance(args, Mapping) else args
     macros = []
     for pair in value("define_macros", []):
@@ -125,13 +142,22 @@ def _read(call: ast.Call, constants: Mapping[str, ast.expr], folder: Path) -> Ex
         host=tuple(text for text in sources if not text.endswith(".cu")),
         include=tuple(_seen(folder, text) for text in _texts(value("include_dirs", []))),
         macros=tuple(macros),
-        flags=tuple(_texts(nvcc)),
+        flags=tuple(_without_architectures(_texts(nvcc))),
         unread=tuple(unread),
     )
 
 
 def _texts(value: Any) -> Sequence[str]:
     return [str(item) for item in value if isinstance(item, str | Path)] if isinstance(value, list | tuple) else []
+
+
+def _without_architectures(flags: Sequence[str]) -> Iterator[str]:
+    words = iter(flags)
+    for word in words:
+        if word in _ARCHITECTURES:
+            next(words, None)
+        elif not word.startswith(tuple(f"{option}=" for option in _ARCHITECTURES)):
+            yield word
 
 
 def _seen(folder: Path, text: str) -> str:

@@ -10,7 +10,8 @@ from tomlkit.items import Array
 
 from harness.diagnostics import one_line
 from harness.libraries import LIBRARIES
-from harness.project.look import Found
+from harness.model import KNOWN_TARGETS
+from harness.project.seen import Found
 
 TARGET = "sm_75..sm_120"
 TOOLKIT = "13.0"
@@ -45,7 +46,8 @@ def proposal(found: Found, prefix: tuple[str, ...]) -> str:
     if libraries:
         head["with"] = [f"{name}={release.version.removesuffix('.*')}" for name, release in releases.items()]
     head["toolkit"] = releases["torch"].toolkit if "torch" in releases else TOOLKIT
-    head["target"] = TARGET
+    known = [str(target) for target in KNOWN_TARGETS if str(target) in found.architectures]
+    head["target"] = ",".join(known) or TARGET
     head["page"] = "reports/html"
     blocks = []
     why = [] if programs else [f"# {one_line(found.why[0])}"]

@@ -9,8 +9,10 @@ from harness.matrix.axes import AXES
 from harness.model import Cell, Expectation, Outcome, Verdict
 from harness.records.record import SCHEMA, Expected, Record
 
-_PLACES = {key: place for place, key in enumerate(Record.__annotations__)}
+_KEYS = tuple(Record.__annotations__)
 """Records have their keys in the order of their definition."""
+
+_JSON = json.JSONEncoder(allow_nan=False)
 
 
 def make_record(
@@ -93,9 +95,8 @@ def make_record(
         **({"taken_from": taken_from} if taken_from else {}),
     }
     # Through JSON and back: no tuple, enum or number that a reader of the file would see differently.
-    plain: Record = json.loads(
-        json.dumps({key: record[key] for key in sorted(record, key=_PLACES.__getitem__)}, allow_nan=False)
-    )
+    plain: Record = json.loads(_JSON.encode({key: record[key] for key in _KEYS if key in record}))
+    assert len(plain) == len(record), "a key that Record does not have"
     return plain
 
 

@@ -25,8 +25,13 @@ _LARGEST = 16 << 30
 """Bytes that the columns of a file may have when they are unpacked."""
 
 
-def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = (), inputs: Inputs | None = None) -> bytes:
-    """``results.parquet``: nothing of the records is lost, and `read_parquet` gives them back."""
+def results_parquet(
+    records: Iterable[Record], plans: Iterable[Plan] = (), inputs: Inputs | None = None, *, small: bool = False
+) -> bytes:
+    """``results.parquet``: nothing of the records is lost, and `read_parquet` gives them back.
+
+    With `small` it takes longer to write, and less room.
+    """
     records = list(records)
     rows: Sequence[Mapping[str, Any]] = records
     made = made_columns(records)
@@ -45,7 +50,7 @@ def results_parquet(records: Iterable[Record], plans: Iterable[Plan] = (), input
     known = {_INPUTS: inputs.packed()} if inputs else {}
     table = table.replace_schema_metadata({_PLANS: _plans_json(plans, records), **known})
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    pq.write_table(table, buffer, compression="zstd", compression_level=19 if small else None)
     return buffer.getvalue()
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from harness.backends import BACKENDS
 from harness.records.record import Record
@@ -38,11 +39,15 @@ def repro_command(record: Record, results: Iterable[str] = ()) -> str:
 
 
 def again_command(record: Mapping[str, Any]) -> str:
-    """``cumatrix run CASE -b nvrtc -t 12.9 -a sm_75``: what compiles this cell once more; empty where a program lies outside of the folder that it was tried from."""
+    """``cumatrix run CASE -b nvrtc -t 12.9 -a sm_75``: what compiles this cell once more.
+
+    Empty where a program lies outside of the folder that it was tried from, and where the record does not tell how its library was named.
+    """
     axes = ["-b", record["backend"], "-t", record["toolkit"], "-a", record["target"]]
-    info, version = BACKENDS.get(record["backend"]), (record.get("library") or "").partition("+")[0]
-    if info and version and str(record["environment"]).startswith(f"{info.library}-{version}"):
-        axes += ["--with", f"{info.library}={version}"]
+    named = _library_of(record)
+    if named is None:
+        return ""
+    axes += named
     if not record.get("program"):
         variant = ["--where", f'variant == "{record["variant"]}"'] if record["variant"] else []
         return shlex.join(["cumatrix", "run", record["case"], *axes, *variant])
@@ -52,3 +57,22 @@ def again_command(record: Mapping[str, Any]) -> str:
         return shlex.join(["cumatrix", "try", record["case"], *shlex.split(record["variant"]), *axes])
     except ValueError:
         return ""
+
+
+def _library_of(record: Mapping[str, Any]) -> list[str] | None:
+    """Options that name a cell's library: a release or a build; none for what is installed beside cumatrix, None where that is not known."""
+    info, (version, _, local) = BACKENDS.get(record["backend"]), (record.get("library") or "").partition("+")
+    if not info or not version or not str(record["environment"]).startswith(f"{info.library}-{version}"):
+        return []
+    python = re.search(r"(?:^|\.)python(3\.\d+)", local)
+    more = ["--python", python[1]] if python else []
+    if not re.match(r"git\.|build\.|local\.", local):
+        return ["--with", f"{info.library}={version}", *more]
+    builds = record["toolchain"]["observed"].get("builds")
+    found = next((each for each in builds.values() if isinstance(each, dict)), {}) if isinstance(builds, dict) else {}
+    url, commit = str(found.get("url") or ""), str(found.get("commit") or "")
+    if not url:
+        return None  # it lay on a path of an environment that was there
+    if found.get("editable"):
+        return ["--with", f"-e {unquote(url.removeprefix('file://'))}", *more]
+    return ["--with", f"{info.library} @ {f'git+{url}@{commit}' if commit else url}", *more]

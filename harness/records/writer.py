@@ -21,6 +21,8 @@ from harness.records.record import Record
 from harness.records.remarks import Remarks, amended
 from harness.records.store import read_file
 
+_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 
 class RecordWriter:
     """Appends records to a file, which other processes of the same run may append to as well.
@@ -89,7 +91,7 @@ class RecordWriter:
     def append(self, record: Record) -> None:
         """Add one line with one write, so that a run that is killed keeps all it had."""
         # A lone surrogate (a byte of a log that was not UTF-8) cannot be encoded; JSON's escape can.
-        text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _LINE.encode(record)
         line = text.encode("utf-8", "backslashreplace") + b"\n"
         with self._line(), named_errors(self.path):
             end = self._mend_end()

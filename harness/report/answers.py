@@ -10,7 +10,9 @@ import pandas as pd
 from harness.answers.answer import tool_label
 from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row
 from harness.answers.names import ARCHITECTURES
-from harness.answers.table import Line, lines_of, vocabulary_of
+from harness.answers.store import Store, vocabulary_of
+from harness.answers.table import Line, lines_of
+from harness.published.place import ENVIRONMENT
 from harness.records import Merged
 from harness.report.text import clean
 
@@ -18,11 +20,12 @@ _USUAL = "sm_80"
 """What people have who name no architecture; where it was tried."""
 
 
-def known_of(merged: Merged, table: pd.DataFrame) -> Known:
-    """What answers are made from, of a report's records and table."""
+def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Known:
+    """What answers are made from, of a report's records and table; with `apart`, own cells are told from published ones."""
     message = table["message"].where(table["message"] != "", table["reason"])
     columns = [message if name == "message" else table[name] for name in COLUMNS]
-    rows = [make_row(*values) for values in zip(*columns, strict=True)]
+    own = table["environment"] != ENVIRONMENT
+    rows = [make_row(*values, own=apart and mine) for *values, mine in zip(*columns, own, strict=True)]
     facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
     facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None) for cell in merged.missing]
     runs = {str(plan.get("run", "")): str(plan.get("started") or "") for plan in merged.plans}
@@ -68,7 +71,7 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
         Page of each case.
     """
     return {
-        "vocabulary": _clean(vocabulary_of(known).to_json()),
+        "vocabulary": _clean(vocabulary_of(Store.of(known)).to_json()),
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),
         "columns": [
@@ -100,6 +103,7 @@ def answers_for(known: Known, target: str) -> dict[str, Any]:
                 columns[_key(field.entry)],
                 verdicts.setdefault((field.verdict.kind, field.verdict.text, _note(field.verdict.note, field.where, works=field.verdict.works)), len(verdicts)),
                 grids.setdefault((field.grid.libraries, field.grid.toolkits, field.grid.letters), len(grids)),
+                *([verdicts.setdefault((field.own.kind, field.own.text, field.own.note), len(verdicts))] if field.own else ()),
             ]
             for field in line.fields
             if _key(field.entry) in columns
@@ -132,7 +136,7 @@ def shown_lines(known: Known, target: str, pages: Mapping[str, str]) -> list[dic
             continue
         feature = known.features[line.case]
         cells = [
-            (field.verdict.kind, field.verdict.text, _note(field.verdict.note, field.where, works=field.verdict.works)) if (field := fields.get(key)) else None
+            (field.verdict.kind, field.verdict.text, _note(field.verdict.note, field.where, works=field.verdict.works), field.own.text if field.own else "") if (field := fields.get(key)) else None
             for key in columns
         ]  # fmt: skip
         shown.append({"topic": feature.topic, "case": line.case, "title": feature.title, "page": pages[line.case], "label": line.label, "cells": cells})  # fmt: skip

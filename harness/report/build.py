@@ -20,6 +20,7 @@ from harness.records.devices import tell_devices
 from harness.records.parquet import results_parquet
 from harness.records.where import choose
 from harness.report.badges import badges
+from harness.report.beside import of_own, read_publication, side_by_side
 from harness.report.errors import NothingToReport, ReportError
 from harness.report.exporters import FOLDER, check, exported
 from harness.report.exports import matrix_csv, matrix_json
@@ -42,6 +43,7 @@ _OURS = frozenset(
             "matrix.html",
             "support.html",
             "disagreements.html",
+            "stories.html",
             "changes.html",
             "history.html",
             "coverage.html",
@@ -99,6 +101,7 @@ def build_report(
     where: str | None = None,
     title: str = TITLE,
     export: Sequence[str] = (),
+    published: Path | None = None,
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -126,6 +129,8 @@ def build_report(
         What the answer page is called.
     export : sequence of str
         Names of exporters of other distributions (`harness.report.exporters`).
+    published : Path, optional
+        A published matrix (`harness.published`) to show beside the records, or alone where there are none. What is exported and counted are the records.
 
     Raises
     ------
@@ -140,17 +145,17 @@ def build_report(
     """
     check(export)
     with _no_collection():
-        site = replace(_read(paths, (cases, programs), history, rejudge, where), title=title)
-        table, merged = site.table, site.merged
+        site = replace(_read(paths, (cases, programs), history, rejudge, where, published), title=title)
+        table, merged = site.own_table, site.own or site.merged
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:
             in_parallel(
                 lambda: _write(folder, chain(case_files_of(site), _lists(site))),
                 lambda: _write(
-                    folder, chain(front_files(site), _exports(site, address), exported(export, site.merged.records))
+                    folder, chain(front_files(site), _exports(site, address), exported(export, merged.records))
                 ),
                 # Starting a process for a small report takes longer than the report.
-                apart=len(table) > _MANY,
+                apart=len(site.table) > _MANY,
             )
     counts = totals(table)
     return ReportSummary(
@@ -167,13 +172,14 @@ def build_report(
 
 def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
     """Exports that need no library with threads of its own."""
-    yield "matrix.json", matrix_json(site.merged, site.table, site.files, site.warnings)
-    yield "matrix.csv", matrix_csv(site.table)
-    yield "junit.xml", junit_xml(site.merged)
+    merged = site.own or site.merged
+    yield "matrix.json", matrix_json(merged, site.own_table, site.files, site.warnings)
+    yield "matrix.csv", matrix_csv(site.own_table)
+    yield "junit.xml", junit_xml(merged)
 
 
 def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
-    merged, table = site.merged, site.table
+    merged, table = site.own or site.merged, site.own_table
     inputs = merged.inputs.of({record["fingerprint"] for record in merged.records})
     yield "matrix.md", matrix_markdown(table).encode()
     yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
@@ -189,26 +195,36 @@ def _read(
     history: Path | None,
     rejudge: Rejudge | None,
     where: str | None,
+    published: Path | None,
 ) -> Site:
     folders = (shown[0],) if isinstance(shown[0], Path) else tuple(shown[0] or ())
     results = read_results(paths)
     merged = tell_devices(merged_anew(results, rejudge))
-    if not merged.records and not merged.missing:
+    publication = read_publication(published, rejudge) if published else None
+    own = merged if merged.records or merged.missing else None
+    if publication:
+        merged = side_by_side(own, publication.merged) if own else publication.merged
+    elif not own:
         why = f" ({'; '.join(results.incomplete)})" if results.incomplete else ""
         raise NothingToReport(f"no records in {', '.join(map(str, paths)) or 'nothing'}{why}: run some cells first")
     earlier = read_history(history) if history is not None else None
     if where:
         merged = choose(merged, where)
+        own = own and of_own(merged)
         kept = {cell["cell"] for cell in (*merged.records, *merged.missing)}
         earlier = earlier and replace(earlier, table=earlier.table[earlier.table["cell"].isin(kept)])
-    warnings = (*results.warnings, *(earlier.warnings if earlier else ()))
+    warnings = [*results.warnings, *(earlier.warnings if earlier else ())]
+    if publication:
+        warnings += publication.warnings
     return Site(
         merged=merged,
         table=cells_frame(merged),
-        warnings=warnings,
+        warnings=tuple(warnings),
         cases=folders,
         programs={case.name: case for case in shown[1]},
         history=earlier,
+        publication=publication,
+        own=own if publication else None,
     )
 
 

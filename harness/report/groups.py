@@ -14,6 +14,7 @@ from harness.matrix.axes import PROGRAM, place_of, program_of
 from harness.matrix.kinds import KINDS, Kind, kind_of
 from harness.matrix.order import ToolchainColumn, fold_targets, natural_key, ranks, target_key
 from harness.model import Stage
+from harness.published.place import ENVIRONMENT
 from harness.records import Merged
 from harness.report.text import one_line
 
@@ -33,12 +34,15 @@ class Where:
         The toolchain.
     cell : str
         Id of the first of them.
+    own : bool
+        Whether they are of whoever makes the report (`harness.report.beside`).
     """
 
     variant: str
     toolchain: ToolchainColumn
     targets: str
     cell: str
+    own: bool = True
 
 
 @dataclass(frozen=True)
@@ -150,15 +154,16 @@ _GRAVITY = [
 
 
 def _group(kind: Kind, cells: list[Mapping[str, Any]], axes: Mapping[Place, list[str]]) -> Group:
-    places: dict[Place, list[Mapping[str, Any]]] = {}
+    places: dict[tuple[tuple[str, ...], ToolchainColumn, bool], list[Mapping[str, Any]]] = {}
     for cell in cells:
-        places.setdefault(_place(cell), []).append(cell)
+        places.setdefault((*_place(cell), cell.get("environment") != ENVIRONMENT), []).append(cell)
     where = tuple(
         Where(
             program_of(members[0])[1],
             place[1],
-            fold_targets((cell["target"] for cell in members), axes[place]),
+            fold_targets((cell["target"] for cell in members), axes[place[:2]]),
             members[0]["cell"],
+            place[2],
         )
         for place, members in places.items()
     )

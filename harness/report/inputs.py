@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.analysis.history import FILE as HISTORY
+from harness.published.place import is_published
 from harness.records import RecordError, Results, read_records
 from harness.records.parquet import read_inputs_of, read_parquet
 from harness.records.remarks import remarks, with_remark
@@ -30,8 +31,7 @@ def read_results(paths: Iterable[Path]) -> Results:
         if path.is_dir():
             lines.append(path)
             for file in sorted(path.rglob("*.parquet")):
-                # What begins with a dot is still being written; what an earlier report left would count twice.
-                if not file.name.startswith(".") and not (file.parent / "index.html").exists() and file.name != HISTORY:
+                if _is_results(file, path):
                     tables.setdefault(file.resolve(), file)
         elif path.suffix == ".parquet":
             if not path.exists():
@@ -52,3 +52,13 @@ def read_results(paths: Iterable[Path]) -> Results:
     return Results(
         records=tuple(records), plans=tuple(plans), warnings=results.warnings, incomplete=results.incomplete, inputs=inputs
     )  # fmt: skip
+
+
+def _is_results(file: Path, folder: Path) -> bool:
+    """Whether a Parquet file below a folder is one of results that are the reader's own.
+
+    What begins with a dot is still being written; what an earlier report left would count twice; a published matrix has to be named.
+    """
+    if file.name.startswith(".") or file.name == HISTORY or (file.parent / "index.html").exists():
+        return False
+    return file.parent == folder or not is_published(file.parent)

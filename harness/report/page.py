@@ -16,9 +16,11 @@ from harness import __version__
 from harness.answers.feature import FeaturePage
 from harness.matrix.axes import COLUMNS
 from harness.matrix.kinds import GROUPS, KINDS
+from harness.published.place import ENVIRONMENT
 from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
 from harness.report.annotations import remedies
+from harness.report.beside import is_own, own_part
 from harness.report.feature import helps_of, proof_link, snippet_of
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
@@ -108,6 +110,7 @@ def matrix_page(
     files: Mapping[str, str],
     warnings: Iterable[str],
     sections: Sequence[tuple[str, str]],
+    beside: Mapping[str, Any] | None = None,
 ) -> str:
     """Render ``matrix.html``.
 
@@ -125,6 +128,8 @@ def matrix_page(
         What reading the records had to say.
     sections : sequence of (str, str)
         Name and title of the other pages.
+    beside : Mapping, optional
+        `harness.report.site.Site.beside`.
     """
     order = list(KINDS)
     # What cannot be had is told in a line.
@@ -153,6 +158,7 @@ def matrix_page(
         spell_other=spell_other,
         runs=runs_of(merged),
         warnings=list(warnings),
+        beside=beside,
     )
 
 
@@ -164,6 +170,7 @@ def case_page(
     sections: Sequence[tuple[str, str]],
     feature: FeaturePage,
     faults: Sequence[tuple[str, str]] = (),
+    beside: Mapping[str, Any] | None = None,
 ) -> str:
     """Render the page of a case.
 
@@ -183,7 +190,11 @@ def case_page(
         What is known of it.
     faults : sequence of (str, str)
         Its known faults: why, and where that was reported.
+    beside : Mapping, optional
+        `harness.report.site.Site.beside`.
     """
+    own = own_part(table) if beside and not beside["alone"] else table
+    theirs = table[table["environment"] == ENVIRONMENT]
     shown = groups[:SHOWN]
     of_cell = {cell["cell"]: group.anchor for group in shown for cell in group.cells}
     about = next((group.first for group in groups if "features" in group.first), None)
@@ -201,6 +212,10 @@ def case_page(
         proof=proof_link,
         snippet=snippet_of(sources),
         sum=Sum(totals(table)),
+        own_sum=Sum(totals(own)) if beside and not beside["alone"] and len(theirs) < len(table) else None,
+        published_sum=Sum(totals(theirs)) if beside and len(theirs) else None,
+        beside=beside,
+        is_own=is_own,
         grid=make_grid(table, of_cell),
         groups=shown,
         remedies=remedies,

@@ -10,12 +10,14 @@ from typing import Any
 
 import pandas as pd
 
+from harness.analysis.frame import cells_frame
 from harness.analysis.history import History
 from harness.answers.answer import grouped
 from harness.answers.cells import Known
 from harness.answers.feature import feature_page
 from harness.answers.now import broken_now, latest_changes
 from harness.model import Case
+from harness.published.place import ENVIRONMENT
 from harness.records import Merged
 from harness.report.annotations import annotator
 from harness.report.answers import (
@@ -27,14 +29,16 @@ from harness.report.answers import (
     known_of,
     shown_lines,
 )
+from harness.report.beside import Publication, is_own
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
 from harness.report.groups import Group, group_cells
-from harness.report.overview import unavailable_of
+from harness.report.overview import Sum, unavailable_of
 from harness.report.page import Section, answer_page, assets, case_page, matrix_page, page_names, section_page
 from harness.report.sections import make_sections, section_names
 from harness.report.sources import files_of
-from harness.report.table import parts
+from harness.report.stories import stories_of
+from harness.report.table import parts, totals
 
 TITLE = "CUDA compatibility matrix"
 """What the answer page is called, where nobody says."""
@@ -63,6 +67,10 @@ class Site:
         Earlier runs.
     title : str
         What the answer page is called.
+    publication : Publication or None
+        A published matrix, whose cells are among `merged`.
+    own : Merged or None
+        Records and plans without those; None where there are no others, or nothing else.
     """
 
     merged: Merged
@@ -72,11 +80,26 @@ class Site:
     programs: Mapping[str, Case] = field(default_factory=dict)
     history: History | None = None
     title: str = TITLE
+    publication: Publication | None = None
+    own: Merged | None = None
+
+    @cached_property
+    def own_table(self) -> pd.DataFrame:
+        """The table of `own`; that of everything where there is nothing else."""
+        return cells_frame(self.own) if self.own else self.table
+
+    @property
+    def beside(self) -> dict[str, Any] | None:
+        """What is said of published cells beside own ones."""
+        if self.publication is None:
+            return None
+        theirs = self.table[self.table["environment"] == ENVIRONMENT]
+        return {"made": self.publication.manifest.made, "sum": Sum(totals(theirs)), "alone": self.own is None}
 
     @cached_property
     def known(self) -> Known:
         """What answers are made from."""
-        return known_of(self.merged, self.table)
+        return known_of(self.merged, self.table, apart=self.own is not None)
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -95,22 +118,48 @@ class Site:
         return group_cells(self.merged)
 
     @cached_property
+    def own_groups(self) -> dict[str, list[Group]]:
+        """Those of them that have an own cell."""
+        if not self.own:
+            return self.groups
+        own = {case: [group for group in of if any(map(is_own, group.cells))] for case, of in self.groups.items()}
+        return {case: of for case, of in own.items() if of}
+
+    @cached_property
     def sections(self) -> list[Section]:
         """The pages beside the matrix."""
-        return make_sections(self.table, self.history)
+        stories = Section(name="stories", values={"stories": self.stories, "both": self.own is not None, "beside": self.beside})  # fmt: skip
+        return [*([stories] if self.stories else ()), *make_sections(self.table, self.history)]
+
+    @cached_property
+    def stories(self) -> list[dict[str, Any]]:
+        """Failures that were reported upstream, of which there are cells."""
+        records = list(self.merged.records)
+        if self.own and self.publication:
+            # What is published of a cell is told beside the own answer that took its place.
+            shown = {record["cell"] for record in self.own.records}
+            records += [record for record in self.publication.merged.records if record["cell"] in shown]
+        return stories_of({(record["run"], record["cell"]): record for record in records}.values())
 
     @property
     def links(self) -> list[tuple[str, str]]:
         """Name and title of those pages."""
-        return section_names(self.history)
+        return [*([("stories", "Stories")] if self.stories else ()), *section_names(self.history)]
 
 
 def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     """Name and content of what the first look needs, and of the pages beside it; one after another, for together they may be large."""
     for name, data in assets().items():
         yield f"assets/{name}", data
-    yield "index.html", _text(answer_page(front_of(site), site.table, site.links, site.title))
-    yield "matrix.html", _text(matrix_page(site.merged, site.table, site.groups, site.files, site.warnings, site.links))
+    yield "index.html", _text(answer_page(front_of(site), site.own_table, site.links, site.title))
+    yield (
+        "matrix.html",
+        _text(
+            matrix_page(
+                site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.links, site.beside
+            )
+        ),
+    )
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
     for target in site.known.targets or [first_target(site.known)]:
         yield f"data/answers-{target}.js", script(f"answers-{target}", compact(answers_for(site.known, target)))
@@ -144,7 +193,9 @@ def front_of(site: Site) -> dict[str, Any]:
         "targets": [(target, architecture_of(target)) for target in known.targets] or [(first, "")],
         "answer_columns": columns_of(known),
         "lines": shown_lines(known, first, site.files),
-        "unavailable": unavailable_of(site.table),
+        "beside": site.beside,
+        "stories": site.stories,
+        "unavailable": unavailable_of(site.own_table),
         "broken": [of_case(item) for item in broken_now(known, reasons)],
         "changes": [
             {**of_case(item), "what": "works" if item.works else "does not work any more", "label": ""}
@@ -173,6 +224,7 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
             site.links,
             feature_page(site.known, case),
             site.known.features[case].faults,
+            beside=site.beside,
         )
         yield f"cases/{site.files[case]}", _text(page)
     records = {record["cell"]: record for record in site.merged.records}

@@ -6,7 +6,7 @@ from harness.backends import nvcc as nvcc_backend
 from harness.backends import nvrtc as nvrtc_backend
 from harness.backends.torch.backend import quoted
 from harness.nvidia.nvcc import device_only
-from harness.repro.script import BUILT, Script, lines_of, list_of, start, text_of, words_of
+from harness.repro.script import BUILT, JOINED, Script, lines_of, list_of, of_each, start, text_of, words_of
 from harness.repro.subject import Subject
 
 
@@ -15,20 +15,16 @@ def nvrtc(subject: Subject) -> Script:
     setup, job = subject.setup, subject.job
     options = [f"--gpu-architecture={job.target}", *nvrtc_backend.options_of(setup, job)]
     lto = ', "-lto"' if job.lto else ""
-    link = (
-        f'image = link.with_runtime(cuda, image, "sm_{job.arch}"{lto})\n'
-        if subject.relocatable and not job.one_of_several
-        else ""
-    )
+    linked = subject.relocatable and not job.one_of_several
     kind = "PTX" if job.virtual else "LTOIR" if job.lto else "CUBIN"
     stripped = '.rstrip(b"\\0")' if job.virtual else ""
-    text = start(subject, "ctypes", "hashlib", "sys", *(["link"] if link else [])) + f"""\
+    text = start(subject, "ctypes", "hashlib", "sys", *(["link"] if linked else [])) + f"""\
 options = {lines_of(options)}
-
 nvrtc = cuda_home.load(cuda, "libnvrtc-builtins", "libnvrtc")
+""" + of_each(subject, f"""\
 program, size = ctypes.c_void_p(), ctypes.c_size_t()
-with open({text_of(str(job.source))}, "rb") as file:
-    nvrtc.nvrtcCreateProgram(ctypes.byref(program), file.read(), {text_of(str(job.source))}.encode(), 0, None, None)
+with open(source, "rb") as file:
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), file.read(), source.encode(), 0, None, None)
 argv = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
 result = nvrtc.nvrtcCompileProgram(program, len(options), argv)
 
@@ -42,41 +38,43 @@ if result:
 nvrtc.nvrtcGet{kind}Size(program, ctypes.byref(size))
 image = ctypes.create_string_buffer(size.value)
 nvrtc.nvrtcGet{kind}(program, image)
-image = image.raw{stripped}
-""" + link + BUILT  # fmt: skip
-    return Script(text, ("cuda_home.py", *(["link.py"] if link else [])))
+images.append(image.raw{stripped})
+""") + (f'image = link.with_runtime(cuda, images, "sm_{job.arch}"{lto})\n' if linked else JOINED) + BUILT  # fmt: skip
+    return Script(text, ("cuda_home.py", *(["link.py"] if linked else [])))
 
 
 def nvcc(subject: Subject) -> Script:
     """nvcc as a process."""
     setup, job = subject.setup, subject.job
     arch = f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}"
-    depth, folders = job.options.get("depth", "unit"), nvcc_backend.include_of(setup, job)
-    argv = [
-        arch,
-        *nvcc_backend.options_of(job),
-        *(f"-I{folder}" for folder in folders),
-        "-c",
-        str(job.source),
-        "-o",
-        "kernel.o",
+    folders = nvcc_backend.include_of(setup, job)
+    options, mode, suffix = [arch, *nvcc_backend.options_of(job), *(f"-I{folder}" for folder in folders)], "-c", "o"
+    if job.options.get("depth", "unit") == "device":
+        suffix = "ptx" if job.virtual else "ltoir" if job.lto else "cubin"
+        *options, mode, _, _ = device_only(options, suffix)
+    made = [
+        f"kernel-{number}.{suffix}" if job.together else f"kernel.{suffix}" for number in range(1, len(job.sources) + 1)
     ]
-    if depth == "device":
-        argv = device_only(argv, "ptx" if job.virtual else "ltoir" if job.lto else "cubin")
-    link = ""
+    commands = [
+        f"[*options, {words_of([mode, str(source), '-o', name])}]"
+        for source, name in zip(job.sources, made, strict=True)
+    ]
     if subject.relocatable and not job.virtual and not job.one_of_several:
-        more = [arch, *(["-dlto"] if job.lto else []), argv[-1], "-o", "linked.o", "-lcudadevrt"]
-        link = f'    subprocess.run([f"{{cuda}}/bin/nvcc", "-dlink", {words_of(more)}], check=True)\n'
+        more = ["-dlink", arch, *(["-dlto"] if job.lto else []), *made, "-o", "linked.o", "-lcudadevrt"]
+        commands.append(list_of(more))
     text = (
         start(subject, "subprocess", "sys")
         + f"""\
-options = {lines_of(argv)}
+options = {lines_of(options)}
 try:
-    subprocess.run([f"{{cuda}}/bin/nvcc", *options], check=True)
-{link}except subprocess.CalledProcessError as error:
+    for command in [
+{"".join(f"        {command},{chr(10)}" for command in commands)}\
+    ]:
+        subprocess.run([f"{{cuda}}/bin/nvcc", *command], check=True)
+except subprocess.CalledProcessError as error:
     print(f"nvcc ended with exit code {{error.returncode}}")
     sys.exit(error.returncode)
-print("built:", os.path.getsize({argv[-1]!r}), "bytes")
+print("built:", os.path.getsize({made[0]!r}), "bytes")
 """
     )
     return Script(text, ("cuda_home.py",))
@@ -102,7 +100,8 @@ extension = cpp_extension.load_inline(
     functions={functions!r},
 """
     else:
-        call = f'cpp_extension.load(\n    "kernel",\n    [{text_of(source)}],\n    is_python_module=False,  # it is built, and loaded as a library\n'
+        sources = list_of(list(map(str, job.sources)))
+        call = f'cpp_extension.load(\n    "kernel",\n    {sources},\n    is_python_module=False,  # it is built, and loaded as a library\n'
     text = (
         start(subject, "tempfile")
         + f"""\

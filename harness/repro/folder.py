@@ -83,8 +83,10 @@ def copied(folder: Path) -> Iterator[tuple[Path, Path]]:
     """A copy of a folder, without what was installed in it, and an empty home beside it; both go with the context."""
     with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as scratch:
         copy, home = Path(scratch, "repro"), Path(scratch, "home")
+        made = shutil.ignore_patterns(".venv", "cuda", "cuda-headers", "*-wheels")
         shutil.copytree(
-            folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".venv", "cuda", "cuda-headers", "*-wheels")
-        )
+            folder, copy, symlinks=True,
+            ignore=lambda place, names: made(place, names) if Path(place) == folder else (),  # a program may have a folder cuda
+        )  # fmt: skip
         home.mkdir()
         yield copy, home

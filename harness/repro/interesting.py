@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.records import Record
@@ -19,22 +20,22 @@ def main() -> int:
     folder, here = Path(sys.argv[1]), Path.cwd()
     goal = json.loads(folder.parent.joinpath("goal.json").read_text("utf-8"))
     record: Record = json.loads(folder.joinpath(RECORD).read_text("utf-8"))
-    beside(folder, here, Path(goal["program"]))
+    beside(folder, here, list(map(Path, goal["programs"])))
     shown = run(here, Path(goal["home"]), goal["seconds"])
     errors, wanted = errors_of(shown.printed, record), goal["errors"]
     same = not difference(record, shown) and errors[:1] == wanted[:1] and set(errors) <= set(wanted)
     return 0 if same else 1
 
 
-def beside(folder: Path, here: Path, program: Path) -> None:
-    """Put links to everything of a folder but its program beside the one that is here."""
-    below = Path()
-    for part in program.parts:
+def beside(folder: Path, here: Path, programs: Sequence[Path]) -> None:
+    """Put links to everything of a folder but its program's files beside those that are here."""
+    own = {place for program in programs for place in (program, *program.parents)}
+    for below in own - set(programs):
         for path in (folder / below).iterdir():
             place = here / below / path.name
-            if path.name != part and not place.is_symlink() and not place.exists():
+            if below / path.name not in own and not place.is_symlink() and not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
                 place.symlink_to(path)
-        below /= part
 
 
 if __name__ == "__main__":

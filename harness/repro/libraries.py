@@ -1,14 +1,15 @@
-"""Scripts for CuPy and Numba, which ask for a GPU."""
+"""Scripts for CuPy, Numba and cuda.core, which ask for a GPU."""
 
 from __future__ import annotations
 
 import pprint
 
+from harness.backends import cuda_core as cuda_core_backend
 from harness.backends.cupy import backend as cupy_backend
 from harness.backends.cupy.program import is_program
 from harness.backends.numba.options import JIT_OPTIONS
 from harness.errors import UsageError
-from harness.repro.script import BUILT, Script, lines_of, start, text_of
+from harness.repro.script import BUILT, JOINED, Script, lines_of, of_each, start, text_of
 from harness.repro.subject import Subject
 
 
@@ -86,7 +87,7 @@ with open({program}, encoding="utf-8") as file:
 """ + "".join(lines) + 'print("built")\n'  # fmt: skip
     if not names:
         text = text.replace("from numba.core import sigutils  # noqa: E402\n", "")
-    return Script(text, ("cuda_home.py", "gpu.py", "link.py", "virtual_gpu_numba.py"))
+    return Script(text, ("cuda_home.py", "gpu.py", "link.py", "virtual_driver.py", "virtual_gpu_numba.py"))
 
 
 def _to_ptx(subject: Subject, name: str, types: str) -> str:
@@ -100,3 +101,33 @@ def _to_ptx(subject: Subject, name: str, types: str) -> str:
         f"options = {{key: value for key, value in options.items() if value is not None}}\n"
         f"cuda.{'compile_ptx' if old else 'compile'}({name}.py_func, {types}, cc={capability}{more}, **options)\n"
     )
+
+
+def cuda_core(subject: Subject) -> Script:
+    """``cuda.core``'s Program and Linker."""
+    setup, job = subject.setup, subject.job
+    name = "name=os.path.basename(source), " if subject.series >= (0, 3) else ""
+    module = "cuda.core" if subject.series >= (0, 5) else "cuda.core.experimental"
+    kind, names = cuda_core_backend.kind_of(job), ["Program", "ProgramOptions"]
+    finish = JOINED
+    if "link" in subject.record["stages"]:
+        alone = any(note.startswith("linked without libcudadevrt") for note in subject.record["notes"])
+        names += ["Linker", "LinkerOptions", *([] if alone else ["ObjectCode"])]
+        runtime = "" if alone else '*codes, ObjectCode.from_library(f"{cuda}/lib64/libcudadevrt.a")'
+        options = ", ".join(f"{key}={value!r}" for key, value in cuda_core_backend.link_options_of(job).items())
+        finish = f'linker = Linker({runtime or "*codes"}, options=LinkerOptions({options}))\nimage = bytes(linker.link("cubin").code)\n'
+    text = start(subject, "hashlib", "sys", "virtual_gpu") + f"""\
+virtual_gpu.use("{subject.cell.target.capability}", cuda, "{setup.release}")  # only where this machine has no such GPU
+
+from {module} import {", ".join(sorted(names))}  # noqa: E402
+
+options = {pprint.pformat(cuda_core_backend.options_of(setup, job), width=110)}
+codes = []
+""" + of_each(subject, f"""\
+with open(source, encoding="utf-8") as file:
+    program = Program(file.read(), "c++", ProgramOptions({name}**options))
+codes.append(program.compile("{kind}", logs=sys.stdout))
+image = codes[-1].code
+images.append(image.encode() if isinstance(image, str) else bytes(image))
+""") + finish + BUILT  # fmt: skip
+    return Script(text, ("cuda_home.py", "gpu.py", "virtual_driver.py", "virtual_gpu_cuda_core.py"))

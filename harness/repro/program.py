@@ -21,20 +21,28 @@ class Program:
 
     Parameters
     ----------
-    source : str
-        The program's place there.
+    sources : list of str
+        Places of the program's files there, in order.
     include : list of str
         Include directories of its own there, in the order in which they are searched.
     files : dict
         Every file that is needed, by its place there.
     """
 
-    source: str
+    sources: list[str]
     include: list[str] = field(default_factory=list)
     files: dict[str, Path] = field(default_factory=dict)
 
+    def below(self, folder: str) -> Program:
+        """The same in a folder of its own."""
+        return Program(
+            [f"{folder}/{place}" for place in self.sources],
+            [f"{folder}/{place}" for place in self.include],
+            {f"{folder}/{place}": path for place, path in self.files.items()},
+        )
 
-def gather(source: Path, include: Sequence[Path]) -> Program:
+
+def gather(sources: Sequence[Path], include: Sequence[Path]) -> Program:
     """The program, and what it includes or imports out of its own folder and of `include`.
 
     Conditions of the preprocessor are not looked at: a header that only some compilers read is there as well. Headers whose names are made
@@ -42,8 +50,8 @@ def gather(source: Path, include: Sequence[Path]) -> Program:
 
     Parameters
     ----------
-    source : Path
-        CUDA C++ or Python.
+    sources : sequence of Path
+        The program's files: CUDA C++, or one of Python.
     include : sequence of Path
         Include directories, without the toolkit's.
 
@@ -52,22 +60,27 @@ def gather(source: Path, include: Sequence[Path]) -> Program:
     UsageError
         When the program cannot be read, or is too much to be copied.
     """
-    source, include = _real(source), [_real(folder) for folder in include]
-    found = _modules(source) if source.suffix == ".py" else _headers(source, include)
-    # Headers that are reached by "../x.h" lie as they do here, seen from the program.
-    outside = [folder for folder in include if not folder.is_relative_to(source.parent)]
-    near = [path for path in found if not any(path.is_relative_to(folder) for folder in outside)]
-    root = Path(os.path.commonpath([source.parent, *(path.parent for path in near)]))
+    sources, include = list(map(_real, sources)), [_real(folder) for folder in include]
+    if sources[0].suffix == ".py":
+        files = _modules(sources[0])
+        found, near = files, files
+    else:
+        found, near = _headers(sources, include)
+    # What is reached by "../x.h" lies as it does here, seen from the program; so does what surrounds the program.
+    around = [folder for folder in include if any(each.is_relative_to(folder) for each in sources)]
+    root = Path(os.path.commonpath([*around, *(path.parent for path in (*sources, *near))]))
     places = {folder: folder.relative_to(root).as_posix() for folder in include if folder.is_relative_to(root)}
     for number, folder in enumerate((each for each in include if each not in places), 1):
         places[folder] = f"include-{number}"
-    program = Program(source=source.relative_to(root).as_posix(), include=[places[folder] for folder in include])
+    program = Program([path.relative_to(root).as_posix() for path in sources], [places[folder] for folder in include])
     for path in found:
         home = root if path.is_relative_to(root) else next(each for each in places if path.is_relative_to(each))
         below = path.relative_to(home).as_posix()
         program.files[below if home is root else f"{places[home]}/{below}"] = path
     if len(found) > _MOST_FILES or sum(path.stat().st_size for path in found) > _MOST_BYTES:
-        raise UsageError(f"{source.name} includes {len(found)} files of its own, too much for a folder to be handed on")
+        raise UsageError(
+            f"{sources[0].name} includes {len(found)} files of its own, too much for a folder to be handed on"
+        )
     return program
 
 
@@ -76,24 +89,29 @@ def _real(path: Path) -> Path:
     return path.absolute().parent.resolve() / path.name
 
 
-def _headers(source: Path, include: Sequence[Path]) -> list[Path]:
-    found: dict[Path, None] = {source: None}
-    waiting = [source]
+def _headers(sources: Sequence[Path], include: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The files and all that they include; and those of them that are not found by way of an include directory."""
+    found, near = dict.fromkeys(sources), dict.fromkeys(sources)
+    waiting = list(sources)
     while waiting and len(found) <= _MOST_FILES:
         path = waiting.pop()
-        for header in _included(path, include):
-            if header not in found:
+        for header, folder in _included(path, include):
+            # Beside a header that an include directory has, others lie in there, too.
+            beside = folder is None and (path in near or not any(header.is_relative_to(each) for each in include))
+            if header not in found or (beside and header not in near):
                 found[header] = None
+                near |= {header: None} if beside else {}
                 waiting.append(header)
-    return list(found)
+    return list(found), list(near)
 
 
-def _included(path: Path, include: Sequence[Path]) -> Iterator[Path]:
+def _included(path: Path, include: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
+    """Headers that a file names, each with the include directory that it was found in, None beside the file."""
     for quoted, pointed in _INCLUDE.findall(_text(path)):
-        for folder in (path.parent, *include) if quoted else include:
-            header = Path(os.path.normpath(folder / (quoted or pointed)))
+        for folder in (None, *include) if quoted else include:
+            header = Path(os.path.normpath((folder or path.parent) / (quoted or pointed)))
             if not os.path.isabs(quoted or pointed) and header.is_file():
-                yield header
+                yield header, folder
                 break
 
 

@@ -30,6 +30,8 @@ _SHIM = {
     "numba": "Where this machine has no GPU of compute capability {cc}, `virtual_gpu.py` stands in for one: `virtual_gpu.c`, built with this machine's C "
     "compiler, takes the place of libcuda, and ptxas and nvJitLink that of the driver's linker (`link.py`). A launch does nothing. Numba, NVVM, libdevice, "
     "ptxas and nvJitLink are the real ones.",
+    "cuda-core": "Where this machine has no GPU of compute capability {cc}, `virtual_gpu.py` stands in for one: `virtual_gpu.c`, built with this machine's C "
+    "compiler, takes the place of libcuda, which cuda.core asks for its version. cuda.core, NVIDIA's bindings, NVRTC and nvJitLink are the real ones.",
 }
 _OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones, of which only cudart's answers for the device matter."
 
@@ -82,16 +84,16 @@ def _title(subject: Subject) -> str:
     }
     first = record["diagnostics"][0]["message"] if record["status"] != "built" and record["diagnostics"] else ""
     where = f"CUDA {record['toolkit']}, {record['target']}"
-    return one_line(
-        f"{who} {what[record['status']]} {subject.job.source.name} ({where}){': ' if first else ''}{first}", 200
-    )
+    name, more = subject.job.source.name, len(subject.job.together)
+    name += f" and {more} more file{'s' * (more > 1)}" if more else ""
+    return one_line(f"{who} {what[record['status']]} {name} ({where}){': ' if first else ''}{first}", 200)
 
 
 def _shim(subject: Subject, script: Script) -> str:
     if "gpu.py" not in script.files:
         return "No GPU is needed."
-    cupy = BACKENDS[subject.backend].library == "cupy"
-    text = _SHIM["cupy" if cupy else "numba"].format(
+    library = BACKENDS[subject.backend].library
+    text = _SHIM["numba" if library == "numba-cuda" else library].format(
         cc=subject.cell.target.capability, jitify="Jitify, " if subject.backend == "cupy-jitify" else ""
     )
     text += _OLD.format(version=subject.library) if "stand_ins.py" in script.files else ""

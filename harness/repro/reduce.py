@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def reducer() -> str:
     return found
 
 
-def reduce_folder(folder: Path, program: str, tell: Callable[[str], None], seconds: float = _SECONDS) -> str:
+def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], None], seconds: float = _SECONDS) -> str:
     """Make the program smaller, as long as the script shows the same first message and no other errors than before.
 
     The program as it was stays beside it, as ``NAME.orig``. What was reached at the deadline, or by an interruption, is kept.
@@ -53,8 +53,8 @@ def reduce_folder(folder: Path, program: str, tell: Callable[[str], None], secon
     ----------
     folder : Path
         A folder of `harness.repro.folder.make_folder`.
-    program : str
-        The program's place in it.
+    programs : sequence of str
+        Places of the program's files in it.
     tell : callable
         Takes a line of progress now and then.
     seconds : float
@@ -81,26 +81,31 @@ def reduce_folder(folder: Path, program: str, tell: Callable[[str], None], secon
         if different := difference(record, shown):
             raise UsageError(f"there is nothing to reduce, since {folder} does not show what was recorded: {different}")
         goal = {
-            "program": program,
+            "programs": list(programs),
             "seconds": seconds_for(record),
             "home": str(home),
             "errors": errors_of(shown.printed, record),
         }
         copy.parent.joinpath(GOAL).write_text(json.dumps(goal), "utf-8")
         work = copy.parent / "work"
-        target = work / program
-        target.parent.mkdir(parents=True)
-        shutil.copyfile(copy / program, target)
-        before = target.stat().st_size
-        _run(tool, work, program, _test(copy), tell, seconds)
-        after = target.stat().st_size
+        for program in programs:
+            (work / program).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(copy / program, work / program)
+        before = _bytes(work, programs)
+        _run(tool, work, programs, _test(copy), tell, seconds)
+        after = _bytes(work, programs)
         if after >= before:
-            return f"{Path(tool).name} found nothing to leave out of {program}"
-        shutil.copyfile(folder / program, folder / f"{program}.orig")
-        shutil.copyfile(target, folder / program)
-    told = f"{program} has {after} bytes in the place of {before}, by {Path(tool).name}"
+            return f"{Path(tool).name} found nothing to leave out of {' and '.join(programs)}"
+        for program in programs:
+            shutil.copyfile(folder / program, folder / f"{program}.orig")
+            shutil.copyfile(work / program, folder / program)
+    have = "has" if len(programs) == 1 else "have"
+    told = f"{' and '.join(programs)} {have} {after} bytes in the place of {before}, by {Path(tool).name}"
+    whole = f"{programs[0]}.orig is" if len(programs) == 1 else "the files that end with .orig are"
     readme = folder / "README.md"
-    note = f"{told}; {program}.orig is what it was made of. Lines that are named below are those of the original.\n\n## Expected\n"
+    note = (
+        f"{told}; {whole} what it was made of. Lines that are named below are those of the original.\n\n## Expected\n"
+    )
     readme.write_text(readme.read_text("utf-8").replace("## Expected\n", note, 1), "utf-8")
     return told
 
@@ -122,8 +127,14 @@ def _test(copy: Path) -> Path:
     return test
 
 
-def _run(tool: str, work: Path, program: str, test: Path, tell: Callable[[str], None], seconds: float) -> None:
-    argv = [tool, *(["--not-c"] if program.endswith(".py") else []), str(test), program]
+def _bytes(folder: Path, files: Sequence[str]) -> int:
+    return sum((folder / name).stat().st_size for name in files)
+
+
+def _run(
+    tool: str, work: Path, programs: Sequence[str], test: Path, tell: Callable[[str], None], seconds: float
+) -> None:
+    argv = [tool, *(["--not-c"] if programs[0].endswith(".py") else []), str(test), *programs]
     process = subprocess.Popen(
         argv, cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", start_new_session=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 
 from harness import native
 from harness.repro.subject import CUDA, HEADERS, Subject
@@ -14,6 +15,9 @@ SCRIPT = "repro.py"
 
 BUILT = 'print(f"built: {len(image)} bytes, sha256 {hashlib.sha256(image).hexdigest()}")\n'
 """How a script ends that has an image."""
+
+JOINED = 'image = b"".join(images)\n'
+"""What comes before that where the images of several files are not linked."""
 
 _FILES = Path(__file__).with_name("files")
 
@@ -40,7 +44,7 @@ class Script:
             # Each library has a stand-in for the GPU of its own, of one name.
             plain = "virtual_gpu.py" if name.startswith("virtual_gpu_") else name
             found[plain] = _FILES.joinpath(name).read_bytes()
-        if "virtual_gpu_numba.py" in self.files:
+        if "virtual_driver.py" in self.files:
             found["virtual_gpu.c"] = native.source("libcuda.c").encode()
         return found
 
@@ -52,6 +56,12 @@ def start(subject: Subject, *imports: str) -> str:
     head = f"# {subject.record['cell']}".encode("ascii", "replace").decode()
     lines = [" ".join(head.split()), *(f"import {name}" for name in names), "", *(f"import {name}" for name in own)]
     return "\n".join(lines) + "\n\nos.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + cuda_of(subject)
+
+
+def of_each(subject: Subject, lines: str) -> str:
+    """Lines that compile the file `source` and put what comes out behind `images`, for each file of the program."""
+    names = list_of(list(map(str, subject.job.sources)))
+    return f"images = []\nfor source in {names}:\n{indent(lines, '    ')}"
 
 
 def cuda_of(subject: Subject) -> str:

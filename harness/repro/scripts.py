@@ -16,6 +16,7 @@ _SCRIPTS: dict[str, Callable[[Subject], Script]] = {
     "numba-cuda": libraries.numba,
     "nvcc": compilers.nvcc,
     "torch-nvcc": compilers.torch,
+    "cuda-core": libraries.cuda_core,
 }
 
 

@@ -23,6 +23,8 @@ from harness.repro.program import Program, gather
 CUDA, HEADERS = "cuda", "cuda-headers"
 """Folders of the toolkit that the compiler comes from, and of the one that headers come from where that is another."""
 
+_TAKEN = (CUDA, f"{CUDA}-wheels", HEADERS, f"{HEADERS}-wheels", ".venv")
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -142,13 +144,12 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
     cell = cell_of(record, case)
     language = BACKENDS[record["backend"]].language(case) or ""
     options, source = options_for(cell), case.sources[language]
-    if case.together:
-        raise UsageError(
-            f"{case.name} is a program of {len(case.together) + 1} files, and repro makes a folder of programs of one file"
-        )
     own = [*include, *include_of(case, options)]
     options.pop("memory", None)
-    program = gather(source, own)
+    program = gather([source, *(case.together if language != "python" else ())], own)
+    # cuda.core is given a text: headers beside the program are not found, and would be in the folder that the script runs in.
+    if record["backend"] == "cuda-core" or any(place.split("/")[0] in _TAKEN for place in program.files):
+        program = program.below("program")
     toolkit = cell.toolchain.toolkit
     headers = CUDA if toolkit.headers == toolkit.release else HEADERS
     # From 13 on, CCCL has a folder of its own.
@@ -160,7 +161,7 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
         wheels=cell.toolchain.library.endswith(WHEELS),
     )  # fmt: skip
     job = Job(
-        cell=cell.id, source=Path(program.source), entries=dict(case.entries.get(language, {})),
+        cell=cell.id, source=Path(program.sources[0]), together=list(map(Path, program.sources[1:])), entries=dict(case.entries.get(language, {})),
         definitions=dict(cell.variant.definitions), target=str(cell.target), options=cast("Options", options),
         include=[*beside, *folders, *program.include], scratch=Path(),
     )  # fmt: skip

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.answers.answer import Asked, answer, command_for
+from harness.answers.answer import Asked, answer
 from harness.answers.cells import Known
+from harness.answers.command import command_for
 from harness.answers.question import Vocabulary, parse
 
 from .conftest import EXAMPLES

@@ -9,7 +9,7 @@ import pytest
 from cells import Place
 from venvs import python_with
 
-from harness.backends.cuda_core import CudaCoreBackend
+from harness.backends.cuda_core import take
 from harness.model import Status
 from harness.protocol.backend import Unsupported
 from harness.toolkits import ToolkitStore
@@ -82,11 +82,11 @@ def test_an_option_that_it_has_no_word_for_is_not_applicable(place: Place) -> No
 )
 def test_options_of_nvrtc_are_fields_of_program_options(flag: str, fields: dict[str, Any]) -> None:
     options: dict[str, Any] = {}
-    CudaCoreBackend._take(flag, options)
+    take(flag, options)
     assert options == fields
 
 
 @pytest.mark.parametrize("flag", ["--nonsense", "-O3", "--fmad", "-lineinfo=2"])
 def test_other_options_have_no_word(flag: str) -> None:
     with pytest.raises(Unsupported, match=f"no word for {flag}"):
-        CudaCoreBackend._take(flag, {})
+        take(flag, {})

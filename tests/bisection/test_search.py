@@ -107,6 +107,14 @@ def test_what_is_known_to_be_hopeless_is_not_tried() -> None:
     assert told(search) == []
 
 
+def test_what_is_not_installed_leaves_the_sweep_as_fine_as_before() -> None:
+    hopeless = {"0.58.0", "0.61.0", "0.61.1", "0.62.0", "0.64.0"}
+    truth = one(*(None if each in hopeless else "rejected" if each == "0.59.0" else "built" for each in NUMBA))
+    search = Search[str](NUMBA, hopeless=hopeless)
+    run(search, truth)
+    assert told(search) == [("0.58.1", "0.59.0"), ("0.59.0", "0.59.1")]
+
+
 def test_every_release_is_tried_where_that_is_asked_for() -> None:
     search = Search[str](NUMBA, every=True)
     assert run(search, one(*["a"] * len(NUMBA))) == [list(range(len(NUMBA)))]

@@ -59,20 +59,23 @@ sys.exit(run.wait())
 """
 
 
-def test_every_environment_is_in_one_job_of_each_tier(run: Run, tools: Path) -> None:
+def test_every_job_has_its_part_of_all_environments(run: Run, tools: Path) -> None:
     program(tools, "tox", TOX)
     jobs = json.loads(run("matrix", "--runner", "h200", "--shards", "2").stdout)["include"]
-    assert [(job["tier"], job["shard"], job["environments"]) for job in jobs] == [
-        ("cpu", 1, "nvrtc-cuda130,torch211"), ("cpu", 2, "cupy13"),
-        ("gpu", 1, "nvrtc-cuda130,torch211"), ("gpu", 2, "cupy13"),
+    assert [(job["tier"], job["shard"], job["options"]) for job in jobs] == [
+        ("cpu", 1, "--shard 1/2 --device none *"), ("cpu", 2, "--shard 2/2 --device none *"),
+        ("gpu", 1, "--shard 1/2 -a native *"), ("gpu", 2, "--shard 2/2 -a native *"),
     ]  # fmt: skip
+    assert {job["environments"] for job in jobs} == {"nvrtc-cuda130,cupy13,torch211"}
+    alone = json.loads(run("matrix", "--shards", "1").stdout)["include"]
+    assert [job["options"] for job in alone] == ["--device none *", "-a native *"]
     assert [job["runner"] for job in jobs[1:3]] == ["ubuntu-latest", ["self-hosted", "h200"]]
 
 
 def test_environments_can_be_chosen(run: Run, tools: Path) -> None:
     program(tools, "tox", TOX)
     jobs = json.loads(run("matrix", "--only", "^cupy").stdout)["include"]
-    assert [job["environments"] for job in jobs] == ["cupy13", "cupy13"]
+    assert [job["environments"] for job in jobs] == ["cupy13"] * 4
     nothing = run("matrix", "--only", "^opencl")
     assert (nothing.returncode, nothing.stdout) == (3, "")
     assert run("matrix", "--only", "(").returncode == 1

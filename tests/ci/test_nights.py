@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from record_builders import built, cell, plan, record, rejected
 
-from .steps import Run, program
+from .steps import ROOT, Run, program
 
 pytestmark = pytest.mark.timeout(1800)  # a night is many processes
 
@@ -52,18 +52,34 @@ class Nights:
 
         Returns the state, what gh was asked, and the summary.
         """
-        self.number += 1
-        for name in ("artifacts", "night", "site", "summary.md"):
-            path = self.work / name
-            path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
-        (self.tmp_path / "asked").unlink(missing_ok=True)
-        (self.work / "artifacts").mkdir()
+        self._begin()
         jobs = json.dumps({"include": [
             {"tier": "cpu", "shard": number, "environments": name} for number, name in enumerate(environments, 1)
         ]})  # fmt: skip
         for number, (name, status) in enumerate(environments.items(), 1):
             if status is not None:
                 self.send(self.work / "artifacts" / f"records-cpu-{number}", name, status)
+        return self._end(jobs, only, cells)
+
+    def share(self, name: str, *parts: Status | None) -> tuple[str, list[list[str]], str]:
+        """One night of an environment that is shared out over as many jobs as there are parts; None where one sends nothing."""
+        self._begin()
+        for number, status in enumerate(parts, 1):
+            if status is not None:
+                shard = {"number": number, "of": len(parts), "whole": "0123"}
+                self.send(self.work / "artifacts" / f"records-cpu-{number}", name, status, shard=shard)
+        jobs = [{"tier": "cpu", "shard": number, "environments": name} for number in range(1, len(parts) + 1)]
+        return self._end(json.dumps({"include": jobs}), "", "success" if all(parts) else "failure")
+
+    def _begin(self) -> None:
+        self.number += 1
+        for name in ("artifacts", "night", "site", "summary.md"):
+            path = self.work / name
+            path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
+        (self.tmp_path / "asked").unlink(missing_ok=True)
+        (self.work / "artifacts").mkdir()
+
+    def _end(self, jobs: str, only: str, cells: str) -> tuple[str, list[list[str]], str]:
         needs: dict[str, Any] = {"cells": {"result": cells}, "matrix": {"result": "failure", "outputs": {}}}
         if self.run("collect", "artifacts", "--jobs", jobs).returncode == 0:
             done = self.run("judge", "--jobs", jobs, "--only", only, "--address", ADDRESS)
@@ -79,10 +95,10 @@ class Nights:
         assert done.returncode == int("incomplete" in state or state == "no results"), done.stderr
         return state, asked, (self.work / "summary.md").read_text()
 
-    def send(self, folder: Path, name: str, status: Status) -> None:
+    def send(self, folder: Path, name: str, status: Status, **more: Any) -> None:
         """Records made by the real model; ``absent`` is planned and never arrives."""
         folder.mkdir(parents=True)
-        run = f"{name}-{self.number}"
+        run = f"{name}-{self.number}-{folder.name}"
         found = {target: cell(target=target, environment=name) for target in status}
         outcomes = {"built": built, "rejected": lambda target: rejected(HOSTILE)}
         lines = [
@@ -91,7 +107,7 @@ class Nights:
             if word != "absent"
         ]
         (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-        planned = json.dumps(plan(*found.values(), run=run, day=self.number))
+        planned = json.dumps(plan(*found.values(), run=run, day=self.number, **more))
         (folder / f"{name}.plan.json").write_text(planned)
 
 
@@ -156,6 +172,27 @@ def test_a_shard_that_comes_back_is_held_against_its_last_night(nights: Nights) 
     assert "### As before: 1 cell not as expected in cupy13 (cpu)" in told
 
 
+def test_cells_of_a_part_that_never_came_are_as_they_were(nights: Nights, work: Path) -> None:
+    first, second = dict.fromkeys(TARGETS[:2], "built"), dict.fromkeys(TARGETS[2:], "built")
+    assert nights.share("cupy13", first, second)[0] == "fine"
+    assert "Records of 1 of 1 environments.\n" in (work / "summary.md").read_text()
+
+    state, _, told = nights.share("cupy13", {**first, TARGETS[0]: "rejected"}, None)
+    assert state == "incomplete, regression"
+    assert "Records of 1 of 1 environments, of which 1 part never came.\n" in told
+    assert (
+        "- **cupy13 (cpu)**: nothing came from shard 2 of 2; its cells are as in the last night, 2026-01-01\n" in told
+    )
+    assert "### New: 1 cell not as expected" in told
+    kept = (work / "before/last/cpu/cupy13.jsonl").read_text().splitlines()
+    assert {json.loads(line)["target"] for line in kept} == set(TARGETS)
+
+    state, _, told = nights.share("cupy13", first, {**second, TARGETS[2]: "rejected"})
+    assert state == "regression"
+    assert "### New: 1 cell not as expected" in told and "mended" in told
+    assert nights.share("cupy13", None, None)[0] == "no results"
+
+
 def test_cells_that_never_arrived_are_one_line(nights: Nights) -> None:
     nights.play({"cupy13": GOOD})
     state, _, told = nights.play({"cupy13": {**every("absent"), "sm_75": "built"}})
@@ -178,6 +215,10 @@ def test_a_new_failure_beside_old_ones_and_in_a_new_environment(nights: Nights, 
     assert "### As before: 1 cell not as expected in nvrtc (cpu)" in told
     # Links lead to cells of the page.
     shutil.rmtree(work / "after", ignore_errors=True)
+    shutil.copytree(ROOT / "cases" / "wmma" / "fragments", work / "cases" / "wmma" / "fragments")
+    done = nights.run("extend")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((work / "after/matrix/manifest.json").read_text())["cells"] == len(GOOD)
     done = nights.run("page", "--address", ADDRESS)
     assert done.returncode == 0, done.stderr
     assert (work / "site/index.html").is_file()

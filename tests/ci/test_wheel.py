@@ -33,6 +33,12 @@ def test_the_library_of_cases_is_in_it(wheel: Path) -> None:
     assert not [name for name in inside if "__pycache__" in name]
 
 
+def test_the_published_matrix_is_in_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name.rpartition("/")[2] for name in archive.namelist() if name.startswith("harness/matrix_library/")}
+    assert {"results.parquet", "answers.json.gz", "manifest.json"} <= inside
+
+
 def test_it_can_be_used_in_an_empty_folder(wheel: Path) -> None:
     env = {**os.environ, "PATH": os.pathsep.join([str(Path(uv.find_uv_bin()).parent), os.environ["PATH"]])}
     done = subprocess.run([ROOT / ".ci" / "try_wheel", wheel], capture_output=True, text=True, timeout=800, env=env)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 from command import Command
+from record_builders import cell, plan, record, rejected
+
+from harness.records import RecordWriter
 
 from .test_errors import sentence
 
@@ -53,8 +55,18 @@ def test_what_is_not_known_is_told_with_the_nearest(cumatrix: Command, tmp_path:
     sentence(cumatrix("ask", "wmma", "--results", tmp_path / "bad.parquet"), 2, "bad.parquet")
 
 
-def test_a_published_matrix_is_found_and_lines_of_records_are_read(cumatrix: Command) -> None:
-    place = cumatrix.folder / "reports" / "matrix"
-    place.mkdir(parents=True)
-    shutil.copy(CELLS, place / "results.parquet")
-    assert cumatrix("ask", "stmatrix sm_75").returncode == 0
+def test_the_published_matrix_answers_and_own_results_are_apart(cumatrix: Command) -> None:
+    alone = cumatrix("ask", "bf16 wmma sm_75")
+    assert alone.returncode == 0, alone.stderr
+    assert "From the published matrix: " in alone.stdout
+    assert "your own results" not in alone.stdout
+    of = cell("wmma/fragments", {"fragment": "bf16"}, backend="nvrtc", library="", toolkit="12.4", target="sm_75")
+    with RecordWriter(cumatrix.folder / "reports" / "local.jsonl", plan(of)) as writer:
+        writer.append(record(of, rejected()))
+    both = cumatrix("ask", "bf16 wmma sm_75")
+    published, _, own = both.stdout.partition("From your own results in reports\n")
+    assert published.startswith("From the published matrix\n")
+    assert "wmma/fragments[fragment=bf16] nvrtc cuda12.4 sm_75" in own
+    said = json.loads(cumatrix("ask", "bf16 wmma sm_75", "--json").stdout)
+    assert (said["from"], said["own"]["from"], said["own"]["answered"]) == ("published", "own", 1)
+    assert said["findings"] and not any(finding["stale"] for finding in said["own"]["findings"])

@@ -60,6 +60,23 @@ def test_targets_are_told_apart(cumatrix: Command, toolkit: Callable[[str], Inst
     assert "sm_80: nothing changes from CUDA 12.4 to 13.0: built" in done.stdout
 
 
+def test_offline_says_once_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUMATRIX_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "twice.cu").write_text(KERNEL)
+    words = ["bisect", "twice.cu", "--offline", "-b", "nvrtc", "-a", "sm_80"]
+    for more, command in {
+        ("--over", "cuda", "-t", "12.4,12.9"): "12.4 12.9",
+        ("--over", "headers", "-t", "13.0", "--releases", "12.9,13.0"): "13.0 12.9",
+        ("--over", "cutlass", "-t", "12.9", "--releases", "3.5.1,4.2.0"): "12.9 cutlass==3.5.1 cutlass==4.2.0",
+    }.items():
+        done = call(*words, *more)
+        assert (done.code, done.out) == (4, "")
+        assert done.err.count("To install it, run") == 1
+        assert f"To install it, run `cumatrix toolkits install {command}`\n" in done.err
+        assert "releases could be tried: not installed, and --offline downloads nothing\n" in done.err
+
+
 @pytest.mark.compilers
 def test_what_contradicts_the_user_is_said(cumatrix: Command) -> None:
     (cumatrix.folder / "twice.cu").write_text(KERNEL)

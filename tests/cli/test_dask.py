@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,8 @@ def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
 ) -> None:
     toolkit("12.4")
     write_cases(tmp_path / "cases")
+    write_case(tmp_path / "cases", "wrong/stuck", '#include "never.h"\n__global__ void stuck(int *a) { *a = 1; }')
+    os.mkfifo(tmp_path / "cases/wrong/stuck/never.h")  # whoever opens it waits, so that there is something to interrupt
     out = tmp_path / "away.jsonl"
     running = subprocess.Popen(
         cumatrix.argv(*RUN, "--no-cache", "--dask", "local:2", "-j", "2", "--out", out),
@@ -155,6 +158,71 @@ def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
     assert "Traceback" not in said
     assert len(records_of(out)) >= 4
     until(lambda: not processes_of(running.pid), 30)
+
+
+def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
+    cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("12.4")
+    write_case(
+        tmp_path / "cases", "plain/few", "__global__ void few(float *a) { *a = N; }", "[parameters]\nN = [1, 2, 3, 4]\n"
+    )
+    write_case(tmp_path / "cases", "wrong/killer", '#include "never.h"\n__global__ void killer(int *a) { *a = 1; }')
+    os.mkfifo(tmp_path / "cases/wrong/killer/never.h")  # whoever opens it waits
+    out = tmp_path / "away.jsonl"
+    # Nothing in a cell can end a worker, so it is done from here, whenever that cell is at work.
+    running = subprocess.Popen(
+        cumatrix.argv(*RUN[:-1], "sm_80", "--no-cache", "--dask", "local:2", "-j", "2", "--out", out),
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    waiting: Counter[int] = Counter()
+    lost: set[int] = set()
+    try:
+        while running.poll() is None:
+            # For half a second, which no other cell does: it would be at work, or want to be.
+            waiting = Counter({cell: waiting[cell] + 1 for cell in cells_that_wait()})
+            for worker in {child_of(running.pid, cell) for cell in waiting if waiting[cell] >= 5} - lost - {0}:
+                os.kill(worker, signal.SIGKILL)
+                lost.add(worker)
+            time.sleep(0.1)
+    finally:
+        running.kill()
+        _, said = running.communicate(timeout=120)
+    assert running.returncode == 1, said
+    found = records_of(out)
+    assert [record["status"] for record in found.values() if record["case"] == "plain/few"] == ["built"] * 4, said
+    assert len(found) == 5, said
+    (charged,) = [record for record in found.values() if record["case"] == "wrong/killer"]
+    assert (charged["status"], charged["reason"]) == (
+        "crashed", "one worker after another was lost while this cell ran there",
+    )  # fmt: skip
+    assert len(lost) == 5  # three with other cells in line behind it, and two where nothing else was
+
+
+def cells_that_wait() -> list[int]:
+    """Processes of cells that are asleep: they stand in the scratch folder of a cell, and have nothing to do."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            asleep = (folder / "stat").read_text().rpartition(")")[2].split()[0] == "S"
+            if asleep and os.path.basename(os.readlink(folder / "cwd")).startswith("cell-"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def child_of(ancestor: int, process: int) -> int:
+    """The child of a process that another one descends from; 0 where it does not."""
+    while process > 1:
+        try:
+            above = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return 0
+        if above == ancestor:
+            return process
+        process = above
+    return 0
 
 
 def processes_of(session: int) -> list[str]:

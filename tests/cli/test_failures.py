@@ -9,6 +9,7 @@ from record_builders import built, cell, record, rejected
 from rich.console import Console
 
 from harness.cli.failures import show_failures
+from harness.matrix.kinds import as_expected
 from harness.model import Outcome, Status
 from harness.records import Record
 
@@ -18,7 +19,9 @@ SHARED = "Entry function 'k' uses too much shared data (0xc004 bytes, 0xc000 max
 def shown(records: list[Record], encoding: str = "utf-8") -> str:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, errors="strict")
-    show_failures(Console(file=stream, width=400, highlight=False), records)
+    strange = [record for record in records if not as_expected(record)]
+    targets = {record["target"] for record in records}
+    show_failures(Console(file=stream, width=400, highlight=False), strange, targets)
     stream.flush()
     return raw.getvalue().decode(encoding)
 

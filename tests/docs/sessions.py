@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_FENCE = re.compile(r"^```(?P<kind>[\w-]+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^```(?P<kind>[\w-]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _SECONDS = 300
 
 
@@ -23,57 +23,73 @@ class Command:
     line : int
         Where it stands in its page, from 1.
     typed : str
-        What is typed, further lines (``> …``) included.
-    said : str
-        What comes out, on both streams; a line ``...`` stands for any lines, ``...`` within a line for any words.
+        What is typed, further lines included.
+    said : str or None
+        What comes out, on both streams; a line ``...`` stands for any lines, ``...`` within a line for any words. None where the page does
+        not say it.
     """
 
     line: int
     typed: str
-    said: str
+    said: str | None
 
 
-def blocks(text: str, kind: str) -> Iterator[tuple[int, str]]:
-    """The fenced blocks of a kind, with the number of their first line."""
+def blocks(text: str, *kinds: str) -> Iterator[tuple[int, str, str]]:
+    """The fenced blocks of some kinds (all without any): the number of their first line, their kind and text."""
     for match in _FENCE.finditer(text):
-        if match["kind"] == kind:
-            yield text.count("\n", 0, match.start("text")) + 1, match["text"]
+        if not kinds or match["kind"] in kinds:
+            yield text.count("\n", 0, match.start("text")) + 1, match["kind"], match["text"]
 
 
-def commands(text: str) -> Iterator[Command]:
-    """Every command of the ``console`` blocks of a page, in order."""
-    for first, block in blocks(text, "console"):
-        typed: list[str] = []
-        said: list[str] = []
-        line = first
-        for number, each in enumerate(block.splitlines(), first):
-            if each.startswith("$ "):
-                if typed:
-                    yield Command(line, "\n".join(typed), "\n".join(said))
-                typed, said, line = [each[2:]], [], number
-            elif each.startswith("> ") and typed and not said:
-                typed.append(each[2:])
-            elif typed:
-                said.append(each)
-            else:
-                raise ValueError(f"line {number}: a session begins with a command: $ …")
-        if typed:
-            yield Command(line, "\n".join(typed), "\n".join(said))
+def sessions(text: str) -> Iterator[list[Command]]:
+    """The commands of every block of a shell: ``console``, with what comes out, and ``sh`` or nothing, without."""
+    for first, kind, block in blocks(text, "console", "sh", ""):
+        yield list(_spoken(first, block) if kind == "console" else _typed(first, block))
+
+
+def _spoken(first: int, block: str) -> Iterator[Command]:
+    typed: list[str] = []
+    said: list[str] = []
+    line = first
+    for number, each in enumerate(block.splitlines(), first):
+        if each.startswith("$ "):
+            if typed:
+                yield Command(line, "\n".join(typed), "\n".join(said))
+            typed, said, line = [each[2:]], [], number
+        elif each.startswith("> ") and typed and not said:
+            typed.append(each[2:])
+        elif typed:
+            said.append(each)
+        else:
+            raise ValueError(f"line {number}: a session begins with a command: $ …")
+    if typed:
+        yield Command(line, "\n".join(typed), "\n".join(said))
+
+
+def _typed(first: int, block: str) -> Iterator[Command]:
+    kept: list[str] = []
+    for number, each in enumerate(block.splitlines(), first):
+        kept.append(each)
+        if not each.endswith("\\"):
+            yield Command(number - len(kept) + 1, "\n".join(kept), None)
+            kept = []
 
 
 def run(command: Command, folder: Path) -> str:
     """What it says, on both streams as they come."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # What this pytest tells its own workers is not for a pytest that is typed.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         ["bash", "-c", command.typed], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_SECONDS,
-        stdin=subprocess.DEVNULL, env={**os.environ, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL, env={**own, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"},
     )  # fmt: skip
     return done.stdout
 
 
 def differs(command: Command, came: str, folder: Path) -> str:
     """What of the output is not as written, as a message; empty where all is."""
-    wanted, got = _plain(command.said, folder), _plain(came, folder)
+    wanted, got = _plain(command.said or "", folder), _plain(came, folder)
     pattern = "".join(
         r"(?:.*\n)*?" if line.strip() == "..." else ".*?".join(map(re.escape, line.split("..."))) + "\n"
         for line in wanted.splitlines()

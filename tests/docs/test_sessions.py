@@ -2,61 +2,148 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import json
 import os
-from collections.abc import Callable
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+import click
 import pytest
+import yaml
 
 import cumatrix
+from harness.cli.main import cumatrix as cumatrix_command
 
-from .sessions import Command, blocks, commands, differs, run
+from .given import GIVEN
+from .not_run import NOT_RUN
+from .sessions import Command, blocks, differs, run, sessions
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+PAGES = {
+    str(page.relative_to(ROOT)): page.read_text()
+    for page in sorted(
+        [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("reports/**/*.md"), ROOT / "benchmarks" / "README.md"]
+    )
+    # Written by `cumatrix publish`, which tests/report/test_publish.py reads; its commands are hours of compiling.
+    if page != ROOT / "reports" / "matrix" / "README.md"
+}  # fmt: skip
+LANGUAGES = {"console", "sh", "text", "pycon", "python", "toml", "json", "yaml", "ini", "cpp", "dockerfile"}
 
 
-def _with(kind: str) -> list[Any]:
-    return [
-        pytest.param(page, id=str(page.relative_to(ROOT)))
-        for page in PAGES
-        if any(True for _ in blocks(page.read_text(), kind))
-    ]
+def _first(session: list[Command]) -> str:
+    return re.sub(r" +# .*", "", session[0].typed.splitlines()[0])
+
+
+def _runs(page: str) -> list[list[Command]]:
+    return [session for session in sessions(PAGES[page]) if _first(session) not in NOT_RUN.get(page, {})]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolkit: Callable[[str], object]) -> Path:
-    """Where a reader types: a folder of theirs, with the library of cases."""
+def folder(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolkit: Callable[[str], object]) -> Path:
+    """Where a reader types: a project of their own, or a folder with the library of cases."""
     for release in ("12.9", "13.0"):
         toolkit(release)
     place = tmp_path / "project"
     place.mkdir()
-    (place / "cases").symlink_to(ROOT / "cases")
-    (place / "examples").symlink_to(ROOT / "examples")
+    for name, text in GIVEN.get(page, {}).items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    if page not in GIVEN:
+        for name in ("cases", "examples"):
+            (place / name).symlink_to(ROOT / name)
     monkeypatch.chdir(place)
     return place
 
 
 @pytest.mark.compilers
-@pytest.mark.parametrize("page", _with("console"))
-def test_a_session_of_the_shell(page: Path, folder: Path) -> None:
-    for command in commands(page.read_text()):
-        assert not differs(command, run(command, folder), folder)
+@pytest.mark.parametrize("page", [page for page in PAGES if _runs(page)])
+def test_a_session_of_the_shell(page: str, folder: Path) -> None:
+    for session in _runs(page):
+        for command in session:
+            assert not differs(command, run(command, folder), folder)
+
+
+def test_every_session_is_run_or_there_is_a_reason() -> None:
+    """What is not run is on the list, and nothing else is; what is run says what comes out."""
+    seen = {page: {_first(session) for session in sessions(text)} for page, text in PAGES.items()}
+    assert {page: sorted(set(listed) - seen.get(page, set())) for page, listed in NOT_RUN.items()} == {
+        page: [] for page in NOT_RUN
+    }
+    silent = [f"{page}:{session[0].line}" for page in PAGES for session in _runs(page) if session[0].said is None]
+    assert silent == [], "a block of commands that is not in tests/docs/not_run.py is a console session, with output"
+
+
+def test_commands_stand_in_blocks_of_a_shell() -> None:
+    """No block is of a kind that nothing reads, and no command hides in one that is taken for text."""
+    kinds = {f"{page}:{line}": kind for page, text in PAGES.items() for line, kind, _ in blocks(text)}
+    assert {place: kind for place, kind in kinds.items() if kind not in {"", *LANGUAGES}} == {}
+    hidden = [
+        f"{page}:{first + number}"
+        for page, text in PAGES.items()
+        for first, _, block in blocks(text, "text")
+        for number, line in enumerate(block.splitlines())
+        if re.match(r"(\$ |cumatrix |pytest |tox |pip )", line)
+    ]
+    assert hidden == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if list(blocks(PAGES[page], "toml", "json", "python", "yaml"))]
+)
+def test_what_is_shown_of_files_can_be_read(page: str) -> None:
+    for line, kind, block in blocks(PAGES[page], "toml", "json", "python", "yaml"):
+        try:
+            _READ[kind](block)
+        except (ValueError, SyntaxError, yaml.YAMLError) as error:
+            pytest.fail(f"{page}:{line}: {error}")
+
+
+_READ: Mapping[str, Callable[[str], object]] = {
+    "toml": tomllib.loads, "json": json.loads, "python": ast.parse, "yaml": yaml.safe_load,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("page", NOT_RUN)
+def test_commands_that_are_not_run_have_the_options_that_are_written(page: str) -> None:
+    for session in sessions(PAGES[page]):
+        for command in session:
+            for words in _of_cumatrix(command.typed):
+                inner: click.Command = cumatrix_command
+                context, rest = click.Context(inner), words
+                while isinstance(inner, click.Group):
+                    found = inner.get_command(context, rest[0])
+                    assert found is not None, f"{page}:{command.line}: there is no command {rest[0]}"
+                    inner, context, rest = found, click.Context(found), rest[1:]
+                try:
+                    inner.make_parser(context).parse_args(list(rest))
+                except click.UsageError as error:
+                    pytest.fail(f"{page}:{command.line}: {error.message}")
+
+
+def _of_cumatrix(typed: str) -> Iterator[list[str]]:
+    """The words behind each ``cumatrix`` of a line."""
+    for part in re.split(r"&&|\|\||[|;\n]", typed.replace("\\\n", " ")):
+        words = shlex.split(part, comments=True) if part.count("'") % 2 == 0 and part.count('"') % 2 == 0 else []
+        if words and words[0] == "cumatrix" and len(words) > 1:
+            yield words[1:]
 
 
 @pytest.mark.compilers
-@pytest.mark.parametrize("page", _with("pycon"))
-def test_a_session_of_python(page: Path, folder: Path) -> None:
+@pytest.mark.parametrize("page", [page for page in PAGES if list(blocks(PAGES[page], "pycon"))])
+def test_a_session_of_python(page: str, folder: Path) -> None:
     # One namespace for the page; what stands between the blocks is prose.
-    text = page.read_text()
+    text = PAGES[page]
     lines = [""] * (text.count("\n") + 1)
-    for first, block in blocks(text, "pycon"):
+    for first, _, block in blocks(text, "pycon"):
         each = block.splitlines()
         lines[first - 1 : first - 1 + len(each)] = each
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    test = doctest.DocTestParser().get_doctest("\n".join(lines), {}, page.name, str(page), 0)
+    test = doctest.DocTestParser().get_doctest("\n".join(lines), {}, page, page, 0)
     said: list[str] = []
     failed, tried = doctest.DocTestRunner(optionflags=flags, verbose=False).run(test, out=said.append)
     assert tried > 0
@@ -87,10 +174,11 @@ def test_what_is_compared(tmp_path: Path, said: str, came: str, right: bool) -> 
 
 
 def test_sessions_are_read_and_run(tmp_path: Path) -> None:
-    text = "prose\n\n```console\n$ cat > a <<'END'\n> hello\n> END\n$ cat a; echo $?\nhello\n0\n```\n\n```\n$ not this\n```\n"
-    first, second = commands(text)
-    assert (first.line, second.line) == (4, 7)
+    text = "prose\n\n```console\n$ cat > a <<'END'\n> hello\n> END\n$ cat a; echo $?\nhello\n0\n```\n\n```sh\necho \\\n  b\nls  # all\n```\n"
+    (first, second), (third, fourth) = sessions(text)
+    assert [command.line for command in (first, second, third, fourth)] == [4, 7, 13, 15]
     assert not differs(first, run(first, tmp_path), tmp_path)
     assert not differs(second, run(second, tmp_path), tmp_path)
+    assert (third.typed, third.said, fourth.typed) == ("echo \\\n  b", None, "ls  # all")
     assert (tmp_path / "a").read_text() == "hello\n"
     assert os.listdir(tmp_path) == ["a"]

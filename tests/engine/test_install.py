@@ -11,6 +11,9 @@ import pytest
 
 from harness.engine.context import RunContext
 from harness.engine.install import Step, install, missing
+from harness.engine.line_up import line_up
+from harness.engine.resolve import Resolver
+from harness.engine.result import Result
 from harness.environments.index import File, Index
 from harness.errors import UsageError
 from harness.model import Case, Cell, HeaderLibrary, Target, Toolchain, ToolkitRef, UnsupportedRule, Variant
@@ -21,6 +24,7 @@ from harness.toolkits import ToolkitStore
 from .test_line_up import made
 from .test_plan import environment
 
+NOT_INSTALLED = "not installed, and --offline downloads nothing"
 CUTLASS = HeaderLibrary(name="cutlass", packages={"": "nvidia-cutlass"}, include=("include",))
 OTHERS = (made("numba", "0.59.0"), made("numba", "0.59.1"))
 
@@ -80,6 +84,29 @@ def test_offline_says_once_what_is_missing() -> None:
     )
     assert "`cumatrix toolkits install 12.4 12.9 && cumatrix libraries install numba=0.59.0 numba=0.59.1`" in sentence
     assert all("run `cumatrix toolkits install" in each.broken["numba"] for each in after.others)
+
+
+def test_what_was_never_resolved_is_told_with_the_same_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [
+        File(f"{name}-{version}-py3-none-any.whl", 7, "2024-01-31T10:00:00Z", "")
+        for name, version in (("numba", "0.59.0"), ("numba", "0.59.1"), ("torch", "2.6.0"))
+    ]
+    monkeypatch.setattr(Index, "files", lambda self, name: [file for file in files if file.name.startswith(f"{name}-")])
+    others = line_up(["numba=0.59.0,0.59.1", "torch=2.6.0"], None, "3.11", offline=True)
+    assert all(each.broken for each in others)
+    cells = [cell("torch-nvcc" if each.library == "torch" else each.library, "12.4", name=each.name) for each in others]
+    said: list[str] = []
+    after = install(cells, replace(context(), others=others), none_shown, said.append, offline=True)
+    # Which CUDA PyTorch was built for, its wheels would tell.
+    command = (
+        "cumatrix toolkits install 12.4 && "
+        "cumatrix libraries install numba=0.59.0+python3.11 numba=0.59.1+python3.11 torch=2.6.0+python3.11"
+    )
+    assert said == [f"not installed, and --offline downloads nothing: {missing(cells, replace(context(), others=others), offline=True)}. To install it, run `{command}`"]  # fmt: skip
+    assert {next(iter(each.broken.values())) for each in after.others} == {f"{NOT_INSTALLED}: run `{command}`"}
+    results = [Resolver(after).resolve(each) for each in [*cells, cell("nvrtc", "12.4")]]
+    assert {result.outcome.reason for result in results if isinstance(result, Result)} == {f"{NOT_INSTALLED}: run `{command}`"}  # fmt: skip
+    assert len(results) == 4
 
 
 def test_a_header_library_that_nothing_knows_is_refused_before_anything_is_installed(

@@ -13,7 +13,6 @@ from harness.engine.environment import Environment
 from harness.engine.line_up import default_toolkit, line_up, plan_environment, toolkit_of_time, toolkits_of
 from harness.engine.plan import choose_backends, plan
 from harness.engine.session import Request, axes_of, own_python, versions_of_python
-from harness.environments.index import File, Index
 from harness.environments.recipe import Recipe
 from harness.environments.store import EnvironmentStore, Resolved
 from harness.errors import PartUnavailable, UsageError
@@ -146,18 +145,6 @@ def test_without_the_network_all_that_is_not_known_is_told_at_once(
     assert "knows numba=0.59.0, cupy=13" in str(caught.value)
     command = "`cumatrix libraries install numba=0.59.0 cupy=13 -t 12.4 --python 3.11`"
     assert str(caught.value).endswith(f"run {command}")
-
-
-def test_what_was_never_resolved_is_told_with_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUMATRIX_HOME", str(tmp_path))
-    files = [
-        File(f"numba-{version}-py3-none-any.whl", 7, "2024-01-31T10:00:00Z", "") for version in ("0.59.0", "0.59.1")
-    ]
-    monkeypatch.setattr(Index, "files", lambda self, name: files if name == "numba" else [])
-    found = line_up(["numba=0.59.0,0.59.1"], "12.4", "3.11", offline=True)
-    (why,) = {each.broken["numba"] for each in found}
-    command = "cumatrix libraries install numba=0.59.0+python3.11 numba=0.59.1+python3.11"
-    assert why == f"not installed, and --offline asks no index: run `{command}`"
 
 
 def test_what_cannot_be_made_is_broken_and_says_why(tmp_path: object) -> None:

@@ -155,6 +155,6 @@ def test_a_heavy_case_runs_when_it_is_named(request_for: Request, capfd: pytest.
     found = environment(numba="0.59.1")
     assert {cell.case.name for cell in cells_of(both, found)} == {"made/scale"}
     assert "left out, since they take long: made/add" in capfd.readouterr().err
-    for named in ("made", "made/add"):
+    for named in ("made", "made/add", "*"):
         assert "made/add" in {cell.case.name for cell in cells_of(replace(both, selection=(named,)), found)}
     assert capfd.readouterr().err == ""

@@ -138,6 +138,7 @@ def test_what_reads_records(results: Path, tmp_path: Path) -> None:
         Called(told.argv, 0, "".join(own.sub("said: ", line) for line in told.out.splitlines()), told.err)
     )
     fine(call("ask", BAD, "--results", results), 0, 2, 3)
+    fine(call("publish", results, "--out", tmp_path / "matrix", "--cases", Path(__file__).parents[2] / "cases"), 2, 3)
     fine(call("ask", "sm_75", "--results", results), 0, 2, 3)
     fine(call("repro", BAD, "--results", results, "--out", tmp_path / "repro"), 2)
     fine(call("repro", "sm_", "--results", results, "--out", tmp_path / "repro"), 2)  # several, which are named

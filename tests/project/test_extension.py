@@ -61,10 +61,60 @@ def test_a_class_that_is_chosen_first_is_followed(project: Path) -> None:
     assert [found.sources for found in extensions_of(project / "setup.py")] == [("csrc/scale.cu",)]
 
 
-def test_lists_that_grow_are_not_taken_for_what_they_began_as(project: Path) -> None:
-    (project / "setup.py").write_text(
-        "s = ['csrc/scale.cu']\ns.append('x.cu')\nCUDAExtension('a', sources=s, include_dirs=['include'])\n"
-    )
+GROWN = """
+import os, sys, torch
+from torch.utils.cpp_extension import CUDAExtension
+
+def threads(flags):
+    return [*flags, "--threads", os.getenv("N")]
+
+def extensions():
+    sources = ["csrc/bind.cpp"]
+    sources += ["csrc/scale.cu"]
+    flags = []
+    flags.append("-gencode")
+    flags.append("arch=compute_75,code=sm_75")
+    nvcc = os.getenv("NVCC_FLAGS", "")
+    nvcc = [] if nvcc == "" else nvcc.split(" ")
+    nvcc += ["-O3"]
+    if torch.version.hip:
+        nvcc += ["--rocm-only"]
+    else:
+        nvcc += ["--expt-relaxed-constexpr"]
+    if sys.platform == "win32":
+        nvcc += ["/bigobj"]
+    if os.environ.get("LINES"):
+        nvcc += ["-lineinfo"]
+    args = {"cxx": ["-O2"] + os.environ["CXX"].split()}
+    args["nvcc"] = threads(nvcc + flags)
+    macros = [("A", None)]
+    if WITH_CUDA:
+        macros += [("B", None)]
+    return CUDAExtension("a", sources, define_macros=macros, extra_compile_args=args)
+"""
+
+
+def test_lists_grow_line_by_line_for_cuda_on_linux(project: Path) -> None:
+    (project / "setup.py").write_text(GROWN)
+    (found,) = extensions_of(project / "setup.py")
+    assert (found.sources, found.host) == (("csrc/scale.cu",), ("csrc/bind.cpp",))
+    assert found.macros == ("A", "B")
+    assert found.flags == ("-O3", "--expt-relaxed-constexpr"), "architectures are cumatrix's to choose"
+    told = " ".join(found.unread)
+    assert "['-lineinfo'] if os.environ.get('LINES')" in told and "what threads() makes of it" in told
+    assert "rocm" not in told and "bigobj" not in told and "CXX" not in told and "compute_75" not in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if A:\n    s = ['csrc/scale.cu']\nelif B:\n    s = ['csrc/deep/shift.cu']\n",
+        "def f():\n    s = ['csrc/scale.cu']\ndef g():\n    s = []\n",
+        "s = find()\n",
+    ],
+)
+def test_what_nobody_can_tell_is_not_guessed(project: Path, text: str) -> None:
+    (project / "setup.py").write_text(f"{text}CUDAExtension('a', sources=s, include_dirs=['include'])\n")
     (found,) = extensions_of(project / "setup.py")
     assert found.sources == () and found.include == ("include",) and found.unread
 

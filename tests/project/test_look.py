@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,20 @@ def test_folders_of_others_are_passed_over(project: Path) -> None:
     assert {source for table in look(project).programs for source in table["sources"]} == {
         "csrc/scale.cu", "csrc/deep/shift.cu",
     }  # fmt: skip
+
+
+def test_options_of_a_setup_that_names_no_files_go_to_the_files_below_it(project: Path) -> None:
+    (project / "csrc" / "scale.cu").write_text("#include <torch/extension.h>\n")
+    (project / "setup.py").write_text(
+        "for name in os.listdir('csrc'):\n"
+        "    CUDAExtension(name, [name], include_dirs=['include'], define_macros=[('FAST', None)], extra_compile_args={'nvcc': ['-O3']})\n"
+    )
+    assert {
+        "sources": ["csrc/scale.cu"], "language": "torch", "include": ["include"], "define": ["FAST"], "flags": ["-O3"],
+    } in look(project).programs  # fmt: skip
+
+
+def test_pipes_in_the_place_of_files_are_passed_over(project: Path) -> None:
+    for name in ("setup.py", "CMakeLists.txt", "compile_commands.json", "csrc/pipe.cu", "python/pipe.py"):
+        os.mkfifo(project / name)
+    assert "csrc/pipe.cu" not in {source for program in look(project).programs for source in program["sources"]}

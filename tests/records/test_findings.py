@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from record_builders import built, cell, changed, record, rejected
@@ -70,3 +71,24 @@ def test_a_cell_is_compiled_again_by_a_command() -> None:
     tried = changed(of, program="ab" * 6, case="src/a b.cu", variant="-DN=4 '-DT=a b'", environment="local")
     assert again_command(tried) == "cumatrix try 'src/a b.cu' -DN=4 '-DT=a b' -b cupy-nvrtc -t 12.4 -a sm_80"
     assert again_command(changed(tried, case="kernel.cu@3fa9c1")) == ""
+
+
+@pytest.mark.parametrize(
+    ("library", "build", "words"),
+    [
+        ("0.15.0+python3.9", None, "--with numba-cuda=0.15.0 --python 3.9"),
+        ("0.15.0+git.3f2a9c1", {"url": "https://example.org/n", "commit": "3f2a9c1d"}, "--with 'numba-cuda @ git+https://example.org/n@3f2a9c1d'"),
+        ("0.15.0+build.42bf4c1", {"url": "file:///tmp/n-py3-none-any.whl", "digest": "42"}, "--with 'numba-cuda @ file:///tmp/n-py3-none-any.whl'"),
+        ("0.15.0+git.3f2a9c1.dirty.65f0", {"url": "file:///tmp/a%20b", "commit": "3f2a+dirty", "editable": True}, "--with '-e /tmp/a b'"),
+    ],
+)  # fmt: skip
+def test_a_library_is_named_as_it_was(library: str, build: dict[str, Any] | None, words: str) -> None:
+    of = record(
+        cell(backend="numba-cuda", library=library, environment=f"numba-cuda-{library.replace('+python', '-python')}"),
+        rejected(observed={"builds": {"numba-cuda": build}} if build else {}),
+    )
+    assert again_command(of) == f"cumatrix run wmma/fragments -b numba-cuda -t 12.4 -a sm_80 {words}"
+    # Of a path that an environment has, nobody knows which environment that was.
+    local = changed(of, library="0.15.0+local.8c1d4e", environment="numba-cuda-0.15.0+local.8c1d4e")
+    local["toolchain"]["observed"]["builds"] = {"numba-cuda": {"path": "/tmp/n"}}
+    assert again_command(local) == ""

@@ -72,6 +72,8 @@ def test_the_whole_folder_of_nvrtc(tmp_path: Path) -> None:
         ("cupy-jitify", "shared-memory/cupy-8156", {"library": "12.3.0", "headers": "12.1"}),
         ("numba", "cooperative/numba-9432", {"library": "0.59.0"}),
         ("numba-cuda", "shared-memory/static", {"library": "0.24.0", "target": "compute_90"}),
+        ("cuda-core", "exceptions/throw", {"library": "0.4.2"}),
+        ("cuda-core", "cooperative/grid-sync", {"library": "1.2.2", "release": "13.0"}),
         ("torch-nvcc", "exceptions/torchao-1648", {"library": "2.11.0", "release": "13.0"}),
         ("torch-nvcc", "cooperative/torch-extension", {"library": "2.11.0", "release": "13.0"}),
     ],
@@ -87,6 +89,32 @@ def test_every_script_and_what_stands_beside_it_is_python(backend: str, case: st
         name.encode() for name in sys.stdlib_module_names
     }
     assert {f"{name.decode()}.py" for name in own - {b"cupy", b"torch"}} <= set(contents)
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "nvcc", "cuda-core", "torch-nvcc"])
+def test_a_script_compiles_every_file_of_a_program(backend: str, tmp_path: Path) -> None:
+    of = cell("exceptions/throw", backend, "13.0", library="1.2.2" if backend == "cuda-core" else "2.11.0")
+    for name in ("cuda/a.cu", "cuda/b.cu"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("__global__ void kernel() {}\n")
+    files = [tmp_path / "cuda" / "a.cu", tmp_path / "cuda" / "b.cu"]
+    several = replace(of, case=replace(of.case, sources={"cuda": files[0]}, together=(files[1],)))
+    what = subject_of(record(several, rejected(stages=("compile", "link"))), several.case)
+    text = script_of(what).contents()[SCRIPT].decode()
+    compile(text, SCRIPT, "exec")
+    places = ["a.cu", "b.cu"] if backend != "cuda-core" else ["program/a.cu", "program/b.cu"]
+    assert [place for place in places if f'"{place}"' in text] == places == list(what.program.files)
+    assert "a.cu and 1 more file" in readme(what, script_of(what), [], find(what.record, [what.record]))
+
+
+def test_a_folder_of_the_programs_with_a_name_of_the_folders_own(tmp_path: Path) -> None:
+    of = cell()
+    for name in ("cuda/a.cu", "other/b.cu"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("__global__ void kernel() {}\n")
+    case = replace(of.case, sources={"cuda": tmp_path / "cuda" / "a.cu"}, together=(tmp_path / "other" / "b.cu",))
+    what = subject_of(record(replace(of, case=case), rejected()), case)
+    assert list(what.program.files) == ["program/cuda/a.cu", "program/other/b.cu"]
 
 
 def test_the_stand_in_for_a_gpu_is_told_of() -> None:

@@ -50,6 +50,7 @@ CELLS = [
     Shown("numba-cuda", "shared-memory/static", "bytes == 49152", "12.9", "built", ("numba-cuda==0.24.0",)),
     Shown("cupy-jitify", "wmma/accumulator-16x16x8", 'arch == "implicit"', "12.1", "rejected", ("cupy-cuda12x==12.3.0",)),
     Shown("torch-nvcc", "exceptions/torchao-1648", 'form == "reported" and includes == "lean"', "13.0", "rejected", TORCH, "sm_75"),
+    Shown("cuda-core", "exceptions/throw", "", "12.9", "rejected", ("cuda-core==0.4.2",)),
     pytest.param(
         Shown("torch-nvcc", "exceptions/torchao-1648", 'form == "reported" and includes == "lean"', "13.0", "built", TORCH),
         marks=LONG,
@@ -119,6 +120,27 @@ def test_a_program_without_a_case_with_its_headers(cumatrix: Command, toolkit: C
     assert done.returncode == 2
     assert "name it with --program FILE" in done.stderr
     assert not (other.folder / "out").exists()
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "cuda-core"])
+def test_a_program_of_several_files(
+    backend: str, cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str]
+) -> None:
+    toolkit("12.9")
+    for name, text in {
+        "pyproject.toml": '[project]\nname = "p"\nversion = "0"\n[[tool.cumatrix.programs]]\nname = "both"\ntogether = true\n'
+        'sources = ["csrc/cuda/a.cu", "csrc/other/b.cu"]\ninclude = ["include"]\nflags = ["-rdc=true"]\n',
+        "csrc/cuda/a.cu": "#include <pub.h>\n__device__ int other(int);\n__global__ void k(int *x) { *x = other(*x) + PUB; }\n",
+        "csrc/other/b.cu": "__device__ int other(int x) { return x + 1; }\n",
+        "include/pub.h": "#define PUB 3\n",
+    }.items():
+        (cumatrix.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (cumatrix.folder / name).write_text(text)
+    interpreter = ["--python", venv("cuda-core==0.4.2")] if backend == "cuda-core" else []
+    cumatrix("run", "both", "-b", backend, "-t", "12.9", "-a", "sm_80", *interpreter, "--out", "results.jsonl")
+    done = cumatrix("repro", "both", "--results", "results.jsonl", "--out", "out", "--check", timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "out shows the same in a clean environment: built, byte for byte" in done.stdout
 
 
 def test_explain_names_the_command(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:

@@ -1,7 +1,7 @@
 // Answers to a question: the lines that it finds, and what is known of each. The same as harness/answers/answer.py.
 "use strict";
 
-/** @typedef {{kind: string, text: string, note: string}} Verdict */
+/** @typedef {{kind: string, text: string, note: string, yours?: string}} Verdict yours: what own cells alone say */
 /** @typedef {[string[], string[], string]} VersionGrid versions, CUDA releases, and a letter for each pair */
 /** @typedef {[string[], string[], string[]]} Words of the name, of title and features, of causes */
 /** @typedef {{case: string, title: string, topic: string, page: string, words: Words}} Feature */
@@ -13,7 +13,7 @@
  * @property {[string, string, string, string][]} columns key, heading, backend, header library
  * @property {Feature[]} features
  */
-/** @typedef {[number, number, number][]} Fields column, verdict and grid of each */
+/** @typedef {[number, number, number, number?][]} Fields column, verdict, grid, and the verdict of own cells alone */
 /** @typedef {[number, string, string[], Fields]} FeatureLine feature, label, words */
 /** @typedef {{verdicts: [string, string, string][], grids: VersionGrid[], lines: FeatureLine[]}} OnTarget */
 /**
@@ -149,13 +149,14 @@ const answering = (() => {
   const fieldsOf = (data, part, line, of, some) => {
     /** @type {Map<number, Verdict>} */
     const found = new Map();
-    for (const [column, verdict, grid] of line[3]) {
+    for (const [column, verdict, grid, mine] of line[3]) {
       const [, , backend, header] = data.columns[column];
       if (of.tools && !of.tools.has(backend)) continue;
       const [kind, text, note] = part.verdicts[verdict];
+      const yours = mine === undefined ? "" : part.verdicts[mine][1];
       const versions = header ? of.headers.get(header) || [] : (of.tools?.get(backend) ?? []);
       if (!some || !(versions.length || of.toolkits)) {
-        found.set(column, { kind, text, note });
+        found.set(column, { kind, text, note, yours });
         continue;
       }
       const own = picked(part.grids[grid], versions.length ? versions : null, of.toolkits);
@@ -164,7 +165,7 @@ const answering = (() => {
         silentOne || text === own.text || (text === "never" && own.kind !== "untried")
           ? ""
           : `with other versions: ${text}`;
-      found.set(column, { ...own, note: [overall, note].filter(Boolean).join("; ") });
+      found.set(column, { ...own, note: [overall, note].filter(Boolean).join("; "), yours });
     }
     return found;
   };

@@ -113,7 +113,8 @@ class AnswerPage {
       verdict.kind === "untried"
         ? verdict.text
         : h("a", { href: `matrix.html#q=${encodeURIComponent(query)}`, title: "The cells that show it" }, verdict.text);
-    return h("td", { class: `is-${verdict.kind}` }, proof, verdict.note && h("small", {}, verdict.note));
+    const yours = verdict.yours && h("small", { class: "yours" }, `yours: ${verdict.yours}`);
+    return h("td", { class: `is-${verdict.kind}` }, proof, verdict.note && h("small", {}, verdict.note), yours);
   }
 
   /** @param {Chip[]} chips @param {string} target */

@@ -74,14 +74,15 @@ def link(home, inputs, arch, *options):
         function("Destroy")(ctypes.byref(handle))
 
 
-def with_runtime(home, image, arch, *options):
+def with_runtime(home, images, arch, *options):
     """Link relocatable code, or LTO IR, with libcudadevrt where there is one; code that is whole already stays as it is."""
-    elf = image[:4] == b"\x7fELF"
-    if elf and image[16:18] != b"\x01\x00":  # ET_REL
-        return image
+    whole = b"".join(images)
+    elf = whole[:4] == b"\x7fELF"
+    if elf and whole[16:18] != b"\x01\x00":  # ET_REL
+        return whole
     runtime = runtime_of(home)
     if runtime is None and elf:
         sys.stderr.write("not linked: these wheels of CUDA have no libcudadevrt.a\n")
-        return image
+        return whole
     more = [(LIBRARY, runtime)] if runtime else []
-    return link(home, [(CUBIN if elf else LTOIR, image), *more], arch, *options)
+    return link(home, [*((CUBIN if elf else LTOIR, image) for image in images), *more], arch, *options)

@@ -92,7 +92,7 @@ def _replace(arch, home, version, ptx):
 
         def complete(self):
             elf = self.image[:4] == b"\x7fELF"
-            return link.with_runtime(home, self.image, f"sm_{arch}") if elf else self.image
+            return link.with_runtime(home, [self.image], f"sm_{arch}") if elf else self.image
 
     compiler.device = SimpleNamespace(Device=lambda: SimpleNamespace(compute_capability=arch))
     for part, name in (

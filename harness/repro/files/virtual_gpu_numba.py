@@ -8,8 +8,6 @@ nvJitLink are the real ones. Where this machine has a GPU of that compute capabi
 import ctypes
 import importlib.util
 import os
-import shutil
-import subprocess
 import tempfile
 import types
 from pathlib import Path
@@ -17,18 +15,8 @@ from pathlib import Path
 import link
 from cuda_home import find, load
 from gpu import there_is
+from virtual_driver import LINKER, build
 
-HERE = Path(__file__).resolve().parent
-
-
-class Input(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("size", ctypes.c_size_t), ("data", ctypes.c_void_p)]
-
-
-LINKER = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_int, ctypes.POINTER(Input), ctypes.c_int, ctypes.POINTER(ctypes.c_int),
-    ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t),
-)  # fmt: skip
 KINDS = {0: 1, 1: 2, 2: 4, 3: 5, 4: 6}  # CUjitInputType -> nvJitLinkInputType
 kept = []
 
@@ -47,7 +35,7 @@ def use(capability, home, release):
         return
     print(f"with a stand-in for a GPU of compute capability {capability}")
     os.environ.update(NUMBA_CUDA_DRIVER="0", NUMBA_CUDA_USE_NVIDIA_BINDING="0")
-    driver = _build()
+    driver = build()
     major, minor = (int(part) for part in capability.split("."))
     cuda = [int(part) for part in release.split(".")]
     newest = (
@@ -72,17 +60,6 @@ def _bindings_major():
     from importlib.metadata import version
 
     return int(version("cuda-bindings").split(".")[0])
-
-
-def _build():
-    """Build and load the library under the name by which drivers are looked for."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise SystemExit("a C compiler is needed for the stand-in for the driver: install gcc")
-    library = Path(tempfile.mkdtemp(), "libcuda.so.1")
-    argv = [compiler, "-shared", "-fPIC", "-O1", "-w", "-Wl,-soname,libcuda.so.1", "-o", str(library)]
-    subprocess.run([*argv, str(HERE / "virtual_gpu.c")], check=True)
-    return ctypes.CDLL(str(library))
 
 
 def _without_other_driver():
@@ -143,7 +120,7 @@ def _link(home, arch, count, inputs, options, names, values, cubin, size):
     try:
         if len(others) == 1 and others[0][0] == link.PTX:
             image = link.assemble(home, others[0][1], arch, *flags, *(["-c"] if runtime else []))
-            image = link.with_runtime(home, image, arch) if runtime else image
+            image = link.with_runtime(home, [image], arch) if runtime else image
         else:
             others += [(link.LIBRARY, link.runtime_of(home))] if runtime else []
             image = link.link(home, others, arch, *flags)

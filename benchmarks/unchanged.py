@@ -1,0 +1,128 @@
+"""What a run costs of which nothing has changed: processor time and memory of the whole command, from 1,000 to 100,000 cells.
+
+One cell of each program is compiled, by NVRTC. Its outcome is then kept for all others of the program, under the keys that they have themselves
+and for the files that were really read: made up, since nobody would wait for so many compilers. `cumatrix run` is then the whole command, and has to
+answer every cell without a compiler.
+
+unchanged.py --cells 1000,10000,100000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.engine.run import Run
+from harness.engine.session import Request, cells_of, context_for
+from harness.model import Cell
+
+_TOOLKIT = "12.9"
+_TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
+_VARIANTS = 50
+_OF_A_CASE = _VARIANTS * 10
+
+_CASE = """title = "made up, number {number}"
+source.cuda = "kernel.cu"
+entry.cuda = ["scale"]
+[parameters]
+N = {variants}
+"""
+_PROGRAM = """// number {number}
+extern "C" __global__ void scale(float *a) {{ a[threadIdx.x] *= N; }}
+"""
+
+
+def write_cases(root: Path, count: int) -> None:
+    """As many cases of `_OF_A_CASE` cells."""
+    for number in range(count):
+        folder = root / "made-up" / f"case-{number}"
+        folder.mkdir(parents=True)
+        (folder / "case.toml").write_text(_CASE.format(number=number, variants=list(range(_VARIANTS))))
+        (folder / "kernel.cu").write_text(_PROGRAM.format(number=number))
+
+
+def fill(root: Path) -> int:
+    """Put an answer for every cell into the cache; returns how many cells there are."""
+    request = Request(cases=root, backends="nvrtc", toolkits=_TOOLKIT, targets=_TARGETS, device="none")
+    context = context_for(request)
+    cells = cells_of(request, context.environment)
+    by_case: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_case.setdefault(cell.case.name, []).append(cell)
+    assert context.cache is not None
+    with Run(context, 1) as run:
+        answers = run.resolver.answers
+        for result in run.results([group[0] for group in by_case.values()]):
+            first, name = answers.origins[result.key]
+            worker = answers.workers[first]
+            paths = answers._set(name) or ()
+            state = answers.files.hash_of_set(name, paths)
+            for cell in by_case[result.cell.case.name][1:]:
+                prepared = run.resolver.resolve(cell)
+                asked = prepared.first_key(worker)  # type: ignore[union-attr]
+                context.cache.keep_fact(asked, {"sets": [name]})
+                context.cache.keep_outcome(answers._second(asked, name, state), result.outcome)
+    return len(cells)
+
+
+def measure(folder: Path) -> dict[str, float]:
+    """One run of the command: seconds of processor time, and MiB of memory at its peak."""
+    argv = [
+        sys.executable,
+        "-c",
+        "from harness.cli import main; main()",
+        "run",
+        "-b",
+        "nvrtc",
+        "-t",
+        _TOOLKIT,
+        "-a",
+        _TARGETS,
+    ]
+    running = subprocess.Popen(
+        [*argv, "--device", "none", "--out", "records.jsonl", "--fresh"], cwd=folder, stderr=subprocess.PIPE
+    )
+    assert running.stderr is not None
+    said = running.stderr.read().decode()
+    _, status, used = os.wait4(running.pid, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(said)
+    records = (folder / "records.jsonl").read_bytes().splitlines()
+    assert all(json.loads(line)["cached"] for line in records), "a compiler was asked"
+    return {"cells": len(records), "processor_s": used.ru_utime + used.ru_stime, "peak_mib": used.ru_maxrss / 1024}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cells", default="1000,10000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where to keep what was made, for another time")
+    args = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="cumatrix-unchanged-") as name:
+        for count in map(int, args.cells.split(",")):
+            folder = (args.folder or Path(name)) / str(count)
+            os.environ["CUMATRIX_CACHE"] = str(folder.absolute() / "cache")
+            if not folder.is_dir():
+                write_cases(folder / "cases", -(-count // _OF_A_CASE))
+                os.chdir(folder)
+                fill(Path("cases"))
+            rounds = [measure(folder) for _ in range(args.rounds)]
+            best = min(rounds, key=lambda one: one["processor_s"])
+            print(
+                "  ".join(
+                    f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}"
+                    for key, value in best.items()
+                ),
+                flush=True,
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The command that tries what nobody tried."""
+
+from __future__ import annotations
+
+from harness.answers.answer import Asked
+from harness.answers.question import Vocabulary
+from harness.backends import library_of
+
+
+def command_for(asked: Asked, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
+    """The command that tries what nobody tried: ``cumatrix run`` where there is a case for it, else ``cumatrix try``."""
+    parts = [f"cumatrix run {case}" if case else "cumatrix try kernel.cu"]
+    tools = asked.tools(vocabulary) or {}
+    for name in dict.fromkeys(filter(None, (backend, *tools))):
+        library = library_of(name)
+        versions = tools.get(name)
+        text = f"--with {library}={versions[-1] if versions else 'all'}" if library else f"-b {name}"
+        if text not in parts:
+            parts.append(text)
+    parts += [f"--library {name}={','.join(versions) or 'all'}" for name, versions in asked.headers().items()]
+    if asked.toolkits:
+        parts.append(f"-t {','.join(asked.toolkits)}")
+    if asked.targets:
+        parts.append(f"-a {asked.targets[0]}")
+    return " ".join(parts)

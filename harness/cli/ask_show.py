@@ -1,0 +1,150 @@
+"""Answers of ``cumatrix ask``, for readers and as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+from rich.text import Text
+
+from harness.answers.answer import Answer, Asked, Finding, Said, tried
+from harness.answers.command import command_for
+from harness.answers.question import Vocabulary
+from harness.cli.ask_sources import Source
+from harness.cli.terminal import console_for, say
+from harness.diagnostics import one_line
+
+_SIGNS = {
+    "works": ("✓", "green"),
+    "since": ("✓", "green"),
+    "but": ("✓", "green"),
+    "part": ("◐", "yellow"),
+    "until": ("✗", "red"),
+    "never": ("✗", "red"),
+    "fault": ("!", "yellow"),
+    "na": ("–", "dim"),
+    "untried": ("?", "dim"),
+}
+_PLAIN = {"✓": "+", "◐": "/", "✗": "x", "–": "-"}
+
+Found = Sequence[tuple[Source, Answer]]
+"""What each of the results answers."""
+
+
+def show(found: Found, asked: Asked, vocabulary: Vocabulary) -> None:
+    """Print answers; what is published first, and apart from it what whoever asks has compiled."""
+    console = console_for(sys.stdout)
+    for chip in asked.unknown:
+        near = f"; did you mean {' or '.join(chip.near)}?" if chip.near else ""
+        say(f"cumatrix: no feature is called {chip.text}{near}", err=True)
+    told = [(source, answer) for source, answer in found if answer.proven] or found[:1]
+    for source, answer in told:
+        if len(found) > 1:
+            console.print(Text(f"From {source.title}", "bold underline"), soft_wrap=True)
+        before = ""
+        for finding in answer.findings:
+            _show_finding(console, finding, source, title=finding.case != before)
+            before = finding.case
+        if answer.more:
+            console.print(f"and {answer.more} more features: say more of what you look for, or see the page", style="dim", soft_wrap=True)  # fmt: skip
+    first = next((answer.findings[0] for _, answer in told if answer.findings), None)
+    if not any(answer.proven for _, answer in told):
+        console.print("To try it:" if first else "Nobody tried that here. To try it:", style="bold", soft_wrap=True)
+        console.print(f"  {command_for(asked, vocabulary, first.case if first else '')}", soft_wrap=True)
+        if first:
+            console.print(f"  {command_for(asked, vocabulary)}    # with your own file", soft_wrap=True)
+    else:
+        console.print(Text(f"To try your own program: {command_for(asked, vocabulary)}", "dim"), soft_wrap=True)
+    for source, _ in found:
+        console.print(Text(_age(source), "dim"), soft_wrap=True)
+
+
+def _show_finding(console: Any, finding: Finding, source: Source, *, title: bool) -> None:
+    if title:
+        console.print(Text.assemble((finding.title, "bold"), (f"  {finding.case}", "dim")), soft_wrap=True)
+        if source.stale(finding.case):
+            console.print(Text("  The case is another program now: these answers are of an earlier version of it.", "yellow"), soft_wrap=True)  # fmt: skip
+    if finding.label:
+        console.print(Text(f" {finding.label}", "italic"), soft_wrap=True)
+    told = [said for said in finding.said if not said.verdict.silent] or finding.said
+    width = max(len(said.tool) for said in told)
+    place = max(len(said.place) for said in told)
+    for said in told:
+        sign, style = _SIGNS[said.verdict.kind]
+        if (console.encoding or "").lower().replace("-", "") != "utf8":
+            sign = _PLAIN.get(sign, sign)
+        line = Text(f"  {sign} ", style)
+        line.append(f"{said.tool:<{width}}  {said.place:<{place}}  ", "default")
+        line.append(said.verdict.text, f"{style} bold")
+        more = "; ".join(filter(None, (said.verdict.note, said.overall)))
+        line.append(f" ({more})" if more else "", "default")
+        line.append(f"  tried {tried(said.entry, said.targets[-1])}" if said.proof else "", "dim")
+        console.print(line, soft_wrap=True)
+        for row in said.proof:
+            reason = f": {one_line(row.message, 120)}" if row.message and row.letter != "w" else ""
+            console.print(Text(f"      {row.cell}{reason}", "dim"), soft_wrap=True)
+    silent: dict[str, list[str]] = {}
+    for said in finding.said:
+        if said not in told:
+            silent.setdefault(said.verdict.text, []).append(said.tool)
+    for text, tools in silent.items():
+        console.print(Text(f"  ? {', '.join(dict.fromkeys(tools))}: {text}", "dim"), soft_wrap=True)
+    for reason, link in (
+        finding.faults[:3] if any(said.verdict.kind not in ("works", "na", "untried") for said in finding.said) else ()
+    ):
+        console.print(Text(f"  known fault: {reason}{f' ({link})' if link else ''}", "yellow"), soft_wrap=True)
+    console.print()
+
+
+def _age(source: Source) -> str:
+    text = f"From {source.title}: {source.store.answered:,} answered cells"
+    if not source.newest:
+        return f"{text}."
+    days = (datetime.now(UTC).date() - date.fromisoformat(source.newest)).days
+    when = "today" if days < 1 else "1 day ago" if days == 1 else f"{days} days ago"
+    return f"{text}, the newest of {source.newest} ({when})."
+
+
+def to_json(found: Found, asked: Asked) -> dict[str, Any]:
+    """The same as plain values: what the first of the results say, and under ``own`` what the results of whoever asks do."""
+    (first, answer), *others = found
+    own = next(((source, answer) for source, answer in others), None)
+    return {
+        "chips": [chip.to_json() for chip in asked.chips],
+        **_answer(first, answer),
+        **({"own": _answer(*own)} if own else {}),
+    }
+
+
+def _answer(source: Source, answer: Answer) -> dict[str, Any]:
+    return {
+        "from": source.name,
+        "newest": source.newest,
+        "answered": source.store.answered,
+        "more": answer.more,
+        "findings": [
+            {
+                "case": finding.case,
+                "title": finding.title,
+                "variants": finding.label,
+                "stale": source.stale(finding.case),
+                "said": [_said(said) for said in finding.said],
+                "faults": [{"reason": reason, "link": link} for reason, link in finding.faults],
+            }
+            for finding in answer.findings
+        ],
+    }
+
+
+def _said(said: Said) -> dict[str, Any]:
+    return {
+        "backend": said.entry.backend,
+        "library": said.entry.axis,
+        "targets": list(said.targets),
+        "kind": said.verdict.kind,
+        "answer": said.verdict.text,
+        "note": "; ".join(filter(None, (said.verdict.note, said.overall))),
+        "cells": [row.cell for row in said.proof],
+    }

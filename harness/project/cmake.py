@@ -1,0 +1,227 @@
+"""What ``CMakeLists.txt`` says of CUDA C++: read and never run, with the usual commands alone."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.project.commands import Unit, read_command
+
+LISTS = "CMakeLists.txt"
+_LARGEST, _MOST, _DEEPEST = 1_000_000, 5_000, 12
+
+_COMMENT = re.compile(r'#\[(=*)\[.*?\]\1\]|("(?:\\.|[^"\\])*")|#[^\n]*', re.DOTALL)
+_COMMAND = re.compile(r'\b([A-Za-z_]\w*)[ \t]*\(((?:"(?:\\.|[^"\\])*"|\([^()]*\)|[^()"])*)\)')
+_WORD = re.compile(r'"((?:\\.|[^"\\])*)"|([^\s;"]+)')
+_NAME = re.compile(r"\$\{(\w+)\}")
+_LANGUAGE = re.compile(r"\$<\$<(?:AND:)?\$?<?COMPILE_LANGUAGE:([\w,]+)>[^:]*:(.*)>")
+_BUILD = re.compile(r"\$<(?:BUILD_INTERFACE):(.*)>")
+_ELSEWHERE = re.compile(r"\b(?:WIN32|MSVC|APPLE|HIP|ROCM|USE_ROCM|USE_HIP|ANDROID|MINGW)\b")
+_KINDS = frozenset(
+    "STATIC SHARED MODULE OBJECT EXCLUDE_FROM_ALL PUBLIC PRIVATE INTERFACE BEFORE AFTER SYSTEM WIN32".split()
+)
+_TARGETS = frozenset({"add_library", "add_executable", "cuda_add_library", "cuda_add_executable"})
+
+
+@dataclass
+class _Target:
+    folder: Path
+    sources: list[str] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Built:
+    """What the build of a project compiles.
+
+    Parameters
+    ----------
+    units : list of Unit
+        Each ``.cu`` of each target.
+    architectures : list of str
+        Those of ``CMAKE_CUDA_ARCHITECTURES`` that are numbers: ``80``, ``90a``.
+    unread : list of str
+        What was passed over, each with its file.
+    """
+
+    units: list[Unit] = field(default_factory=list)
+    architectures: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def built_by(root: Path) -> Built:
+    """Read the CMakeLists.txt of a folder, and those that it adds."""
+    reader = _Reader(root)
+    reader.read(root, {}, [], 0)
+    for name, target in reader.targets.items():
+        for source in dict.fromkeys(target.sources):
+            file = Path(os.path.normpath(target.folder / source))
+            if file.suffix != ".cu":
+                continue
+            if not file.is_file() or "$" in source:
+                reader.built.unread.append(f"{source} of {name}: there is no such file without a build")
+                continue
+            reader.built.units.append(read_command(["nvcc", *reader.common, *target.options], target.folder, file))
+    return reader.built
+
+
+@dataclass
+class _Reader:
+    root: Path
+    built: Built = field(default_factory=Built)
+    targets: dict[str, _Target] = field(default_factory=dict)
+    common: list[str] = field(default_factory=list)
+
+    def read(self, folder: Path, names: dict[str, list[str]], options: Sequence[str], depth: int) -> None:
+        """One folder: `names` are the variables, `options` those of the folders above."""
+        path = folder / LISTS
+        try:
+            if depth > _DEEPEST or not path.is_file() or path.stat().st_size > _LARGEST:
+                return
+            text = path.read_text("utf-8", "replace")
+        except OSError:
+            return
+        place = _Folder(
+            self,
+            folder,
+            {**names, "CMAKE_CURRENT_SOURCE_DIR": [str(folder)], "CMAKE_CURRENT_LIST_DIR": [str(folder)]},
+            list(options),
+            depth,
+        )
+        if depth == 0:
+            place.names |= {name: [str(folder)] for name in ("CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR")}
+        for command, words in _live(text):
+            place.run(command, words)
+        if depth == 0:
+            self._languages(place)
+
+    def _languages(self, place: _Folder) -> None:
+        standard = place.names.get("CMAKE_CUDA_STANDARD") or place.names.get("CMAKE_CXX_STANDARD") or []
+        self.common = [f"-std=c++{word}" for word in standard[:1] if word.isdigit()]
+        self.common += [
+            word for text in place.names.get("CMAKE_CUDA_FLAGS", []) for word in text.split() if "${" not in word
+        ]
+        if place.names.get("CMAKE_CUDA_SEPARABLE_COMPILATION", ["OFF"])[0].upper() in ("ON", "TRUE", "1"):
+            self.common.append("-rdc=true")
+        for word in place.names.get("CMAKE_CUDA_ARCHITECTURES", []):
+            if match := re.fullmatch(r"(\d{2,3}[af]?)(?:-real|-virtual)?", word):
+                self.built.architectures.append(match[1])
+
+
+@dataclass
+class _Folder:
+    reader: _Reader
+    folder: Path
+    names: dict[str, list[str]]
+    options: list[str]
+    depth: int
+
+    def run(self, command: str, raw: str) -> None:
+        words = list(self._words(raw))
+        first, rest = (words[0], words[1:]) if words else ("", [])
+        match command:
+            case "set" if first:
+                self.names[first] = rest[: rest.index("CACHE")] if "CACHE" in rest else rest
+            case "list" if first.upper() == "APPEND" and rest:
+                self.names[rest[0]] = [*self.names.get(rest[0], []), *rest[1:]]
+            case "string" if first.upper() == "APPEND" and rest:
+                self.names[rest[0]] = [" ".join([*self.names.get(rest[0], []), *rest[1:]])]
+            case "file" if first.upper() in ("GLOB", "GLOB_RECURSE") and rest:
+                self.names[rest[0]] = list(self._glob(rest[1:], deep=first.upper() == "GLOB_RECURSE"))
+            case "add_subdirectory" if first:
+                self.reader.read(
+                    Path(os.path.normpath(self.folder / first)), dict(self.names), self.options, self.depth + 1
+                )
+            case "include_directories":
+                self.options += [f"-I{self._place(word)}" for word in words if word not in _KINDS]
+            case "add_compile_definitions" | "add_definitions":
+                self.options += [word if word.startswith("-") else f"-D{word}" for word in words]
+            case "add_compile_options":
+                self.options += list(_cuda_only(words))
+            case _ if command in _TARGETS and first:
+                sources = [word for word in rest if word not in _KINDS]
+                self.reader.targets[first] = _Target(self.folder, sources, self.options)
+            case _ if command.startswith(("target_", "set_target_")) and first in self.reader.targets:
+                self._of_target(command, self.reader.targets[first], [word for word in rest if word not in _KINDS])
+
+    def _of_target(self, command: str, target: _Target, words: Sequence[str]) -> None:
+        # Options of the folder are shared until a target has its own.
+        match command:
+            case "target_sources":
+                target.sources += words
+            case "target_include_directories":
+                target.options = [
+                    *target.options,
+                    *(f"-I{self._place(word)}" for word in words if "INSTALL_INTERFACE" not in word),
+                ]
+            case "target_compile_definitions":
+                target.options = [*target.options, *(f"-D{word.removeprefix('-D')}" for word in _cuda_only(words))]
+            case "target_compile_options":
+                target.options = [*target.options, *_cuda_only(words)]
+            case "target_compile_features":
+                target.options = [
+                    *target.options,
+                    *(f"-std=c++{word[-2:]}" for word in words if re.fullmatch(r"cuda_std_\d\d", word)),
+                ]
+            case "set_target_properties":
+                pairs = dict(zip(words[1::2], words[2::2], strict=False))
+                if pairs.get("CUDA_SEPARABLE_COMPILATION", "").upper() in ("ON", "TRUE", "1"):
+                    target.options = [*target.options, "-rdc=true"]
+
+    def _place(self, word: str) -> str:
+        found = _BUILD.fullmatch(word)
+        return os.path.normpath(self.folder / (found[1] if found else word))
+
+    def _glob(self, patterns: Sequence[str], *, deep: bool) -> Iterator[str]:
+        for pattern in patterns:
+            if pattern in ("CONFIGURE_DEPENDS", "LIST_DIRECTORIES", "RELATIVE", "true", "false"):
+                continue
+            full = os.path.join(self.folder, pattern)
+            full = os.path.join(os.path.dirname(full), "**", os.path.basename(full)) if deep else full
+            if Path(os.path.normpath(full)).is_relative_to(self.reader.root):
+                yield from sorted(glob.glob(full, recursive=deep))[:_MOST]
+
+    def _words(self, raw: str) -> Iterator[str]:
+        for match in _WORD.finditer(raw):
+            word = match[1] if match[1] is not None else match[2]
+            alone = _NAME.fullmatch(word)
+            if alone and match[1] is None:
+                yield from self.names.get(alone[1], [word])
+            else:
+                yield _NAME.sub(lambda found: " ".join(self.names.get(found[1], [found[0]])), word)
+
+
+def _cuda_only(words: Sequence[str]) -> Iterator[str]:
+    """Options for CUDA C++: those of other languages, in CMake's own expressions, are left out."""
+    for word in words:
+        found = _LANGUAGE.fullmatch(word)
+        if found and "CUDA" in found[1].split(","):
+            yield from found[2].split(";")
+        elif "$<" not in word:
+            yield word
+
+
+def _live(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a file, without those of functions, and of branches that are for other systems."""
+    passed: list[bool] = []
+    inside = 0
+    for match in _COMMAND.finditer(_COMMENT.sub(lambda found: found[2] or "", text)):
+        command, raw = match[1].lower(), match[2]
+        match command:
+            case "function" | "macro":
+                inside += 1
+            case "endfunction" | "endmacro":
+                inside = max(0, inside - 1)
+            case "if":
+                other = bool(_ELSEWHERE.search(raw))
+                passed.append(other != bool(re.match(r"\s*NOT\b", raw)) if other else False)
+            case "elseif" | "else" if passed:
+                passed[-1] = not passed[-1]
+            case "endif" if passed:
+                passed.pop()
+            case _ if not inside and not any(passed):
+                yield command, raw

@@ -1,0 +1,80 @@
+"""The files of a project, as `init` looks at them: none is run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]{1,300})"|<([^>\n]{1,300})>)', re.MULTILINE)
+
+_SKIPPED = frozenset("node_modules __pycache__ site-packages dist venv third_party 3rdparty external vendor".split())
+_MOST_FILES, _LARGEST = 50_000, 2_000_000
+_HEADERS = (".h", ".cuh", ".hpp", ".hh", ".inl")
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """The files of a project, by their names as seen from its folder."""
+
+    root: Path
+    files: tuple[str, ...]
+
+    def named(self, *suffixes: str) -> list[str]:
+        """Those that end so."""
+        return [name for name in self.files if name.endswith(suffixes)]
+
+    def text(self, name: str) -> str:
+        """What is in one; empty where it is too large for a source."""
+        path = self.root / name
+        if path.stat().st_size > _LARGEST:
+            return ""
+        return path.read_text("utf-8", "replace")
+
+
+def headers_of(project: ProjectFiles) -> dict[str, list[str]]:
+    """Headers of a project by the last part of their path."""
+    headers: dict[str, list[str]] = {}
+    for name in project.named(*_HEADERS):
+        headers.setdefault(os.path.basename(name), []).append(name)
+    return headers
+
+
+def files_in(root: Path) -> Iterator[str]:
+    """Names of all files but those of others: hidden folders, builds, environments, copies of libraries, cases."""
+    count = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(
+            name for name in folders
+            if not name.startswith(".") and name not in _SKIPPED and not name.startswith("build")
+            and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg")) and not os.path.exists(os.path.join(folder, name, "case.toml"))
+        )  # fmt: skip
+        for name in sorted(names):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            if not os.path.isfile(os.path.join(folder, name)):
+                continue  # a pipe may have no end
+            yield Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
+
+
+def folder_of(
+    project: ProjectFiles, name: str, pair: tuple[str, str], headers: Mapping[str, list[str]]
+) -> Iterator[str]:
+    """The folder of the project in which a header is found that does not lie beside the program."""
+    quoted, pointed = pair
+    wanted = quoted or pointed
+    if quoted and (project.root / os.path.dirname(name) / quoted).is_file():
+        return
+    for header in headers.get(os.path.basename(wanted), ()):
+        if header == wanted or header.endswith(f"/{wanted}"):
+            yield header.removesuffix(wanted).rstrip("/") or "."
+            return
+
+
+def some(names: list[str]) -> str:
+    """The first names, and how many more."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"

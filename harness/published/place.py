@@ -1,0 +1,96 @@
+"""Where the published matrix lies, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.cases.packaged import packaged_cases
+from harness.published.digest import digest_of
+from harness.records.errors import RecordError
+
+RECORDS, ANSWERS, MANIFEST, README = "results.parquet", "answers.json.gz", "manifest.json", "README.md"
+"""Files of a published matrix."""
+
+ENVIRONMENT = "published"
+"""Environment of all its records, by which they are told from others."""
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a matrix was made of.
+
+    Parameters
+    ----------
+    made : str
+        Day of its newest run, ``2026-01-31``.
+    cells, answered : int
+        Cells, and those that a compiler answered.
+    cases : Mapping[str, str]
+        Digest by case (`harness.published.digest`).
+    value : Mapping
+        All of it.
+    """
+
+    made: str
+    cells: int
+    answered: int
+    cases: Mapping[str, str]
+    value: Mapping[str, Any]
+
+
+def published_folder() -> Path | None:
+    """The matrix that this installation has: in the wheel inside the package, in a checkout in ``reports/matrix``; None without one."""
+    package = Path(harness.__file__).resolve().parent
+    places = (package / "matrix_library", package.parent / "reports" / "matrix")
+    return next((place for place in places if (place / MANIFEST).is_file()), None)
+
+
+def stale_cases(made_of: Mapping[str, str]) -> list[str]:
+    """Cases of a matrix that are another program in this installation, or that it does not have, by name.
+
+    Parameters
+    ----------
+    made_of : Mapping[str, str]
+        Digest by case: `Manifest.cases`, or some of them.
+    """
+    library = packaged_cases()
+    return sorted(
+        case for case, digest in made_of.items()
+        if not (library / case / "case.toml").is_file() or digest_of(library / case) != digest
+    )  # fmt: skip
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder is a published matrix: whoever reads a folder of results passes it over."""
+    return (folder / MANIFEST).is_file() and (folder / RECORDS).is_file()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """What stands in ``manifest.json``.
+
+    Raises
+    ------
+    RecordError
+        When it is none.
+    """
+    path = folder / MANIFEST
+    try:
+        value = json.loads(path.read_bytes())
+        if value["schema"] > SCHEMA:
+            raise RecordError(f"{path}: made by a newer cumatrix: update cumatrix")
+        return Manifest(
+            made=str(value["made"]),
+            cells=int(value["cells"]),
+            answered=int(value["answered"]),
+            cases={str(case): str(digest) for case, digest in value["cases"].items()},
+            value=value,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"{path}: is no manifest of a published matrix: {error}") from None

@@ -1,0 +1,122 @@
+"""A sample of a published matrix, to be compiled anew, and what contradicts it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from harness.backends import library_of
+from harness.records import Record, at_stage, weight
+from harness.records.merge import facts
+
+_TARGETS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Cells of one toolchain, and what compiles them again.
+
+    Parameters
+    ----------
+    backend, library, toolkit : str
+        The toolchain.
+    cases, targets : tuple of str
+        Their cells are compiled, in every variant.
+    cells : tuple of Record
+        The published ones among these.
+    """
+
+    backend: str
+    library: str
+    toolkit: str
+    cases: tuple[str, ...]
+    targets: tuple[str, ...]
+    cells: tuple[Record, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """Words of the command ``cumatrix run`` that compiles them."""
+        tool = ["--with", f"{library_of(self.backend)}={self.library}"] if self.library else []
+        return ["run", *self.cases, "-b", self.backend, *tool, "-t", self.toolkit, "-a", ",".join(self.targets), "--no-cache"]  # fmt: skip
+
+
+def sample_of(
+    records: Iterable[Record],
+    count: int,
+    *,
+    parts: int,
+    seed: str,
+    seconds: float = 2.0,
+    backends: Collection[str] = (),
+    toolkits: Collection[str] = (),
+) -> list[Part]:
+    """Choose cells.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        The published ones.
+    count : int
+        How many cells at least, where there are as many.
+    parts : int
+        Of how many toolchains.
+    seed : str
+        The same gives the same sample.
+    seconds : float
+        Cells that took longer are left out, and so are those of header libraries, which would have to be downloaded.
+    backends, toolkits : collection of str
+        Only of these; of all where left out.
+    """
+    random = Random(seed)  # noqa: S311 - a sample keeps no secret
+    chains: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        if _fit(record, seconds) and (not backends or record["backend"] in backends) and (not toolkits or record["toolkit"] in toolkits):  # fmt: skip
+            chains.setdefault((record["backend"], record["library"], record["toolkit"]), []).append(record)
+    chosen = random.sample(sorted(chains), min(parts, len(chains)))
+    return [_part(chain, chains[chain], -(-count // len(chosen)), random) for chain in chosen]
+
+
+def _fit(record: Record, seconds: float) -> bool:
+    return (
+        weight(record) == 2
+        and record["status"] != "timed_out"
+        and record["seconds"] <= seconds
+        and "+" not in record["toolkit"]
+        and not record["toolchain"]["requested"].get("libraries")
+    )
+
+
+def _part(chain: tuple[str, str, str], records: Sequence[Record], count: int, random: Random) -> Part:
+    names = sorted({record["target"] for record in records})
+    targets = random.sample(names, min(_TARGETS, len(names)))
+    by_case: dict[str, list[Record]] = {}
+    for record in records:
+        if record["target"] in targets:
+            by_case.setdefault(record["case"], []).append(record)
+    cells: list[Record] = []
+    cases = []
+    for case in random.sample(sorted(by_case), len(by_case)):
+        # One case with very many variants would be the whole sample.
+        if len(cells) < count and len(by_case[case]) <= max(4, count // 2):
+            cases.append(case)
+            cells += by_case[case]
+    backend, library, toolkit = chain
+    return Part(backend=backend, library=library, toolkit=toolkit, cases=tuple(cases), targets=tuple(targets), cells=tuple(cells))  # fmt: skip
+
+
+def contradictions(published: Iterable[Record], fresh: Mapping[str, Record]) -> list[str]:
+    """What was published and came out differently, or not at all, a sentence each; a machine that was too slow contradicts nothing."""
+    found = []
+    for record in published:
+        now = fresh.get(record["cell"])
+        if now is None:
+            found.append(f"{record['cell']}: published, and not compiled anew")
+        elif now["status"] != "timed_out" and facts(now) != facts(record):
+            found.append(f"{record['cell']}: published as {_told(record)}; now {_told(now)}")
+    return found
+
+
+def _told(record: Record) -> str:
+    first = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
+    return ": ".join(filter(None, (at_stage(record["status"], record["stage"]), first)))

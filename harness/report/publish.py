@@ -1,0 +1,273 @@
+"""A matrix to publish: results as few small files that answer questions and show the proof."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tarfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from harness import __version__
+from harness.analysis.rejudge import merged_anew, rejudger
+from harness.answers.cells import features_of, split_variant
+from harness.answers.packed import packed_answers
+from harness.cases import load_cases
+from harness.checkouts import GitError, checkout_of, git
+from harness.errors import NothingToRun
+from harness.matrix.kinds import kind_of
+from harness.matrix.order import backend_key, natural_key
+from harness.model import Case
+from harness.published.digest import digests_of
+from harness.published.place import ANSWERS, ENVIRONMENT, MANIFEST, README, RECORDS, SCHEMA, is_published, read_manifest
+from harness.records import Merged, Record, Results
+from harness.records.atomic import replace_files
+from harness.records.parquet import results_parquet
+from harness.records.plan import Plan
+from harness.report.inputs import read_results
+from harness.report.publish_readme import readme
+
+LOG = 2000
+"""Characters of a log that are kept, of cells of which no diagnostic tells what happened."""
+
+_OF_A_MACHINE = ("--out", "-j", "--jobs", "--from", "--page", "--memory", "--trace")
+"""Options that are left out of the commands."""
+
+_TOOLS = ("nvrtc", "nvcc", "ptxas", "cupy", "numba", "numba_cuda", "torch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What was written.
+
+    Parameters
+    ----------
+    out : Path
+        The folder.
+    cells, answered : int
+        Cells, and those that a compiler answered.
+    sizes : Mapping[str, int]
+        Bytes by file.
+    stale : Mapping[str, int]
+        Cells that were left out by case: it is another program now, or is gone.
+    notes : tuple of str
+        What whoever publishes should know.
+    """
+
+    out: Path
+    cells: int
+    answered: int
+    sizes: Mapping[str, int]
+    stale: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
+    """Write ``results.parquet``, ``answers.json.gz``, ``manifest.json`` and ``README.md``; all of them, or none.
+
+    The same results and cases give the same bytes: the day is that of the newest run.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files of records or Parquet, folders of them, and matrices that were published before.
+    out : Path
+        Folder of the matrix.
+    cases : Path
+        The cases. Of what a case gave that was another program then, nothing is published.
+
+    Raises
+    ------
+    RecordError
+        When results are damaged.
+    NothingToRun
+        When nothing is left to publish.
+    """
+    results = read_results(paths)
+    now = digests_of(cases)
+    made_of, notes = _made_of(paths, results, cases, now)
+    kept, stale, others = [], Counter[str](), 0
+    for record in results.records:
+        case = record["case"]
+        if record.get("program") or record["device"].get("virtual") is False:
+            others += 1
+        elif made_of.get(record["run"], now).get(case) != now.get(case) or case not in now:
+            stale[case] += 1
+        else:
+            kept.append(_slim(record))
+    if others:
+        notes.append(f"{others:,} cells of programs without a case, or on a real device, are left out")
+    merged = merged_anew(replace(results, records=tuple(kept)), rejudger(cases))
+    if not merged.records:
+        raise NothingToRun(f"no cell of the cases in {cases} is left to publish")
+    files = _files(
+        merged, load_cases(cases), {case: now[case] for case in sorted({record["case"] for record in merged.records})}
+    )
+    replace_files({out / name: data for name, data in files.items()})
+    return Published(
+        out=out,
+        cells=len(merged.records),
+        answered=sum(_answered(record) for record in merged.records),
+        sizes={name: len(data) for name, data in files.items()},
+        stale=dict(sorted(stale.items())),
+        notes=(*results.warnings, *notes),
+    )
+
+
+def _made_of(
+    paths: Sequence[Path], results: Results, cases: Path, now: Mapping[str, str]
+) -> tuple[dict[str, Mapping[str, str]], list[str]]:
+    """By run, the digests of the cases as they were then: of the commit that its plan names, or of the matrix that it comes from."""
+    found: dict[str, Mapping[str, str]] = {}
+    by_commit: dict[str, Mapping[str, str] | None] = {}
+    unknown = []
+    published = [path if path.is_dir() else path.parent for path in map(Path, paths)]
+    for folder in filter(is_published, published):
+        manifest = read_manifest(folder)
+        found |= {str(run["run"]): manifest.cases for run in manifest.value["runs"]}
+    for plan in results.plans:
+        commit = plan.get("commit", "")
+        if plan["run"] in found:
+            continue
+        if commit not in by_commit:
+            by_commit[commit] = _digests_at(commit, cases) if commit else None
+        digests = by_commit[commit]
+        found[plan["run"]] = now if digests is None else digests
+        if digests is None:
+            unknown.append(plan["run"])
+    runs = "a run names" if len(unknown) == 1 else f"{len(unknown)} runs name"
+    notes = [f"{runs} no commit that is known here: the cases are taken to be those in {cases}"] if unknown else []
+    return found, notes
+
+
+def _digests_at(commit: str, cases: Path) -> Mapping[str, str] | None:
+    """Digests of the cases at a commit of their repository; None where git does not know it."""
+    checkout = checkout_of(cases.resolve())
+    if checkout is None:
+        return None
+    place = cases.resolve().relative_to(checkout.root)
+    with TemporaryDirectory() as folder:
+        archive = Path(folder, "cases.tar")
+        try:
+            git("archive", "--format=tar", "-o", archive, commit, "--", place, folder=checkout.root)
+        except GitError:
+            return None
+        with tarfile.open(archive) as file:
+            file.extractall(Path(folder, "then"), filter="data")
+        return digests_of(Path(folder, "then") / place)
+
+
+def _slim(record: Record) -> Record:
+    """A record without its log, but where nothing else tells what happened."""
+    tells = record["diagnostics"] or record["status"] in ("built", "unsupported", "unavailable")
+    return {**record, "log": "" if tells else record["log"][:LOG], "cached": False, "environment": ENVIRONMENT}
+
+
+def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) -> dict[str, bytes]:
+    arrived: dict[str, set[str]] = {}
+    for record in merged.records:
+        arrived.setdefault(record["run"], set()).add(record["cell"])
+    # A cell that another run answered later stays planned in both.
+    there = {record["cell"] for record in merged.records}
+    plans = [
+        {
+            **plan,
+            "environment": ENVIRONMENT,
+            "argv": _words(plan["argv"]),
+            "cells": [cell for cell in plan["cells"] if cell["cell"] in there],
+        }
+        for plan in merged.plans
+        if plan["run"] in arrived
+    ]
+    runs = {plan["run"]: plan["started"] for plan in plans}
+    rows = [_row(record) for record in merged.records]
+    facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any]]
+    facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
+    # What nobody tried can be asked for, too.
+    facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
+    parquet = results_parquet(merged.records, plans, small=True)
+    answers = packed_answers(rows, features_of(facts), runs)
+    sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}
+    manifest = {**_manifest(merged.records, plans, digests), "bytes": sizes}
+    text = json.dumps(manifest, indent=1, ensure_ascii=False)
+    return {
+        RECORDS: parquet,
+        ANSWERS: answers,
+        MANIFEST: f"{text}\n".encode(),
+        README: readme(manifest, _headers(merged.records), LOG).encode(),
+    }
+
+
+def _headers(records: Sequence[Record]) -> dict[str, list[str]]:
+    """Versions by header library of which a compiler said something."""
+    found: dict[str, list[str]] = {}
+    for variant in {record["variant"] for record in records if _answered(record)}:
+        _, name, version = split_variant(variant)
+        if name:
+            found.setdefault(name, []).append(version)
+    return found
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
+    place = (record[key] for key in ("cell", "case", "variant", "backend", "library", "toolkit", "target"))
+    return (*place, kind_of(record).key, record["status"], message)
+
+
+def _manifest(records: Sequence[Record], plans: Sequence[Plan], digests: Mapping[str, str]) -> dict[str, Any]:
+    by_backend: dict[str, dict[str, Any]] = {}
+    for backend in sorted({record["backend"] for record in records}, key=backend_key):
+        own = [record for record in records if record["backend"] == backend]
+        by_backend[backend] = {
+            "cells": len(own),
+            "answered": sum(_answered(record) for record in own),
+            "libraries": _sorted(record["library"] for record in own if _answered(record)),
+            "toolkits": _sorted(record["toolkit"] for record in own if _answered(record)),
+            "targets": _sorted(record["target"] for record in own if _answered(record)),
+        }
+    observed = {
+        name: _sorted(str(version) for record in records if (version := record["toolchain"]["observed"].get(name)))
+        for name in _TOOLS
+    }
+    return {
+        "schema": SCHEMA,
+        "made": max((plan["started"] for plan in plans), default="")[:10],
+        "cumatrix": __version__,
+        "cells": len(records),
+        "answered": sum(_answered(record) for record in records),
+        "statuses": dict(sorted(Counter(record["status"] for record in records).items())),
+        "backends": by_backend,
+        "observed": {name: found for name, found in observed.items() if found},
+        "runs": [_run(plan, records) for plan in plans],
+        "cases": dict(digests),
+    }
+
+
+def _run(plan: Plan, records: Iterable[Record]) -> dict[str, Any]:
+    kept: dict[str, Any] = {key: plan[key] for key in ("run", "started", "commit", "machine") if key in plan}
+    command = shlex.join(["cumatrix", *plan["argv"]])
+    return {**kept, "command": command, "cells": sum(record["run"] == plan["run"] for record in records)}
+
+
+def _words(argv: Iterable[Any]) -> list[str]:
+    """A command without what is of one machine: where it wrote, and how many cells it compiled at once."""
+    kept: list[str] = []
+    words = iter(map(str, argv))
+    for word in words:
+        if word in _OF_A_MACHINE:
+            next(words, None)
+        elif not word.startswith(tuple(f"{name}=" for name in _OF_A_MACHINE)):
+            kept.append(word)
+    return kept
+
+
+def _answered(record: Record) -> bool:
+    return kind_of(record).key not in ("unsupported", "unavailable", "harness_error")
+
+
+def _sorted(values: Iterable[str]) -> list[str]:
+    return sorted(set(values) - {""}, key=natural_key)
