@@ -16,6 +16,7 @@ from harness.engine.memory import Memory
 from harness.engine.pool import ForkServers
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result, Worker
+from harness.engine.toolchain import steps_of
 from harness.protocol.wire import Order
 
 
@@ -130,7 +131,7 @@ class Runner:
         name = prepared.cell.toolchain.device
         if not name:
             toolchain = prepared.toolchain
-            steps = toolchain.steps_of(prepared.cell.case)
+            steps = steps_of(toolchain, prepared.cell.case)
             yield Order(prepared.job, scratch, prepared.limits, path=toolchain.path, steps=steps)
             return
         with self.devices.take(name) as device:

@@ -40,7 +40,7 @@ class PreparedToolchain:
     tools : Path
         Folder of cumatrix's own stand-ins.
     steps : Path or None
-        Folder of steps that cells of this run share, program by program (`steps_of`).
+        Folder of steps that cells of this run share, case by case (`steps_of`).
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
     memory : int
@@ -144,17 +144,6 @@ class PreparedToolchain:
             place=info.place,
         )
 
-    def steps_of(self, case: Case) -> str:
-        """Folder of steps that the cells of a case share (`harness.nvidia.step_cache`), made where it is missing; empty where they share none.
-
-        One for each case: what a hostile one does to it, nobody else takes from there. And for compilers alone, not for programs that run.
-        """
-        if not self.steps or not BACKENDS[self.toolchain.backend].nvcc or self.toolchain.device:
-            return ""
-        folder = self.steps / Key("steps").add("case", case.name).add("path", str(case.path)).hex()
-        folder.mkdir(exist_ok=True)
-        return str(folder)
-
     def fork_server(self) -> ForkServer:
         """Start a worker process."""
         self.tools.mkdir(parents=True, exist_ok=True)
@@ -235,6 +224,18 @@ class PreparedToolchain:
             if name in self.environment.origins
         }
         return {**found, **({"builds": builds} if builds else {})}
+
+
+def steps_of(prepared: PreparedToolchain, case: Case) -> str:
+    """Folder of steps that the cells of a case share (`harness.nvidia.step_cache`), made where it is missing; empty where they share none.
+
+    One for each case: what a hostile one does to it, nobody else takes from there. And for compilers alone, not for programs that run.
+    """
+    if not prepared.steps or not BACKENDS[prepared.toolchain.backend].nvcc or prepared.toolchain.device:
+        return ""
+    folder = prepared.steps / Key("steps").add("case", case.name).add("path", str(case.path)).hex()
+    folder.mkdir(exist_ok=True)
+    return str(folder)
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:

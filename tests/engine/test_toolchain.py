@@ -12,7 +12,7 @@ import pytest
 from cells import make_case
 
 from harness.engine.environment import Environment
-from harness.engine.toolchain import PreparedToolchain
+from harness.engine.toolchain import PreparedToolchain, steps_of
 from harness.model import Case, Status, Toolchain, ToolkitRef
 from harness.protocol.probes import Distribution
 from harness.toolkits import Installed, ToolkitStore
@@ -73,10 +73,10 @@ def test_finished_steps_are_shared_within_a_case_and_by_compilers_only(tmp_path:
         )
 
     nvcc = toolchain("nvcc")
-    one, other = nvcc.steps_of(case("one")), nvcc.steps_of(case("other"))
-    assert one != other and nvcc.steps_of(case("one")) == one
+    one, other = steps_of(nvcc, case("one")), steps_of(nvcc, case("other"))
+    assert one != other and steps_of(nvcc, case("one")) == one
     assert Path(one).parent == Path(other).parent == tmp_path and Path(one).is_dir()
-    assert not toolchain("nvrtc").steps_of(case("one"))
+    assert not steps_of(toolchain("nvrtc"), case("one"))
 
 
 @pytest.mark.compilers
