@@ -17,6 +17,10 @@ WHEELS: Final = "wheels"
 """Ends the local part of a library's version (``14.2.0+wheels``) where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
 
 
+SOME_BACKENDS: Final = ("assembler", "compile_for", "linker", "toolkit_headers")
+"""Options of cases that only some backends have a word for."""
+
+
 def takes_wheels(library: str) -> bool:
     """Whether this version of a library, as toolchains spell it, takes CUDA from wheels in its environment."""
     return re.split(r"[+.]", library)[-1] == WHEELS
@@ -54,6 +58,8 @@ class BackendInfo:
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
     script : bool
         Whether `cumatrix repro` writes a script for it.
+    words : tuple of str
+        Those of `SOME_BACKENDS` that it has a word for.
     place : str
         Of a backend of another distribution, the file of the module's top-level package: workers run in other environments, and load it from there.
     """
@@ -70,6 +76,7 @@ class BackendInfo:
     seconds: float = 0.1
     script: bool = False
     place: str = ""
+    words: tuple[str, ...] = ()
 
     @property
     def distributions(self) -> tuple[str, ...]:
@@ -80,6 +87,11 @@ class BackendInfo:
     def beside(self) -> tuple[str, ...]:
         """Further distributions whose versions belong to its toolchain."""
         return LIBRARIES[self.library].beside if self.library else ()
+
+    def without_word(self, options: Mapping[str, Any]) -> str:
+        """Why it cannot be asked for these options of a case, where it has no word for one; empty where it can."""
+        name = next((name for name in SOME_BACKENDS if name in options and name not in self.words), "")
+        return f"{self.name} has no word for {name}" if name else ""
 
     def language(self, case: Case) -> str | None:
         """The language in which this backend compiles a case; None where it has nothing for it."""
@@ -117,7 +129,12 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
     info.name: info
     for info in (
         BackendInfo(
-            name="nvrtc", title="NVRTC called directly, the control", module="nvrtc", languages=("cuda",), script=True
+            name="nvrtc",
+            title="NVRTC called directly, the control",
+            module="nvrtc",
+            languages=("cuda",),
+            script=True,
+            words=SOME_BACKENDS,
         ),
         BackendInfo(
             name="cupy-nvrtc",
@@ -162,6 +179,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             title="nvcc called directly",
             module="nvcc",
             languages=("cuda",),
+            words=("compile_for",),
             nvcc=True,
             memory=1 << 30,
             seconds=1.5,
@@ -183,6 +201,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             title="cuda.core's Program and Linker",
             module="cuda_core",
             languages=("cuda",),
+            words=("toolkit_headers",),
             library="cuda-core",
             script=True,
         ),

@@ -56,7 +56,7 @@ class NvccBackend:
             product = f"kernel-{number}.o" if job.together else "kernel.o"
             argv = [
                 # Of -dlto nvcc says that it conflicts with -gencode.
-                f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}",
+                f"-arch={job.target}" if job.lto else f"-gencode=arch={job.options.get('compile_for', f'compute_{job.arch}')},code={job.target}",
                 *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)), "-c", str(source), "-o", product,
             ]  # fmt: skip
             if depth == "device":

@@ -38,7 +38,7 @@ def options_of(setup: Setup, job: Job) -> list[str]:
         *switches(job),
         *options.get("flags", []),
         *macros(job.definitions),
-        *(f"-I{folder}" for folder in (*job.include_beside(setup), *setup.include)),
+        *(f"-I{folder}" for folder in (*job.include_beside(setup), *job.toolkit_include(setup))),
     ]
 
 
@@ -59,17 +59,19 @@ class NvrtcBackend:
         """Straight to a cubin for a real architecture, which has NVRTC's own ptxas in it; to PTX for a virtual one."""
         if job.options.get("arch", "given") != "given":
             raise Unsupported("NVRTC asks no device: without an architecture it builds for one of its own choice")
+        if job.virtual and (job.assembler or job.linker or "compile_for" in job.options):
+            raise Unsupported(f"nothing is finished for {job.target}, a virtual architecture")
         if job.lto:
             nvjitlink.check_lto(setup, job)
         for source in job.sources:
             self._compile(setup, job, source)
             if job.together:
                 job.complete()
-        if job.relocatable:
+        if job.relocatable or job.linker:
             nvjitlink.link_with_runtime(setup, job)
 
     def _compile(self, setup: Setup, job: Job, source: Path) -> None:
-        argv = [f"--gpu-architecture={job.target}", *options_of(setup, job)]
+        argv = [f"--gpu-architecture={job.made_for}", *options_of(setup, job)]
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
         # By its whole name headers in quotes are found from where the program lies, as nvcc finds them.
@@ -90,10 +92,14 @@ class NvrtcBackend:
             job.enter("assemble")
             job.keep(cubin, "cubin")
         elif job.lto:
-            job.keep(self.nvrtc.get(program, "LTOIR"), "ltoir")
+            made = self.nvrtc.get(program, "LTOIR")
+            if not made:
+                raise Unsupported(f"NVRTC {self.nvrtc.version} hands no LTO IR out (nvrtcGetLTOIR came with 12.0)")
+            job.keep(made, "ltoir")
         else:
             ptx = job.keep(self.nvrtc.get(program, "PTX"), "ptx")
-            ptxas.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
+            if job.assembler or not job.linker:
+                ptxas.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile as without a device, then go on through the driver's own interface."""

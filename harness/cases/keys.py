@@ -69,6 +69,24 @@ OPTIONS: Mapping[str, Key] = {
         kind="folders",
         help="include directories: folders of the case or elsewhere in the project, seen from the case's; tables add to each other",
     ),
+    "toolkit_headers": Key(
+        kind="flag", help="false: the toolkit's include directories are not there, as for who calls NVRTC by hand"
+    ),
+    "compile_for": Key(
+        kind="architecture",
+        help="virtual architecture to make PTX or LTO IR for, which is then finished for the target; a definition of the case may stand for it",
+    ),
+    "assembler": Key(
+        kind="release", help="CUDA release whose ptxas assembles the PTX; a definition of the case may stand for it"
+    ),
+    "linker": Key(
+        kind="release",
+        help="CUDA release whose nvJitLink links PTX, LTO IR or relocatable code; a definition of the case may stand for it",
+    ),
+    "every_target": Key(
+        kind="flag",
+        help="true: the compiler is asked for targets that it does not list as well, and its refusal is the outcome",
+    ),
     "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
     "ptxas": Key(kind="options", help="further options for ptxas; tables add to each other"),
 }

@@ -194,6 +194,14 @@ KINDS: Mapping[str, Kind] = {
         wrong=_signatures_wrong,
     ),
     "size": _text(r"^[0-9]+[KMG]$", wanted='a size such as "3G"'),
+    "architecture": _text(
+        rf"^compute_\d{{2,3}}[af]?$|{IDENTIFIER}",
+        wanted='a virtual architecture such as "compute_80", or the name of a definition',
+    ),
+    "release": _text(
+        rf"^\d+\.\d+$|{IDENTIFIER}",
+        wanted='a CUDA release such as "12.4", or the name of a definition such as "ASSEMBLER"',
+    ),
     "standard": _text(r"^(c|gnu)\+\+[0-9]{2}$", wanted='a C++ standard such as "c++17"'),
     "reference": _text(wanted="a Python file"),
     "python": _text(r"^.+\.py$", wanted='a Python file such as "program.py"'),

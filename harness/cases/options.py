@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.model.case import Case
+from harness.model.case import Case, Scalar
 from harness.model.cell import Cell
 
 LISTS = ("include", "flags", "ptxas", "functions")
 """Options whose tables add to each other; of the others, the last table's counts."""
+
+TOOLS = ("assembler", "linker")
+"""Options that name a CUDA release of which one tool takes part."""
+
+NAMED = ("compile_for", *TOOLS)
+"""Options whose value may be the name of a definition, so that parameters vary them."""
+
+_LITERAL = re.compile(r"\d+\.\d+|compute_\d+[af]?")
 
 FIND_THE_DEVICE = ("cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda")
 """Backends that take the architecture from the device when nobody names one; the others must be given one."""
@@ -28,7 +38,20 @@ def options_for(cell: Cell) -> dict[str, Any]:
             continue
         for name, value in rule.values.items():
             merged[name] = [*merged.get(name, []), *value] if name in LISTS else value
-    return merged
+    plain = {name: value for name, value in merged.items() if name not in NAMED}
+    return {**plain, **named(merged, cell.variant.definitions)}
+
+
+def named(options: Mapping[str, Any], definitions: Mapping[str, Scalar]) -> dict[str, Any]:
+    """Those of `NAMED` among the options, each with the definition that it names in its place; left out where there is no such definition."""
+    found = {name: definitions.get(options[name], options[name]) for name in NAMED if name in options}
+    return {name: value for name, value in found.items() if value != options[name] or _LITERAL.fullmatch(value)}
+
+
+def releases_named(cell: Cell) -> dict[str, str]:
+    """CUDA releases of which one tool takes part in a cell, by the option that names them."""
+    options = options_for(cell) if any(name in rule.values for rule in cell.case.options for name in TOOLS) else {}
+    return {name: options[name] for name in TOOLS if name in options}
 
 
 def include_of(case: Case, options: dict[str, Any]) -> list[Path]:

@@ -7,16 +7,23 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from harness.backends import BACKENDS
-from harness.cases.errors import Report
+from harness.cases.errors import Report, shown
 from harness.cases.keys import EXPECT, LAUNCH, OPTIONS, UNSUPPORTED, VERIFY
 from harness.cases.kinds import Key
 from harness.cases.launch import LaunchReader
+from harness.cases.options import NAMED, named
 from harness.cases.places import project_of, wrong_folder
 from harness.cases.tables import check_table
+from harness.errors import did_you_mean
 from harness.model.case import Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.condition import Condition, ConditionError
 from harness.model.enums import Stage, Status
 from harness.model.launch import LaunchRule, VerifyRule
+from harness.model.target import KNOWN_TARGETS, OLD_TARGETS
+from harness.toolkits import RELEASES
+
+_VIRTUAL = tuple(str(target) for target in (*OLD_TARGETS, *KNOWN_TARGETS) if target.virtual)
+_NO_VARIANTS = (Variant(labels={}, definitions={}),)
 
 
 class Rules(TypedDict):
@@ -57,6 +64,7 @@ def read_rules(
     reader = _Reader(report, parameters)
     options = reader.read("options", good, OPTIONS, _option_rule)
     _known_folders(report, folder, good.get("options", []))
+    _known_values(report, options, variants)
     unsupported = reader.read("unsupported", good, UNSUPPORTED, _unsupported_rule)
     of_launches = LaunchReader(report, folder, kernels, variants)
     launches = reader.read("launch", good, LAUNCH, of_launches.launch)
@@ -116,6 +124,26 @@ def _known_folders(report: Report, folder: Path, tables: Any) -> None:
         for text in names if isinstance(names, list) else []:
             if isinstance(text, str) and (message := wrong_folder(folder, text, project)):
                 report.add(("options", index, "include"), message)
+
+
+def _known_values(report: Report, rules: Sequence[OptionRule], variants: Sequence[Variant]) -> None:
+    """Hold options that may name a definition against what they may be: in each variant that has the definition, of which there must be one."""
+    for index, rule in enumerate(rules):
+        for name in (name for name in NAMED if name in rule.values):
+            found = [
+                named(rule.values, variant.definitions)[name]
+                for variant in variants or _NO_VARIANTS
+                if name in named(rule.values, variant.definitions)
+            ]
+            known = _VIRTUAL if name == "compile_for" else tuple(RELEASES)
+            wrong = next((value for value in found or [rule.values[name]] if value not in known), None)
+            if wrong is not None:
+                what = "virtual architecture" if name == "compile_for" else "CUDA release"
+                hint = did_you_mean(str(wrong), [*known, *(key for variant in variants for key in variant.definitions)])
+                message = (
+                    f"{shown(wrong)} is no {what} that cumatrix knows, nor the name of a definition of the case{hint}"
+                )
+                report.add(("options", index, name), message)
 
 
 def _option_rule(*, when: Condition, line: int, good: dict[str, Any]) -> OptionRule:

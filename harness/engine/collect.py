@@ -175,7 +175,8 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
     status, reason = Status(reply.status), one_line(reply.reason)
     diagnostics, notes, artifact = base.diagnostics, list(base.notes), None
     # Where the compiler runs as a process of its own, what the library has loaded in this one takes no part.
-    leaks = [] if BACKENDS[left.cell.toolchain.backend].nvcc else leaked(reply.libraries, home, tools)
+    others = [each.home for each in (left.order.job.assembler, left.order.job.linker) if each]
+    leaks = [] if BACKENDS[left.cell.toolchain.backend].nvcc else leaked(reply.libraries, home, tools, *others)
     if leaks and status not in (Status.HARNESS_ERROR, Status.UNAVAILABLE):
         status, reason = Status.UNAVAILABLE, f"a CUDA outside of toolkit {home.name} was loaded: {', '.join(leaks)}"
     if status is Status.BUILT:
@@ -211,9 +212,9 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
     )
 
 
-def leaked(libraries: Sequence[str], home: Path, tools: Path) -> list[str]:
+def leaked(libraries: Sequence[str], *homes: Path) -> list[str]:
     """CUDA libraries that come from neither the toolkit nor cumatrix's stand-ins; the driver's own is no toolkit's."""
-    allowed = tuple(f"{folder.resolve()}/" for folder in (home, tools))
+    allowed = tuple(f"{folder.resolve()}/" for folder in homes)
     return [path for path in libraries if not path.startswith(allowed) and "/libcuda.so" not in path]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from harness.backends import BACKENDS
+from harness.cases.options import releases_named
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
 from harness.environments.index import Index
@@ -95,7 +96,7 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
     store, headers = context.store, LibraryStore()
     for cell in cells:
         toolchain = cell.toolchain
-        first = (toolchain, tuple(cell.variant.libraries.items()))
+        first = (toolchain, tuple(cell.variant.libraries.items()), tuple(releases_named(cell).items()))
         if first in seen and not cell.case.unsupported:
             continue
         facts = cell.facts()
@@ -111,7 +112,8 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
         ref = toolchain.toolkit
         if unknown and LIBRARIES[environment.library].follows_runtime and not _recipe_of(environment).cuda:
             continue  # PyTorch: which CUDA it was built for, its wheels will tell
-        for name in () if ref.local else (ref.release, ref.headers):
+        own = () if ref.local else (ref.release, ref.headers)
+        for name in (*own, *releases_named(cell).values()):
             if name not in found.releases and store.find(name) is None:
                 found.releases.append(name)
         for name, version in cell.variant.libraries.items():
@@ -267,7 +269,8 @@ def _made(environment: Environment, store: EnvironmentStore, why: str, absent: s
     recipe = resolved.recipe
     made = store.find(resolved) if resolved.lock else None
     if made is None:
-        told = absent or f"{recipe.library} {recipe.version}: {why or 'it is not installed'}"
+        name = f"{recipe.library} {recipe.version}"
+        told = absent or (why if why.startswith(name) else f"{name}: {why or 'it is not installed'}")
         return replace(environment, broken={recipe.distribution: told})
     # What was resolved is what must be there.
     there = look(

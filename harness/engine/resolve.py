@@ -9,16 +9,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from harness.backends import BACKENDS
+from harness.cases.options import options_for
 from harness.engine.answers import Answers
 from harness.engine.context import RunContext
 from harness.engine.finish import Finisher
 from harness.engine.fork_server import ForkServer
-from harness.engine.jobs import HeaderLibraries, job_of, question_of
+from harness.engine.jobs import HeaderLibraries, OtherToolkits, job_of, question_of
 from harness.engine.needs import Needs
 from harness.engine.pool import ForkServers
 from harness.engine.reads import reads_of
 from harness.engine.result import PreparedCell, Result, Worker
 from harness.engine.toolchain import PreparedToolchain
+from harness.errors import PartUnavailable
 from harness.held import TEMPORARY, HeldFolder
 from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
@@ -49,6 +52,7 @@ class Resolver:
         self.answers = Answers(context.cache, context.roots)
         self.needs = Needs(context.cache)
         self._libraries = HeaderLibraries()
+        self._tools = OtherToolkits(context.store)
         self._toolchains: dict[Toolchain, PreparedToolchain] = {}
         self._workers: dict[str, Worker] = {}
         self._said: dict[Path, Worker] = {}
@@ -70,6 +74,12 @@ class Resolver:
         toolchain = self.toolchain(cell.toolchain)
         if toolchain.problem:
             return Result(cell, toolchain.problem)
+        if unknown := BACKENDS[cell.toolchain.backend].without_word(options_for(cell)):
+            return Result(cell, Outcome(status=Status.UNSUPPORTED, reason=unknown))
+        try:
+            tools = self._tools.of(cell)
+        except PartUnavailable as error:
+            return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=str(error)))
         worker = self.worker(toolchain)
         if worker and (refused := self.refused(cell, toolchain, worker)):
             return refused
@@ -80,10 +90,10 @@ class Resolver:
             if isinstance(found, Headers) and found.problem:
                 return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=found.problem))
         installed = {name: found for name, found in libraries.items() if found}
-        job = job_of(cell, toolchain, installed.values(), self.context.include)
+        job = job_of(cell, toolchain, installed.values(), self.context.include, tools)
         limits = self.context.limits
         prepared = PreparedCell(
-            cell, toolchain, job, limits, question_of(cell, job, installed, limits, self.context.roots)
+            cell, toolchain, job, limits, question_of(cell, job, installed, limits, self.context.roots, tools)
         )  # fmt: skip
         if worker and (answer := self.kept(prepared, worker)):
             return answer

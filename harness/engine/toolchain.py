@@ -12,14 +12,16 @@ from typing import Any
 
 from harness import native
 from harness.backends import BACKENDS, takes_wheels
+from harness.cases.options import TOOLS, options_for
 from harness.engine.environment import Environment
 from harness.engine.fork_server import ForkServer
 from harness.engine.key import Key
 from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
-from harness.model import Case, Cell, Outcome, Status, Toolchain
+from harness.model import Case, Cell, Outcome, Status, Target, Toolchain
 from harness.protocol.backend import Ended
+from harness.protocol.job import made_for
 from harness.protocol.wire import Ready, Setup
 from harness.toolkits import Installed, ToolkitStore
 from harness.toolkits.borrowed import borrowed
@@ -198,11 +200,12 @@ class PreparedToolchain:
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
         """Why the cell's target is not known to this toolchain, by the compilers' own lists; empty where it is."""
-        target, release = cell.target, self.toolchain.toolkit.release
-        if str(target) not in ready.targets:
-            return f"CUDA {release} knows no {target} (ptxas --help)"
-        if ready.architectures_of and target.cc not in (ready.architectures or ()):
-            return f"{ready.architectures_of} knows no compute capability {target.capability}"
+        release, targets = self.toolchain.toolkit.release, _to_be_known(cell)
+        for each in targets:
+            if str(each) not in ready.targets:
+                return f"CUDA {release} knows no {each} (ptxas --help)"
+        if targets and ready.architectures_of and targets[0].cc not in (ready.architectures or ()):
+            return f"{ready.architectures_of} knows no compute capability {targets[0].capability}"
         return ""
 
     def observed(self, ready: Ready) -> dict[str, Any]:
@@ -236,6 +239,16 @@ def steps_of(prepared: PreparedToolchain, case: Case) -> str:
     folder = prepared.steps / Key("steps").add("case", case.name).add("path", str(case.path)).hex()
     folder.mkdir(exist_ok=True)
     return str(folder)
+
+
+def _to_be_known(cell: Cell) -> tuple[Target, ...]:
+    """Architectures that the compilers must list, first the one that code is made for; none where they are to refuse by themselves."""
+    options = options_for(cell)
+    if options.get("every_target"):
+        return ()
+    target = Target.parse(made_for(options, str(cell.target)))
+    # Whether another toolkit's tool knows the target that it finishes code for, that tool says.
+    return (target,) if options.keys() & set(TOOLS) else (target, cell.target)
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:

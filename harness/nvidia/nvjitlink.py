@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
@@ -87,19 +88,25 @@ def parts(setup: Setup) -> tuple[Path, Path] | str:
     return library, runtime
 
 
+def of_linker(setup: Setup, job: Job) -> Setup:
+    """What links: another toolkit, where the job names one."""
+    return replace(setup, home=job.linker.home, release=job.linker.release) if job.linker else setup
+
+
 def check_lto(setup: Setup, job: Job) -> None:
     """Raise where code cannot be made as it is linked: for a virtual target, or without a linker."""
     if job.virtual:
         raise Unsupported("link-time optimization (-dlto) makes code for a real architecture")
+    setup = of_linker(setup, job)
     if setup.library("libnvJitLink") is None:
         raise Unavailable(f"-dlto needs a linker, and CUDA {setup.release} has no nvJitLink (it came with 12.0)")
 
 
 def link_with_runtime(setup: Setup, job: Job) -> None:
-    """Link the job's relocatable artifact with libcudadevrt, as stage ``link``.
+    """Link the job's relocatable artifact with libcudadevrt, as stage ``link``, with another toolkit's nvJitLink where the job has one.
 
     Where that cannot be, or is not wanted (``-dc``), the stage is left out, and the job's notes say so. LTO IR is linked without
-    libcudadevrt where there is none: nothing would come out else.
+    libcudadevrt where there is none: nothing would come out else; PTX that is not relocatable is, too, for it calls nothing.
 
     Raises
     ------
@@ -110,15 +117,18 @@ def link_with_runtime(setup: Setup, job: Job) -> None:
     if job.one_of_several:
         job.notes.append(NOT_LINKED_ALONE)
         return
-    found = parts(setup)
+    setup = of_linker(setup, job)
+    found, plain = parts(setup), job.artifact.format == "ptx"
     if isinstance(found, str):
-        if not job.lto:
+        if not job.lto and not job.linker:
             job.notes.append(f"not linked: {found}")
             return
-        job.notes.append(f"linked without libcudadevrt: {found}")
+        if not plain:
+            job.notes.append(f"linked without libcudadevrt: {found}")
     library = setup.library("libnvJitLink")
-    assert library is not None
-    linker, runtime = Linker(library), [found[1]] if not isinstance(found, str) else []
+    if library is None:
+        raise Unavailable(str(found))
+    linker, runtime = Linker(library), [] if plain or isinstance(found, str) else [found[1]]
     job.enter("link")
     options = [f"-arch=sm_{job.arch}", *(["-lto"] if job.lto else [])]
     made = job.artifact.parts or [job.artifact]

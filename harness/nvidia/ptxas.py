@@ -23,7 +23,7 @@ def architectures(setup: Setup) -> list[str]:
 
 
 def assemble(setup: Setup, job: Job, ptx: Path, *, relocatable: bool = False) -> Path:
-    """Assemble for the job's target, as stage ``assemble``.
+    """Assemble for the job's target, as stage ``assemble``, with another toolkit's ptxas where the job has one.
 
     Raises
     ------
@@ -33,7 +33,10 @@ def assemble(setup: Setup, job: Job, ptx: Path, *, relocatable: bool = False) ->
     job.enter("assemble")
     kind = "object" if relocatable else "cubin"
     out = job.scratch / f"artifact.{kind}"
-    argv = [str(setup.home / "bin" / "ptxas"), f"-arch=sm_{job.arch}", "-v", *job.options.get("ptxas", [])]
+    home = job.assembler.home if job.assembler else setup.home
+    if job.assembler:
+        job.observed["ptxas"] = _release(ask(str(home / "bin" / "ptxas"), "--version"))
+    argv = [str(home / "bin" / "ptxas"), f"-arch=sm_{job.arch}", "-v", *job.options.get("ptxas", [])]
     argv += ["-c"] if relocatable else []
     argv += [str(ptx), "-o", str(out)]
     job.command.append(" ".join(argv))

@@ -117,7 +117,7 @@ class Step:
         if self.program in _STAGES:
             return _STAGES[self.program]
         words = set(self.words)
-        return "preprocess" if "-E" in words else "compile" if words & {"-c", "-S"} else "link"
+        return "preprocess" if "-E" in words else "compile" if words & {"-c", "-S", "-cubin", "-ptx"} else "link"
 
     @property
     def output(self) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from harness.protocol.job import CellJob
+from harness.protocol.job import CellJob, made_for
 from harness.protocol.printed import cut
 from harness.protocol.wire import Order, Product, Ready, Setup
 
@@ -74,6 +74,11 @@ class Job(CellJob):
         return self.target.startswith("compute_")
 
     @property
+    def made_for(self) -> str:
+        """What the compiler makes code for: the target, unless the case says what is finished for it, or by whom."""
+        return made_for(self.options, self.target)
+
+    @property
     def lto(self) -> bool:
         """Whether the user's flags ask for code that is made when it is linked (LTO)."""
         return not {"-dlto", "--dlink-time-opt", "-lto", "--lto"}.isdisjoint(self.options.get("flags", ()))
@@ -106,6 +111,10 @@ class Job(CellJob):
             if folder in folders:
                 folders.remove(folder)
         return folders
+
+    def toolkit_include(self, setup: Setup) -> list[str]:
+        """Include directories of the toolkit; none where the case wants a compiler without them."""
+        return setup.include if self.options.get("toolkit_headers", True) else []
 
     def enter(self, stage: str) -> None:
         """Say that `stage` begins; this is known even when the process dies in it."""

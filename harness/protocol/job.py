@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from harness.protocol.message import Message, Scalar
 
@@ -13,6 +14,9 @@ class Options(TypedDict, total=False):
     """A case's options for one cell, as ``[[options]]`` has them (`harness.cases.keys.OPTIONS` says what each means)."""
 
     arch: str
+    assembler: str
+    compile_for: str
+    linker: str
     std: str
     rdc: bool
     debug: bool
@@ -23,8 +27,16 @@ class Options(TypedDict, total=False):
     declarations: str
     functions: list[str]
     enable_cooperative_groups: bool
+    every_target: bool
+    toolkit_headers: bool
     flags: list[str]
     ptxas: list[str]
+
+
+def made_for(options: Mapping[str, Any], target: str) -> str:
+    """What a compiler makes code for: the target, unless a case says for what else, or that another toolkit's tools finish it."""
+    apart = options.keys() & {"assembler", "linker"}
+    return options.get("compile_for") or (target.replace("sm_", "compute_") if apart else target)
 
 
 @dataclass
@@ -63,6 +75,22 @@ class LaunchSpec(Message):
 
 
 @dataclass
+class Tools(Message):
+    """Another toolkit, of which one tool takes part.
+
+    Parameters
+    ----------
+    release : str
+        The CUDA release.
+    home : Path
+        Its folder, laid out as a CUDA_HOME.
+    """
+
+    release: str
+    home: Path
+
+
+@dataclass
 class CellJob(Message):
     """One cell, as a worker's child gets it; the same for every run of the cell.
 
@@ -86,6 +114,8 @@ class CellJob(Message):
         How the kernels are launched on a real device; empty without one.
     together : list of Path
         Further files of the same program, each a translation unit.
+    assembler, linker : Tools or None
+        Where ptxas and nvJitLink come from, if from another toolkit than the compiler.
     """
 
     cell: str
@@ -97,3 +127,5 @@ class CellJob(Message):
     include: list[str]
     launches: list[LaunchSpec] = field(default_factory=list)
     together: list[Path] = field(default_factory=list)
+    assembler: Tools | None = None
+    linker: Tools | None = None

@@ -13,10 +13,24 @@ from harness.report.text import one_line
 from harness.report.xml import xml_text
 
 # White on each of these has a contrast of 4.5 and more.
-_GOOD, _BAD, _KNOWN, _NONE = "#2e7d32", "#c62828", "#8a5a00", "#5f6368"
+_GOOD, _BAD, KNOWN, NONE = "#2e7d32", "#c62828", "#8a5a00", "#5f6368"
 _LABEL = "#3c4043"
 _NARROW = frozenset("fijlrtI!'()|.,:;[] ")
 _WIDE = frozenset("mwMW@%ABCDEFGHKNOQRUVXY&")
+
+
+def colour_of(kind: str) -> str:
+    """Colour of a verdict (`harness.answers.verdict.Verdict`)."""
+    colours = {
+        "works": _GOOD,
+        "since": _GOOD,
+        "but": _GOOD,
+        "part": KNOWN,
+        "fault": KNOWN,
+        "until": _BAD,
+        "never": _BAD,
+    }
+    return colours.get(kind, NONE)
 
 
 def badges(table: pd.DataFrame) -> dict[str, bytes]:
@@ -59,14 +73,14 @@ def _say(counts: dict[str, int]) -> tuple[str, str]:
     known = counts.get("xfail", 0)
     meant = sum(counts.values()) - counts.get("unsupported", 0)
     if not meant:
-        return "no results", _NONE
+        return "no results", NONE
     if bad:
         return f"{bad:,} of {meant:,} not as expected", _BAD
     works = f"{grouped(counts).get('works', 0):,} of {meant:,} work"
     if known:
-        return f"{works}, {known:,} known failure{'s' if known > 1 else ''}", _KNOWN
+        return f"{works}, {known:,} known failure{'s' if known > 1 else ''}", KNOWN
     # That nothing works may be as expected; it is nothing to be green for.
-    return works, _GOOD if grouped(counts).get("works") else _NONE
+    return works, _GOOD if grouped(counts).get("works") else NONE
 
 
 def _file(name: str, taken: dict[str, bytes]) -> str:

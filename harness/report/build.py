@@ -49,7 +49,7 @@ _OURS = frozenset(
             "coverage.html",
             "pictures.html",
         ),
-        *("assets", "badges", "cases", "data", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
+        *("assets", "badges", "cases", "data", "features", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
         *("junit.xml", "regressions.atom", FOLDER),
     )
 )
@@ -145,7 +145,9 @@ def build_report(
     """
     check(export)
     with _no_collection():
-        site = replace(_read(paths, (cases, programs), history, rejudge, where, published), title=title)
+        site = replace(
+            _read(paths, (cases, programs), history, rejudge, where, published), title=title, address=address
+        )
         table, merged = site.own_table, site.own or site.merged
         _ = site.groups  # both halves need them
         with _replacing(Path(out)) as folder:

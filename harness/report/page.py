@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +20,7 @@ from harness.records import Merged, spell_other
 from harness.records.devices import virtual_against_real
 from harness.report.annotations import remedies
 from harness.report.beside import is_own, own_part
+from harness.report.embed import Embedded
 from harness.report.feature import helps_of, proof_link, snippet_of
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
@@ -171,6 +171,7 @@ def case_page(
     feature: FeaturePage,
     faults: Sequence[tuple[str, str]] = (),
     beside: Mapping[str, Any] | None = None,
+    embedded: Embedded | None = None,
 ) -> str:
     """Render the page of a case.
 
@@ -192,6 +193,8 @@ def case_page(
         Its known faults: why, and where that was reported.
     beside : Mapping, optional
         `harness.report.site.Site.beside`.
+    embedded : Embedded, optional
+        What other pages can show of it.
     """
     own = own_part(table) if beside and not beside["alone"] else table
     theirs = table[table["environment"] == ENVIRONMENT]
@@ -216,12 +219,18 @@ def case_page(
         published_sum=Sum(totals(theirs)) if beside and len(theirs) else None,
         beside=beside,
         is_own=is_own,
+        embedded=embedded,
         grid=make_grid(table, of_cell),
         groups=shown,
         remedies=remedies,
         more=len(groups) - len(shown),
         sources=sources,
     )
+
+
+def embedded_page(case: str, title: str, page: str, feature: FeaturePage) -> str:
+    """Render a feature's table alone, for an ``<iframe>``."""
+    return _template("feature.html").render(root="../", here="feature", sections=(), case=case, title=title or case, page=page, feature=feature)  # fmt: skip
 
 
 def section_page(section: Section, sections: Sequence[tuple[str, str]], files: Mapping[str, str]) -> str:
@@ -237,20 +246,6 @@ def assets() -> dict[str, bytes]:
         name: (folder / name).read_bytes()
         for name in ("style.css", *(f"{script}.js" for script in dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS))))
     }
-
-
-def page_names(cases: Iterable[str]) -> dict[str, str]:
-    """Name of the page of each case: made of letters that are safe in paths and addresses, never twice the same."""
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for case in sorted(set(cases)):
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", case).strip(".-")[:80]
-        # Case-insensitive file systems would put A.html and a.html into one file.
-        if not stem or stem.lower() in taken:
-            stem = f"{stem}-{anchor_of(case)}".lstrip("-")
-        taken.add(stem.lower())
-        names[case] = f"{stem}.html"
-    return names
 
 
 @cache

@@ -32,9 +32,19 @@ from harness.report.answers import (
 from harness.report.beside import Publication, is_own
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
+from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
 from harness.report.groups import Group, group_cells
+from harness.report.names import page_names
 from harness.report.overview import Sum, unavailable_of
-from harness.report.page import Section, answer_page, assets, case_page, matrix_page, page_names, section_page
+from harness.report.page import (
+    Section,
+    answer_page,
+    assets,
+    case_page,
+    embedded_page,
+    matrix_page,
+    section_page,
+)
 from harness.report.sections import make_sections, section_names
 from harness.report.sources import files_of
 from harness.report.stories import stories_of
@@ -71,6 +81,8 @@ class Site:
         A published matrix, whose cells are among `merged`.
     own : Merged or None
         Records and plans without those; None where there are no others, or nothing else.
+    address : str
+        Where the report is published, for what is embedded elsewhere; may be empty.
     """
 
     merged: Merged
@@ -82,6 +94,7 @@ class Site:
     title: str = TITLE
     publication: Publication | None = None
     own: Merged | None = None
+    address: str = ""
 
     @cached_property
     def own_table(self) -> pd.DataFrame:
@@ -216,16 +229,23 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
         sources = site.sources.get(case, {})
         if sources:
             yield f"data/{_stem(site, case)}.js", script(_stem(site, case), compact(sources))
+        feature, faults = feature_page(site.known, case), site.known.features[case].faults
+        title = site.known.features[case].title
+        embedded = embedded_of(site.files[case], feature, site.address)
         page = case_page(
             case,
             part,
             site.groups[case],
             sources,
             site.links,
-            feature_page(site.known, case),
-            site.known.features[case].faults,
+            feature,
+            faults,
             beside=site.beside,
+            embedded=embedded,
         )
+        yield f"{FOLDER}/{embedded.stem}.html", _text(embedded_page(case, title, site.files[case], feature))
+        yield f"{FOLDER}/{embedded.stem}.json", feature_json(case, title, feature, faults)
+        yield from badges_of(case, feature, embedded)
         yield f"cases/{site.files[case]}", _text(page)
     records = {record["cell"]: record for record in site.merged.records}
     for number, text in enumerate(chunks(list(site.table["cell"]), records, annotator(site.history))):

@@ -11,7 +11,7 @@ from typing import Any, cast
 from packaging.version import Version
 
 from harness.backends import BACKENDS, WHEELS
-from harness.cases.options import include_of, options_for
+from harness.cases.options import NAMED, include_of, options_for
 from harness.errors import UsageError
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 from harness.protocol.backend import Job
@@ -144,6 +144,11 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
     cell = cell_of(record, case)
     language = BACKENDS[record["backend"]].language(case) or ""
     options, source = options_for(cell), case.sources[language]
+    if apart := [name for name in NAMED if name in options]:
+        raise UsageError(
+            f"{case.name} has what one tool made finished by another ({apart[0]}), and repro makes a folder of what one toolkit compiles: "
+            "the record's command has both steps"
+        )
     own = [*include, *include_of(case, options)]
     options.pop("memory", None)
     program = gather([source, *(case.together if language != "python" else ())], own)

@@ -74,6 +74,10 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
             f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
             "Find out who changed it, or take another index"
         )
+    if done.code and "No space left on device" in done.errors:
+        raise PartUnavailable(
+            f"{what} is not installed: no space is left on the device, in {folder.parent} or in uv's cache; make room, and run it again"
+        )
     if done.code:
         raise PartUnavailable(f"{what} cannot be {'built or installed' if built else 'installed from PyPI'}: {error}")
     if not done.whole:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from harness.cases import options_for
+from harness.cases.options import releases_named
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 
-from .conftest import GOOD, Load
+from .conftest import GOOD, Load, Wrong
 
 RULES = """
 [parameters]
@@ -67,3 +68,40 @@ def test_the_case_keeps_its_own_lists(load: Load) -> None:
 )
 def test_the_architecture_is_left_to_libraries_that_know_the_device(load: Load, backend: str, arch: str) -> None:
     assert options_for(cell(load(GOOD), backend)) == {"arch": arch}
+
+
+FINISHED = """
+[parameters.pair]
+plain = {}
+older = { ASSEMBLER = "12.4", MADE_FOR = "compute_80" }
+
+[[options]]
+assembler = "ASSEMBLER"
+compile_for = "MADE_FOR"
+linker = "13.0"
+"""
+
+
+def test_an_option_may_be_named_by_a_definition_and_goes_where_there_is_none(load: Load) -> None:
+    case = load(GOOD + FINISHED)
+    assert options_for(cell(case, "nvrtc", 0)) == {"arch": "given", "linker": "13.0"}
+    older = cell(case, "nvrtc", 1)
+    assert options_for(older) == {"arch": "given", "assembler": "12.4", "compile_for": "compute_80", "linker": "13.0"}
+    assert releases_named(older) == {"assembler": "12.4", "linker": "13.0"}
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ('assembler = "12.99"', "assembler: '12.99' is no CUDA release that cumatrix knows"),
+        ('linker = "LINKR"', "linker: 'LINKR' is no CUDA release"),
+        ('linker = "PAIR"', "linker: 'old' is no CUDA release that cumatrix knows"),
+        ('compile_for = "sm_80"', "compile_for: 'sm_80' is no virtual architecture"),
+        ('compile_for = "compute_81"', "compile_for: 'compute_81' is no virtual architecture"),
+        ("assembler = 12.4", "assembler: must be a CUDA release such as"),
+    ],
+)
+def test_what_finishes_code_must_be_known(wrong: Wrong, option: str, says: str) -> None:
+    (said,) = wrong(f'{GOOD}\n[parameters]\npair = ["old"]\n\n[[options]]\n{option}\n')
+    assert says in said
+    assert "case.toml:13" in said

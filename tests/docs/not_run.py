@@ -72,7 +72,6 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "cumatrix try kernel.py -t 12.9 --with numba-cuda=0.24,0.30 \\": _GITHUB,
         "cumatrix try kernel.cu -t 13.0 --library cutlass=3.8..4.2 --library cccl=3.1.4": _CUTLASS,
     },
-    "docs/page.md": {"cumatrix publish RECORDS… --out reports/matrix": "of hours of records: tests/report/test_publish.py has a few"},
     "docs/pytest-and-tox.md": {
         "tox list": _TOX,
         'pytest cases -k "sm_80 and not implicit"': "every case: tests/test_pytest_plugin.py has a few",

@@ -68,7 +68,12 @@ def test_statements_disagreements_changes_history_and_coverage_say_what_happened
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
     "address",
-    [*PAGES, "cases/wmma-fragments.html", "matrix.html#cell=wmma/fragments;shape=m16n16k8;numba;0.59.0;12.4;sm_90a"],
+    [
+        *PAGES,
+        "cases/wmma-fragments.html",
+        "features/wmma-fragments.html",
+        "matrix.html#cell=wmma/fragments;shape=m16n16k8;numba;0.59.0;12.4;sm_90a",
+    ],
 )
 def test_accessibility_has_no_violations(visit: Visit, address: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")

@@ -14,7 +14,17 @@ from harness.report.build import build_report
 from harness.report.errors import NothingToReport, ReportError
 
 FILES = [
-    *("assets", "badges", "cases", "coverage.html", "data", "disagreements.html", "index.html", "junit.xml"),
+    *(
+        "assets",
+        "badges",
+        "cases",
+        "coverage.html",
+        "data",
+        "disagreements.html",
+        "features",
+        "index.html",
+        "junit.xml",
+    ),
     *("matrix.csv", "matrix.html", "matrix.json", "matrix.md", "pictures.html", "results.parquet", "support.html"),
 ]
 

@@ -14,7 +14,7 @@ from harness.matrix.links import cell_link, matrix_link
 from harness.records import merge
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
-from harness.report.page import page_names
+from harness.report.names import page_names
 
 HOSTILE = "\x1b[31m'\\');alert(1)//</script>\u2028\u202e__proto__"
 

@@ -21,7 +21,7 @@ from harness.records.plan import Plan
 from harness.report.exports import matrix_csv, matrix_json
 from harness.report.junit import junit_xml
 from harness.report.markdown import escape, matrix_markdown
-from harness.report.page import page_names
+from harness.report.names import page_names
 
 
 def parquet_and_back(merged: Merged) -> tuple[list[Record], list[Plan]]:

@@ -20,7 +20,8 @@ from harness.model.condition import Condition
 from harness.records import Record, merge
 from harness.records.plan import Plan
 from harness.report.groups import anchor_of
-from harness.report.page import SHOWN, assets, page_names
+from harness.report.names import page_names
+from harness.report.page import SHOWN, assets
 from harness.report.site import Site, case_files_of, front_files
 from harness.report.sources import excerpt
 from harness.report.text import clean, one_line, safe_link
@@ -99,6 +100,7 @@ def test_hostile_texts_are_shown_and_do_nothing() -> None:
             "index.html",
             "matrix.html",
             "cases/wmma-fragments.html",
+            "features/wmma-fragments.html",
             "support.html",
             "disagreements.html",
             "coverage.html",
@@ -109,7 +111,7 @@ def test_hostile_texts_are_shown_and_do_nothing() -> None:
         page = Page(text)
         assert not {"img", "iframe", "object", "form"} & set(page.tags)
         assert not [name for _, name, _ in page.attributes if name.startswith("on") or name == "style"]
-        ours = r"https?://|#|cases/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|pictures|assets/style)\."
+        ours = r"https?://|#|(\.\./)?(cases|features|badges)/[\w.-]+|(\.\./)?(matrix|results|index|support|disagreements|coverage|pictures|assets/style)\."
         assert all(re.match(ours, link) for link in page.values("href"))
         assert all(re.fullmatch(r"(assets|data)/[\w-]+\.js", address) for address in page.values("src"))
         assert not re.search(r"<script[^>]*>[^<]", text)
@@ -148,7 +150,7 @@ def test_every_cell_has_an_id_and_every_link_leads_somewhere() -> None:
         assert len(every) == len(set(every)), f"an id twice in {name}"
         for link in Page(text).values("href"):
             file, _, anchor = link.partition("#")
-            file = (file.removeprefix("../") if name.startswith("cases/") else file) or name
+            file = (file.removeprefix("../") if name.startswith(("cases/", "features/")) else file) or name
             if file.endswith(".html"):
                 assert file in made, f"{link} in {name}"
                 assert not anchor or "=" in anchor or anchor in ids[file], f"{link} in {name}"

@@ -16,7 +16,7 @@ from harness.records import RecordError, merge
 from harness.records.schema import check_record, record_schema
 from harness.records.tables import with_tables
 from harness.report.exports import matrix_json
-from harness.report.page import page_names
+from harness.report.names import page_names
 from harness.report.schemas import matrix_schema, schemas
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "schemas"

@@ -15,7 +15,8 @@ from harness.analysis import cells_frame
 from harness.matrix.links import cell_link
 from harness.records import merge
 from harness.report.data import compact, matrix_data
-from harness.report.page import ANSWER_SCRIPTS, SCRIPTS, page_names
+from harness.report.names import page_names
+from harness.report.page import ANSWER_SCRIPTS, SCRIPTS
 
 from .site_builders import records
 

@@ -19,7 +19,7 @@ from harness.nvidia import nvcc
 from harness.nvidia.launch import run_on_driver
 from harness.nvidia.step_cache import StepCache
 from harness.nvidia.tools import Step, ask, run
-from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
+from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.wire import Ready
 
 
@@ -115,6 +115,10 @@ class TorchBackend:
         except ValueError as error:
             if "arch" not in str(error):
                 raise
+            if job.options.get("every_target"):
+                job.enter("compile")
+                job.say(f"ValueError: {error}")
+                raise Rejected("PyTorch refused the architecture", stage="compile") from None
             raise Unsupported(
                 f"PyTorch knows no compute capability {job.capability[0]}.{job.capability[1]}: {error}"
             ) from None

@@ -1,0 +1,4 @@
+extern "C" __global__ void twice(float *values)
+{
+    values[threadIdx.x] *= 2;
+}
