@@ -1,7 +1,7 @@
 """A run in which some cells are hostile: what becomes of the others, what is left, and what the scheduler takes.
 
-Two runs of ``cumatrix run`` over programs made here: one with hostile texts among them (``tests/hostile/texts.py``), one without. Every
-outcome that is not hostile has to be the same. See README.md.
+Two runs of ``cumatrix run`` over programs made here: one with hostile texts among them (``tests/hostile/texts.py``), and hostile programs
+in Python (``tests/hostile/programs.py``), one without. Every outcome that is not hostile has to be the same. See README.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from hostile.programs import ENTRIES, KERNEL, PROGRAMS, intruders, text_of  # noqa: E402
 from hostile.texts import TEXTS  # noqa: E402
+
+from harness.toolkits.store import data_folder  # noqa: E402
 
 _TARGET = "sm_80"
 _VARIANTS = 20
@@ -44,7 +47,7 @@ _REFUSED = "__global__ void refused(int *a) { *a = missing_CASE + PLACE; }\n".re
 
 def main() -> int:
     options = _arguments()
-    names = sorted(TEXTS) if not options.only else options.only.split(",")
+    names = options.only.split(",") if options.only else sorted([*TEXTS, *(PROGRAMS if options.python else ())])
     with tempfile.TemporaryDirectory(prefix="hostile-load-") as folder:
         root = Path(folder)
         hostile = _write(root / "cases", options, names)
@@ -84,7 +87,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--timeout", type=int, default=20, help="seconds that a cell may take (default: 20)")
     parser.add_argument("--memory", default="4G", help="memory that a process may take (default: 4G)")
-    parser.add_argument("--only", help="hostile texts by name, with commas; default: all")
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        help="interpreter that has Numba: hostile programs in Python come in as well, and one innocent case in four goes through Numba",
+    )
+    parser.add_argument("--only", help="hostile texts and programs by name, with commas; default: all")
     parser.add_argument("--seed", default="0", help="of the order of cells (default: 0)")
     parser.add_argument("--json", metavar="FILE", help="write what was measured to FILE")
     return parser.parse_args()
@@ -96,23 +104,42 @@ def _write(root: Path, options: argparse.Namespace, names: list[str]) -> set[str
     good = -(-(options.cells - bad) // _VARIANTS)
     kinds = [names[number % len(names)] for number in range(bad)] + [""] * good
     random.Random(options.seed).shuffle(kinds)
-    hostile = set()
+    hostile, words = set(), _words(root.parent)
+    table = f"[parameters]\nplace = {list(range(_VARIANTS))}\n"
     for number, kind in enumerate(kinds):
         name = f"load/c{number:05}"
-        if kind:
+        if kind in PROGRAMS:
+            _case(root / name, kind, text_of(PROGRAMS[kind], words).encode(), "", "python")
+        elif kind:
             text = TEXTS[kind]
             _case(root / name, kind, text if isinstance(text, bytes) else text.encode(), "")
+        elif options.python and number % 4 == 1:
+            _case(root / name, "innocent", KERNEL.format(number).encode(), table, "python")
+        else:
+            source = (_REFUSED if number % 10 == 0 else _INNOCENT).replace("CASE", str(number))
+            _case(root / name, "innocent", source.encode(), table)
+        if kind:
             hostile.add(name)
-            continue
-        source = (_REFUSED if number % 10 == 0 else _INNOCENT).replace("CASE", str(number))
-        _case(root / name, "innocent", source.encode(), f"[parameters]\nplace = {list(range(_VARIANTS))}\n")
     return hostile
 
 
-def _case(folder: Path, title: str, source: bytes, table: str) -> None:
+def _words(root: Path) -> dict[str, str]:
+    """What hostile programs are told."""
+    return {
+        "cache": os.environ.get("CUMATRIX_CACHE") or str(Path.home() / ".cache" / "cumatrix"),
+        "data": str(data_folder()),
+        "mark": str(root / "tmp"),
+        "here": str(root),
+    }
+
+
+def _case(folder: Path, title: str, source: bytes, table: str, language: str = "cuda") -> None:
     folder.mkdir(parents=True)
-    (folder / "kernel.cu").write_bytes(source)
-    (folder / "case.toml").write_text(f'title = "{title}"\n[source]\ncuda = "kernel.cu"\n{table}', "utf-8")
+    file = "kernel.py" if language == "python" else "kernel.cu"
+    (folder / file).write_bytes(source)
+    entries = ", ".join(f'{name} = "{types}"' for name, types in ENTRIES.items())
+    entry = f"[entry]\npython = {{ {entries} }}\n" if language == "python" else ""
+    (folder / "case.toml").write_text(f'title = "{title}"\n[source]\n{language} = "{file}"\n{entry}{table}', "utf-8")
 
 
 def measure(root: Path, name: str, cases: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -122,7 +149,7 @@ def measure(root: Path, name: str, cases: Path, options: argparse.Namespace) -> 
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     argv = [sys.executable, "-c", "from harness.cli.main import main; main()", "run", "--cases", str(cases), "--no-cache", "--device", "none",
-            "-b", options.backend, "-t", options.toolkit, "-a", _TARGET, "-j", str(options.jobs), "--timeout", str(options.timeout),
+            "-b", options.backend + (",numba" if options.python else ""), *(["--python", options.python] if options.python else []), "-t", options.toolkit, "-a", _TARGET, "-j", str(options.jobs), "--timeout", str(options.timeout),
             "--memory", options.memory, "--out", str(out)]  # fmt: skip
     env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     began = time.monotonic()
@@ -139,6 +166,7 @@ def measure(root: Path, name: str, cases: Path, options: argparse.Namespace) -> 
         )
     records = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     left = [str(path) for path in temporary.iterdir()] + [f"process {pid}" for pid in _processes(str(temporary))]
+    left += intruders([root, Path(data_folder()), ROOT / "harness"])
     return {
         "records": {r["cell"]: r for r in records},
         "count": len(records),

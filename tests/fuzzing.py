@@ -13,13 +13,14 @@ from typing import Any
 
 import mutations
 from fuzzing_inputs import INPUTS, InputFuzzer
+from fuzzing_projects import PROJECTS, ProjectFuzzer
 from in_process import Called, Hang, call
 from record_builders import cell, plan, record, rejected
 
 from harness.analysis.history import append
 from harness.model import Outcome, Stage, Status
 
-KINDS = ("records", "plan", "exported", "history", *INPUTS)
+KINDS = ("records", "plan", "exported", "history", *INPUTS, *PROJECTS)
 """Names of what is fuzzed."""
 
 
@@ -85,6 +86,7 @@ class Fuzzer:
         self.random = Random(seed)
         self.inputs = InputFuzzer(folder, seed)
         self.good = write(folder / "good")
+        self.projects = ProjectFuzzer(self.good, seed)
         self.exported = folder / "site" / "results.parquet"
         assert call("report", self.good, "--out", folder / "site", "--cases", folder / "none").code == 0
         self.runs = folder / "runs"
@@ -98,7 +100,10 @@ class Fuzzer:
         bad = self.folder / "bad"
         shutil.rmtree(bad, ignore_errors=True)
         bad.mkdir()
-        yield from self.inputs.round(kind, bad) if kind in INPUTS else getattr(self, f"_{kind}")(bad)
+        if kind in PROJECTS:
+            yield from self.projects.round(kind, bad)
+        else:
+            yield from self.inputs.round(kind, bad) if kind in INPUTS else getattr(self, f"_{kind}")(bad)
 
     def _records(self, bad: Path) -> Iterator[Called]:
         yield from self._all(write(bad / "in", records=mutations.json_lines(good()[0], self.random)), bad)

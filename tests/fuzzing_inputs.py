@@ -86,7 +86,7 @@ class InputFuzzer:
         folder.mkdir(parents=True)
         for name in ("kernel.cu", "kernel.py", "reference.py"):
             (folder / name).write_text("\n")
-        text = _toml(mutations.mutated(_CASE, self.random) if self.random.random() < 0.85 else _CASE)
+        text = toml(mutations.mutated(_CASE, self.random) if self.random.random() < 0.85 else _CASE)
         data = text.encode("utf-8", "surrogatepass")
         (folder / "case.toml").write_bytes(mutations.damaged(data, self.random) if self.random.random() < 0.3 else data)
         checked = call("cases", "check", "--cases", bad / "cases")
@@ -235,7 +235,7 @@ def _done(what: str, action: Callable[[], object]) -> Called:
     return Called((what[:200],), 0, "", "")
 
 
-def _toml(tables: Mapping[str, Any]) -> str:
+def toml(tables: Mapping[str, Any]) -> str:
     return "".join(f"{json.dumps(key)} = {_line(value)}\n" for key, value in tables.items())
 
 

@@ -24,6 +24,7 @@ from harness.engine.environment import look
 from harness.engine.line_up import default_toolkit
 from harness.engine.plan import library_of
 from harness.engine.toolchain import PreparedToolchain
+from harness.environments.store import EnvironmentStore
 from harness.errors import NothingToRun, PartUnavailable
 from harness.model import Toolchain
 from harness.plugins import GROUPS, plugged
@@ -65,6 +66,8 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
         return _verify(toolkits)
     environment = look(python)
     store = ToolkitStore()
+    for each in (store, LibraryStore(), EnvironmentStore()):
+        each.sweep()
     say(f"python      {environment.version} ({environment.python})")
     libraries = [
         f"{name} {environment.build_of(name)}" for name, found in environment.distributions.items() if found.root

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness.cases.toml import read_toml_text
 from harness.cli.command import Command
 from harness.cli.terminal import say
 from harness.diagnostics import one_line
@@ -56,11 +57,11 @@ def init(*, dry_run: bool, own: bool) -> int:
         say(line)
     if dry_run:
         return 0
-    before = path.read_text("utf-8") if shared else ""
+    before = read_toml_text(path, path.name) if shared else ""
     text = f"{before.rstrip()}\n\n{block}" if before.strip() else block
     try:
         tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{path.name} cannot take a table [tool.cumatrix] at its end ({error}): --own writes {OWN}"
         ) from None

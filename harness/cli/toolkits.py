@@ -38,6 +38,8 @@ def list_() -> int:
     In brackets: wheels of another release, since those of its own lack headers. After "with": parts that were asked for.
     """
     store = ToolkitStore()
+    store.sweep()
+    LibraryStore().sweep()
     for release in RELEASES.values():
         found = store.find(release.name)
         wheels = " ".join(

@@ -16,6 +16,7 @@ from harness.engine.memory import Memory
 from harness.engine.pool import ForkServers
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result, Worker
+from harness.engine.toolchain import steps_of
 from harness.protocol.wire import Order
 
 
@@ -129,7 +130,9 @@ class Runner:
         """What the fork server is told; a cell of a real device holds one as long as it lasts."""
         name = prepared.cell.toolchain.device
         if not name:
-            yield Order(prepared.job, scratch, prepared.limits, path=prepared.toolchain.path)
+            toolchain = prepared.toolchain
+            steps = steps_of(toolchain, prepared.cell.case)
+            yield Order(prepared.job, scratch, prepared.limits, path=toolchain.path, steps=steps)
             return
         with self.devices.take(name) as device:
             # The driver reserves more address space than any machine has memory.

@@ -19,7 +19,7 @@ from harness.engine.key import Key
 from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
-from harness.model import Cell, Outcome, Status, Target, Toolchain
+from harness.model import Case, Cell, Outcome, Status, Target, Toolchain
 from harness.protocol.backend import Ended
 from harness.protocol.job import made_for
 from harness.protocol.wire import Ready, Setup
@@ -42,7 +42,7 @@ class PreparedToolchain:
     tools : Path
         Folder of cumatrix's own stand-ins.
     steps : Path or None
-        Folder of steps that cells of this run share (`harness.nvidia.step_cache`).
+        Folder of steps that cells of this run share, case by case (`steps_of`).
     variables : Mapping[str, str]
         What the worker needs in its environment to find a real device's driver.
     memory : int
@@ -139,7 +139,6 @@ class PreparedToolchain:
             headers=ref.headers,
             include=[str(folder) for folder in self.include],
             tools=self.tools,
-            steps=_shared(self.toolchain, self.steps),
             wheels=takes_wheels(self.toolchain.library),
             device=self.toolchain.device,
             builds=self.environment.builds,
@@ -230,6 +229,18 @@ class PreparedToolchain:
         return {**found, **({"builds": builds} if builds else {})}
 
 
+def steps_of(prepared: PreparedToolchain, case: Case) -> str:
+    """Folder of steps that the cells of a case share (`harness.nvidia.step_cache`), made where it is missing; empty where they share none.
+
+    One for each case: what a hostile one does to it, nobody else takes from there. And for compilers alone, not for programs that run.
+    """
+    if not prepared.steps or not BACKENDS[prepared.toolchain.backend].nvcc or prepared.toolchain.device:
+        return ""
+    folder = prepared.steps / Key("steps").add("case", case.name).add("path", str(case.path)).hex()
+    folder.mkdir(exist_ok=True)
+    return str(folder)
+
+
 def _to_be_known(cell: Cell) -> tuple[Target, ...]:
     """Architectures that the compilers must list, first the one that code is made for; none where they are to refuse by themselves."""
     options = options_for(cell)
@@ -238,11 +249,6 @@ def _to_be_known(cell: Cell) -> tuple[Target, ...]:
     target = Target.parse(made_for(options, str(cell.target)))
     # Whether another toolkit's tool knows the target that it finishes code for, that tool says.
     return (target,) if options.keys() & set(TOOLS) else (target, cell.target)
-
-
-def _shared(toolchain: Toolchain, steps: Path | None) -> str:
-    """Folder of shared steps: for compilers alone, since a program that runs could write to what others take from there."""
-    return str(steps) if steps and BACKENDS[toolchain.backend].nvcc and not toolchain.device else ""
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:

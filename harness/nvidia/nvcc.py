@@ -99,7 +99,7 @@ def compile_unit(setup: Setup, job: Job, argv: Sequence[str]) -> None:
         As one of the tools ended.
     """
     job.command.append(shlex.join(["nvcc", *argv]))
-    steps = StepCache(setup, job)
+    steps = StepCache(job)
     for step in plan(setup, job, argv):
         if not job.stages or job.stages[-1] != step.stage:
             job.enter(step.stage)

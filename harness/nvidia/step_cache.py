@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.nvidia.tools import Step, after, check, run, start, tell
 from harness.protocol import reads
-from harness.protocol.backend import Job, Setup
+from harness.protocol.backend import Job
 from harness.protocol.printed import Finished
 
 # The device code in what `fatbinary` writes, for the assembler.
@@ -33,16 +33,16 @@ _SIZE = re.compile(r"\bfatbinData\[\d+\]")
 
 
 class StepCache:
-    """Finished steps, in a folder that all cells of a run share; without one, every step is run.
+    """Finished steps, in a folder that all cells of a program share in a run; without one, every step is run.
 
     Parameters
     ----------
-    setup, job
-        The cell's.
+    job : Job
+        The cell.
     """
 
-    def __init__(self, setup: Setup, job: Job) -> None:
-        self.folder = Path(setup.steps) if setup.steps else None
+    def __init__(self, job: Job) -> None:
+        self.folder = Path(job.steps) if job.steps else None
         self.job = job
         # Asked in each cell: looking where links lead counts as reading, and the cell that does a step may read no more than the others.
         self.cells = (job.scratch.parent, job.scratch.parent.resolve())

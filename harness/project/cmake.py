@@ -80,7 +80,7 @@ class _Reader:
         """One folder: `names` are the variables, `options` those of the folders above."""
         path = folder / LISTS
         try:
-            if depth > _DEEPEST or path.stat().st_size > _LARGEST:
+            if depth > _DEEPEST or not path.is_file() or path.stat().st_size > _LARGEST:
                 return
             text = path.read_text("utf-8", "replace")
         except OSError:

@@ -112,6 +112,8 @@ def units_of(path: Path) -> list[Unit]:
     """
     shown = os.path.relpath(path)
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{shown} is no file")  # a pipe or a device may have no end
         if path.stat().st_size > _LARGEST:
             raise UsageError(f"{shown} is larger than {_LARGEST >> 20} MB")
         entries = json.loads(path.read_text("utf-8"))
@@ -179,7 +181,7 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
         elif _HOST.fullmatch(word):
             found.flags.append(f"nvcc:-Xcompiler={word}")
         elif not word.startswith("-"):
-            if (folder / word).resolve() != file.resolve():
+            if os.path.realpath(folder / word) != os.path.realpath(file):
                 found.dropped.append(word)
         else:
             found.dropped.append(word)
@@ -208,4 +210,13 @@ def _unit(entry: Any, where: str) -> Unit | None:
             raise UsageError(f"{where}: its command cannot be read: {error}") from None
     if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
         raise UsageError(f"{where}: has neither arguments nor a command")
+    if not all(map(_can_be_said, (str(file), *argv))):
+        raise UsageError(f"{where}: has a NUL or half a character in it, which no command line can have")
     return read_command(argv, folder, file)
+
+
+def _can_be_said(word: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(word)
+    except UnicodeEncodeError:
+        return False

@@ -6,6 +6,7 @@ import ast
 import glob
 import os
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,17 @@ def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path, misse
             )
             base = base if isinstance(base, str) else ""
             pattern = os.path.join(base, "**" if name == "rglob" else "", pattern)
+            if not _is_near(pattern, folder):
+                return UNKNOWN
             return sorted(glob.glob(pattern, root_dir=folder, recursive=True)[:_MOST])
         case "sorted" | "list" | "tuple", [list() as items]:
             return sorted(items) if name == "sorted" and all(isinstance(each, str) for each in items) else items
     return UNKNOWN
+
+
+def _is_near(pattern: str, folder: Path) -> bool:
+    """Whether a pattern looks into a project only, or into one folder elsewhere: not through the whole machine."""
+    parts = Path(os.path.abspath(folder / pattern)).parts
+    fixed = list(takewhile(lambda part: not glob.has_magic(part), parts))
+    one_folder = len(fixed) >= len(parts) - 1 and "**" not in parts
+    return one_folder or Path(*fixed).is_relative_to(os.path.abspath(folder))

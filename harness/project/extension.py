@@ -63,6 +63,8 @@ def extensions_of(path: Path) -> list[Extension]:
         When the file cannot be read as Python.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{os.path.relpath(path)} is no file")  # a pipe or a device may have no end
         with open(path, "rb") as file:
             text = file.read(_LARGEST + 1)
         if len(text) > _LARGEST:

@@ -55,6 +55,8 @@ def files_in(root: Path) -> Iterator[str]:
             count += 1
             if count > _MOST_FILES:
                 return
+            if not os.path.isfile(os.path.join(folder, name)):
+                continue  # a pipe may have no end
             yield Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
 
 

@@ -70,7 +70,7 @@ def folders_of_headers(root: Path, file: Path) -> list[str]:
 
 def _databases(root: Path) -> Iterator[str]:
     for pattern in ("compile_commands.json", "*/compile_commands.json", "*/*/compile_commands.json"):
-        yield from sorted(path.relative_to(root).as_posix() for path in root.glob(pattern))
+        yield from sorted(path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file())
 
 
 def _extensions(project: ProjectFiles, name: str, found: Found, settings: dict[str, dict[str, Any]]) -> set[str]:

@@ -31,6 +31,8 @@ class Job(CellJob):
     ----------
     scratch : Path
         A folder of the cell's own, which starts empty and goes with the cell.
+    steps : str
+        Folder of steps that the cells of its program share; empty where they share none.
     device : dict
         The real device as the scheduler found it; empty without one.
     modules : tuple of str
@@ -48,6 +50,7 @@ class Job(CellJob):
     """
 
     scratch: Path = field(default_factory=Path)
+    steps: str = ""
     device: dict[str, Any] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
     stages: list[str] = field(default_factory=list)
@@ -63,7 +66,7 @@ class Job(CellJob):
     def of(cls, order: Order) -> Job:
         """The job of an order."""
         asked = {each.name: getattr(order.job, each.name) for each in fields(CellJob)}
-        return cls(**asked, scratch=order.scratch, device=dict(order.device))
+        return cls(**asked, scratch=order.scratch, steps=order.steps, device=dict(order.device))
 
     @property
     def virtual(self) -> bool:

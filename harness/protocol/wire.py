@@ -73,8 +73,6 @@ class Setup(Message):
         Include directories of the headers, in order.
     tools : Path
         Folder of small libraries that cumatrix builds for itself.
-    steps : str
-        Folder of steps that cells of one run share (`harness.nvidia.step_cache`); empty where they share none.
     wheels : bool
         Whether the library takes CUDA's headers from wheels in its environment, and knows of no toolkit.
     device : str
@@ -92,7 +90,6 @@ class Setup(Message):
     headers: str
     include: list[str]
     tools: Path
-    steps: str = ""
     wheels: bool = False
     device: str = ""
     builds: dict[str, Build] = field(default_factory=dict)
@@ -168,6 +165,8 @@ class Order(Message):
         The real device as the scheduler found it; empty without one.
     sanitizer : str
         Path of compute-sanitizer, which goes over the launch; empty for none.
+    steps : str
+        Folder of steps that the cells of one program share (`harness.nvidia.step_cache`); empty where they share none.
     """
 
     job: CellJob
@@ -177,6 +176,7 @@ class Order(Message):
     visible: str = ""
     device: dict[str, JsonValue] = field(default_factory=dict)
     sanitizer: str = ""
+    steps: str = ""
 
 
 @dataclass

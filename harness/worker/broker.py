@@ -1,4 +1,4 @@
-"""The fork server decides on some system calls of a cell: of which files it may change modes, and, where Landlock does not see to that, to whom it may send signals.
+"""The fork server decides on some system calls of a cell: of which files it may change modes, which it may lock, and, where Landlock does not see to that, to whom it may send signals.
 
 The kernel tells of such a call through a descriptor (seccomp_unotify(2)).
 """
@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.worker import landlock, modes, seccomp, signals
+from harness.worker import landlock, locks, modes, seccomp, signals
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND
 _NOTICE, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
@@ -32,9 +32,13 @@ def available() -> bool:
     return seccomp.tells() and not closed
 
 
-def calls(found: int) -> tuple[int, ...]:
-    """Which calls it decides on, with a version of Landlock."""
-    return modes.CALLS if found >= landlock.SIGNALS else (*modes.CALLS, *signals.CALLS)
+def calls(found: int) -> dict[int, tuple[int, ...]]:
+    """Which calls it decides on, with a version of Landlock: all of each, or those with certain commands."""
+    return {
+        **dict.fromkeys(modes.CALLS, ()),
+        **locks.CALLS,
+        **dict.fromkeys(() if found >= landlock.SIGNALS else signals.CALLS, ()),
+    }
 
 
 class Broker:
@@ -43,11 +47,14 @@ class Broker:
     Parameters
     ----------
     folders : sequence of str
-        Where modes may be changed, these folders themselves included.
+        Where modes may be changed and files locked, these folders themselves included.
+    shared : sequence of str
+        Where files may be locked, beside these.
     """
 
-    def __init__(self, folders: Sequence[str]) -> None:
+    def __init__(self, folders: Sequence[str], shared: Sequence[str] = ()) -> None:
         self._folders = tuple(map(os.path.realpath, folders))
+        self._lockable = (*self._folders, *map(os.path.realpath, shared))
         self._ours, self._theirs = socket.socketpair()
         self._listener = -1
 
@@ -77,6 +84,9 @@ class Broker:
         try:
             if call in modes.CALLS:
                 modes.change(pid, call, arguments, self._folders)
+            elif call in locks.CALLS:
+                locks.check(pid, arguments, self._lockable)
+                flags = _GO_ON
             else:
                 signals.check(pid, call, arguments)
                 flags = _GO_ON  # what it names stands in registers, which nobody else changes meanwhile

@@ -39,7 +39,7 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
     _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     if not setup.device:  # whose driver may have to make devices
         capabilities.give_up()
-    folders = [*own_folders(setup, order), *([setup.steps] if setup.steps else [])]
+    folders = [*own_folders(setup, order), *([order.steps] if order.steps else [])]
     files = [*_DEVICES, *([records] if records else [])]
     if setup.device:
         files += [path for pattern in _GPU for path in glob.glob(pattern)]
@@ -63,7 +63,7 @@ def kept_from() -> tuple[list[str], list[str]]:
         "asking things of devices": found >= 5,
         "signals to other processes": found >= landlock.SIGNALS or broker.available(),
         "limits of other processes, objects that outlive them, and owners of files": seccomp.available(),
-        "modes of files outside of their folder": broker.available(),
+        "modes and locks of files outside of their folder": broker.available(),
         "the machine's clock, names, network and priorities, as root too": True,
     }
     return [word for word, there in words.items() if there], [word for word, there in words.items() if not there]

@@ -151,7 +151,8 @@ def _run(
     limits, pulse = order.limits, _Pulse(channel)
     if isinstance(backend, Ahead) and not setup.device:
         backend.ahead(setup, Job.of(order), pulse)
-    decides = broker.Broker(own_folders(setup, order)) if calls and broker.available() else None
+    shared = [order.steps] if order.steps else []
+    decides = broker.Broker(own_folders(setup, order), shared) if calls and broker.available() else None
     reader, writer = os.pipe()
     group.begin()
     started = time.monotonic()

@@ -28,14 +28,14 @@ def change(pid: int, call: int, arguments: Sequence[int], folders: Sequence[str]
     mode = arguments[2 if call in (_FCHMODAT, _FCHMODAT2) else 1] & 0o7777
     handle = _open(pid, call, arguments)
     try:
-        if not _within(handle, folders):
+        if not within(handle, folders):
             raise PermissionError(errno.EPERM, "")
         os.chmod(f"/proc/self/fd/{handle}", mode)
     finally:
         os.close(handle)
 
 
-def _within(handle: int, folders: Sequence[str]) -> bool:
+def within(handle: int, folders: Sequence[str]) -> bool:
     """Whether what is open belongs to the cell; what has no name any more, or never had one, can be nobody else's."""
     path = os.readlink(f"/proc/self/fd/{handle}")
     if os.fstat(handle).st_nlink == 0 or not path.startswith("/"):
@@ -47,10 +47,10 @@ def _open(pid: int, call: int, arguments: Sequence[int]) -> int:
     """A handle on what a process names in a call."""
     proc = f"/proc/{pid}"
     if call == _FCHMOD:
-        return os.open(f"{proc}/fd/{_number(arguments[0])}", os.O_PATH | os.O_CLOEXEC)
+        return os.open(f"{proc}/fd/{descriptor(arguments[0])}", os.O_PATH | os.O_CLOEXEC)
     at, address = (_HERE, arguments[0]) if call == _CHMOD else (arguments[0] & 0xFFFFFFFF, arguments[1])
     flags = arguments[3] if call == _FCHMODAT2 else 0
-    base = f"{proc}/cwd" if at == _HERE else f"{proc}/fd/{_number(at)}"
+    base = f"{proc}/cwd" if at == _HERE else f"{proc}/fd/{descriptor(at)}"
     path = _read(pid, address)
     if not path:
         if not flags & _EMPTY_PATH:
@@ -72,7 +72,7 @@ def _open(pid: int, call: int, arguments: Sequence[int]) -> int:
         os.close(folder)
 
 
-def _number(value: int) -> int:
+def descriptor(value: int) -> int:
     """A descriptor, as the kernel reads it."""
     number = ctypes.c_int(value & 0xFFFFFFFF).value
     if number < 0:

@@ -7,7 +7,7 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 _SECCOMP, _SET_FILTER = 317, 1
 # Without it, kernels before 5.16 make a process with a filter slower throughout, against a fault of processors.
@@ -115,12 +115,14 @@ def install(program: bytes) -> bool:
     return _install(program, _SPEC_ALLOW) == 0
 
 
-def install_telling(calls: Iterable[int]) -> int:
-    """Have another process decide on these calls: the descriptor by which it hears of them; negative where that cannot be."""
+def install_telling(calls: Mapping[int, Sequence[int]]) -> int:
+    """Have another process decide on these calls, whole or with certain commands: the descriptor by which it hears of them; negative where that cannot be."""
     allow, tell = _step(_RETURN, _ALLOW), _step(_RETURN, _TELL)
     program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _X86_64, 1, 0), allow, _step(_LOAD, _NUMBER)]
-    for call in calls:
-        program += [_step(_EQUAL, call, 0, 1), tell]
+    for call, commands in calls.items():
+        which = [step for each in commands for step in (_step(_EQUAL, each, 0, 1), tell)]
+        body = [_step(_LOAD, _SECOND), *which, allow] if commands else [tell]
+        program += [_step(_EQUAL, call, 0, len(body)), *body]
     return _install(b"".join([*program, allow]), _SPEC_ALLOW | _NEW_LISTENER)
 
 

@@ -29,6 +29,15 @@ def test_where_nothing_can_be_used_it_says_what_to_do(cumatrix: Command, tmp_pat
         assert f"cumatrix toolkits install {release}" in line
 
 
+@pytest.mark.parametrize("arguments", [("doctor",), ("toolkits", "list")])
+def test_what_killed_installations_left_goes(cumatrix: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    left = [tmp_path / place / "include" for place in ("toolkits/.12.4-abcdefgh", "libraries/cutlass/.3.5.1-abcdefgh")]
+    for folder in left:
+        folder.mkdir(parents=True)
+    cumatrix(*arguments, env={"CUMATRIX_HOME": str(tmp_path)})
+    assert not any(folder.parent.exists() for folder in left)
+
+
 def test_an_interpreter_that_cannot_be_run_is_named(cumatrix: Command) -> None:
     done = cumatrix("doctor", "--python", "/nowhere/python")
     assert (done.returncode, done.stdout) == (4, "")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cells import make_case
 
 from harness.engine.environment import Environment
-from harness.engine.toolchain import PreparedToolchain
-from harness.model import Status, Toolchain, ToolkitRef
+from harness.engine.toolchain import PreparedToolchain, steps_of
+from harness.model import Case, Status, Toolchain, ToolkitRef
 from harness.protocol.probes import Distribution
 from harness.toolkits import Installed, ToolkitStore
 
@@ -57,6 +59,24 @@ def test_what_is_in_the_way_is_known_beforehand(
     assert problem.status is status
     assert words in problem.reason
     assert not (tmp_path / "tools").exists()
+
+
+def test_finished_steps_are_shared_within_a_case_and_by_compilers_only(tmp_path: Path) -> None:
+    def case(name: str) -> Case:
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "kernel.cu").touch()
+        return make_case(tmp_path / name / "kernel.cu", name)
+
+    def toolchain(backend: str) -> PreparedToolchain:
+        return replace(
+            prepared(ToolkitStore(tmp_path / "none"), tmp_path, environment(), backend=backend), steps=tmp_path
+        )
+
+    nvcc = toolchain("nvcc")
+    one, other = steps_of(nvcc, case("one")), steps_of(nvcc, case("other"))
+    assert one != other and steps_of(nvcc, case("one")) == one
+    assert Path(one).parent == Path(other).parent == tmp_path and Path(one).is_dir()
+    assert not steps_of(toolchain("nvrtc"), case("one"))
 
 
 @pytest.mark.compilers

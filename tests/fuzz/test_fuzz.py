@@ -16,6 +16,10 @@ FEW = {
     "conditions": 1500,
     "logs": 15,
     "replies": 300,
+    "configuration": 10,
+    "build": 15,
+    "setup": 40,
+    "others": 4,
 }
 
 

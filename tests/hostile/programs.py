@@ -5,7 +5,13 @@ Signals that would harm a stranger, should they arrive, are harmless ones (SIGUR
 
 from __future__ import annotations
 
-BEGIN = """
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+# A program that has done its worst has nothing more to say; one without a kernel is refused.
+_END = "\nraise SystemExit(3)\n"
+_BEGIN = """
 import ctypes, errno, os, resource, signal, stat, subprocess, sys, time
 from pathlib import Path
 
@@ -275,6 +281,24 @@ for path in (os.environ["CUDA_HOME"] + "/include/cuda_fp16.h", harness.__file__,
     for kind in (fcntl.F_WRLCK, fcntl.F_RDLCK):
         attempt(fcntl.fcntl, os.open(path, os.O_RDONLY), 1024, kind)
 """,
+    "locks-what-others-read": """
+import fcntl, harness, struct
+asked = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
+with open("mine", "w") as mine:
+    for own in (mine.fileno(), os.open(".", os.O_RDONLY)):
+        fcntl.flock(own, fcntl.LOCK_EX)
+        fcntl.flock(own, fcntl.LOCK_UN)
+    fcntl.lockf(mine, fcntl.LOCK_EX)
+    fcntl.fcntl(mine, 37, asked)
+    fcntl.fcntl(os.open(os.devnull, os.O_RDONLY), 6, asked)
+for path in (os.environ["CUDA_HOME"], os.environ["CUDA_HOME"] + "/include/cuda_fp16.h", harness.__file__, sys.executable, server, server.parent, {cache!r}, {data!r}, {here!r}):
+    handle = os.open(path, os.O_RDONLY)
+    attempt(fcntl.flock, handle, fcntl.LOCK_SH)
+    attempt(fcntl.flock, handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for number in (6, 7, 37, 38):
+        attempt(fcntl.fcntl, handle, number, asked)
+attempt(fcntl.flock, 999, fcntl.LOCK_SH)
+""",
     # What would be reached is what is there already.
     "changes-the-machine": """
 import socket
@@ -331,13 +355,49 @@ while handle >= 0 and time.monotonic() < end:
 """,
     "opens-without-end": """
 kept = []
-try:
-    while len(kept) < 100_000:
-        kept.append(os.pipe())
-        kept.append(libc.syscall(294, 0))
-except OSError:
-    pass
+for more in (lambda: (os.pipe(), libc.syscall(294, 0)), lambda: os.dup(0)):
+    try:
+        while len(kept) < 100_000:
+            kept.append(more())
+    except OSError:
+        pass
 """,
 }
 
 PROGRAMS = {**DESCRIPTORS, **SIGNALS, **MEMORY_OF_OTHERS, **FILES, **PROCESSES, **MACHINE}
+
+
+KERNEL = """
+from numba import cuda
+
+@cuda.jit
+def scale(a):
+    i = cuda.grid(1)
+    if i < a.size - {}:
+        a[i] *= 2
+"""
+"""An innocent one, for a number."""
+ENTRIES = {"scale": "void(float32[:])"}
+
+
+def text_of(program: str, words: Mapping[str, str]) -> str:
+    """A hostile program as a file.
+
+    Parameters
+    ----------
+    program : str
+        What it does, as in `PROGRAMS`.
+    words : Mapping
+        What it is told: folders that it reaches for (``cache``, ``data``, ``here``), and by what the processes that it leaves are
+        known (``mark``).
+    """
+    text = _BEGIN + program
+    for word, value in words.items():
+        text = text.replace("{" + word + "!r}", repr(value))
+    return text + _END
+
+
+def intruders(folders: Iterable[Path]) -> list[str]:
+    """Files that they left where nothing is theirs: in these folders, and in those that everybody may write to."""
+    places = [*folders, Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/root")]
+    return [str(each / name) for each in places for name in ("intruder", "intruder.py") if os.path.lexists(each / name)]

@@ -20,21 +20,9 @@ from harness.model import Cell
 from harness.protocol.wire import Limits
 from harness.toolkits.store import data_folder
 
-from .programs import BEGIN
+from .programs import ENTRIES, KERNEL, intruders, text_of
 
 RELEASE = "12.9"
-KERNEL = """
-from numba import cuda
-
-@cuda.jit
-def scale(a):
-    i = cuda.grid(1)
-    if i < a.size - {}:
-        a[i] *= 2
-"""
-ENTRIES = {"scale": "void(float32[:])"}
-# A program that has done its worst has nothing more to say; one without a kernel is refused.
-END = "\nraise SystemExit(3)\n"
 
 
 @dataclass(frozen=True)
@@ -64,10 +52,7 @@ def run_programs(place: Place, programs: Mapping[str, str], tmp_path_factory: py
         return place.cell(make_case(root / name / "kernel.py", name, entries=ENTRIES), "numba", RELEASE, "sm_80")
 
     def hostile(name: str) -> Cell:
-        text = BEGIN + programs[name]
-        for word, value in words.items():
-            text = text.replace("{" + word + "!r}", repr(value))
-        return cell(name, text + END)
+        return cell(name, text_of(programs[name], words))
 
     neighbours = [cell(f"innocent-{number}", KERNEL.format(number)) for number in range(len(programs) // 5)]
     mixed = [hostile(name) for name in programs]
@@ -80,14 +65,7 @@ def run_programs(place: Place, programs: Mapping[str, str], tmp_path_factory: py
         alone = run_all(neighbours, context)
         records = run_all(mixed, context, jobs=2)
     left = [*map(str, temporary.iterdir()), *map(str, processes(mark)), *sorted(_objects() - before)]
-    package = Path(harness.__file__).parent
-    suspects = [package, *map(Path, words.values()), Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/root")]
-    left += [
-        str(folder / name)
-        for folder in suspects
-        for name in ("intruder", "intruder.py")
-        if os.path.lexists(folder / name)
-    ]
+    left += intruders([Path(harness.__file__).parent, *map(Path, words.values())])
     by_name: dict[str, dict[str, Any]] = {each.case.name: dict(records[each.id]) for each in mixed}
     return Aftermath(by_name, {each.case.name: dict(alone[each.id]) for each in neighbours}, left)
 

@@ -18,7 +18,8 @@ from harness.model import Cell
 from harness.protocol.wire import Limits
 from harness.toolkits import Installed
 
-from .runs import ENTRIES, KERNEL, RELEASE
+from .programs import ENTRIES, KERNEL
+from .runs import RELEASE
 
 ABOVE = cgroups.parent()
 pytestmark = [pytest.mark.compilers, pytest.mark.skipif(ABOVE.path is None, reason=ABOVE.problem)]

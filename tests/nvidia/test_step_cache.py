@@ -12,7 +12,7 @@ import pytest
 
 from harness.nvidia.step_cache import StepCache
 from harness.nvidia.tools import Step
-from harness.protocol.backend import Job, Rejected, Setup
+from harness.protocol.backend import Job, Rejected
 
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 
@@ -23,10 +23,6 @@ Compile = Callable[..., tuple[Job, bytes | None]]
 def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compile:
     """Compile a text in a cell's own folder; returns the cell and the object."""
     (tmp_path / "steps").mkdir()
-    setup = Setup(
-        home=tmp_path, release="13.0", headers="13.0", include=[], tools=tmp_path,
-        steps=str(tmp_path / "steps"),
-    )  # fmt: skip
     count = 0
 
     def compile_(text: str, *options: str, out: str = "unit.o") -> tuple[Job, bytes | None]:
@@ -38,11 +34,11 @@ def compile_in_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compil
         (scratch / "unit.cpp").write_text(text)
         job = Job(
             cell=str(count), source=scratch / "unit.cpp", entries={}, definitions={}, target="sm_80", options={},
-            include=[], scratch=scratch,
+            include=[], scratch=scratch, steps=str(tmp_path / "steps"),
         )  # fmt: skip
         kind = "-c" if out == "unit.o" else "-S"
         line = " ".join(["c++", *options, kind, str(scratch / "unit.cpp"), "-o", out])
-        StepCache(setup, job).compile(Step.of_line(line))
+        StepCache(job).compile(Step.of_line(line))
         return job, Path(out).read_bytes() if os.path.exists(out) else None
 
     return compile_

@@ -72,6 +72,8 @@ def test_a_program_takes_the_build_s_command_line(project: Path) -> None:
         ("[1]", "entry 1: has no file"),
         ('[{"directory": "/x", "file": "a.cu"}]', "entry 1: has neither arguments nor a command"),
         ('[{"directory": "/x", "file": "a.cu", "command": "nvcc \'"}]', "entry 1: its command cannot be read"),
+        ('[{"directory": "/x", "file": "a.cu", "command": "nvcc a\\u0000b"}]', "entry 1: has a NUL"),
+        ('[{"directory": "/x", "file": "a.cu", "arguments": ["nvcc", "\\ud800"]}]', "entry 1: has a NUL or half"),
     ],
 )
 def test_what_is_no_database_is_told(project: Path, text: str, words: str) -> None:
@@ -79,3 +81,8 @@ def test_what_is_no_database_is_told(project: Path, text: str, words: str) -> No
     with pytest.raises(UsageError) as caught:
         units_of(project / "compile_commands.json")
     assert words in str(caught.value) and str(caught.value).startswith("compile_commands.json")
+
+
+def test_a_device_is_no_database(project: Path) -> None:
+    with pytest.raises(UsageError, match="is no file"):
+        units_of(Path("/dev/zero"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,18 @@ def test_an_extension_without_cuda_is_told(configure: Configure, project: Path) 
     (project / "setup.py").write_text("CUDAExtension('a', sources=find())\n")
     with pytest.raises(UsageError, match="names no source"):
         cases_of(configure('extension = "setup.py"\n'))
+
+
+@pytest.mark.parametrize("pattern", ['"/**/*.cu"', '"/**"', '"../**/*.cu"', '"/*/*/*.cu"'])
+def test_the_whole_machine_is_not_looked_through(project: Path, pattern: str) -> None:
+    (project / "setup.py").write_text(
+        f'CUDAExtension(name="m", sources=["csrc/scale.cu"], include_dirs=glob({pattern}, recursive=True))\n'
+    )
+    (found,) = extensions_of(project / "setup.py")
+    assert found.include == () and found.unread
+
+
+def test_a_pipe_is_refused(project: Path) -> None:
+    os.mkfifo(project / "setup.py")
+    with pytest.raises(UsageError, match=r"setup\.py is no file"):
+        extensions_of(project / "setup.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,9 @@ def test_options_of_a_setup_that_names_no_files_go_to_the_files_below_it(project
     assert {
         "sources": ["csrc/scale.cu"], "language": "torch", "include": ["include"], "define": ["FAST"], "flags": ["-O3"],
     } in look(project).programs  # fmt: skip
+
+
+def test_pipes_in_the_place_of_files_are_passed_over(project: Path) -> None:
+    for name in ("setup.py", "CMakeLists.txt", "compile_commands.json", "csrc/pipe.cu", "python/pipe.py"):
+        os.mkfifo(project / name)
+    assert "csrc/pipe.cu" not in {source for program in look(project).programs for source in program["sources"]}

@@ -147,7 +147,7 @@ def _execute(setup: Setup, job: Job, command: str, depth: str, folder: Path) -> 
         job.command.append(command)
         job.enter(step.stage)
         if step.stage == "compile":
-            StepCache(setup, job).compile(step)
+            StepCache(job).compile(step)
         else:
             run(job, step)
 
