@@ -52,6 +52,9 @@ def collect_outcome(cell: Cell, order: Order, ended: Exit, home: Path, tools: Pa
         where = tempfile.gettempdir()
         reason = f"the temporary folder {where} is full: make room there, or set TMPDIR to another folder"
         return replace(base, status=Status.HARNESS_ERROR, reason=reason)
+    if ended.machine_full:
+        reason = "the machine ran out of memory, and the kernel ended a process of this cell: run fewer at a time (-j), or free memory, and run it again"
+        return replace(base, status=Status.HARNESS_ERROR, reason=reason)
     if ended.no_memory:
         reason = "its processes together took more memory than they may (see --memory)"
         return _crashed(base, left, reason, f"out of memory: {reason}")

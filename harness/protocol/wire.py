@@ -203,6 +203,8 @@ class Exit(Message):
         Records of what the cell read (`harness.protocol.reads`); None where they are not all there.
     no_memory : bool
         Whether its processes together, in their control group, wanted more memory than they may have.
+    machine_full : bool
+        Whether the kernel ended one of them though they did not: the whole machine was out of memory.
     """
 
     exit: int | None
@@ -215,6 +217,7 @@ class Exit(Message):
     peak_bytes: int
     reads: list[str] | None
     no_memory: bool = False
+    machine_full: bool = False
 
 
 @dataclass

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+_PEAK = "memory.max_usage_in_bytes"
+_FULL = 0.98
+"""Of the limit: the last page that is wanted may be a large one."""
+
 
 class Cgroup:
     """A group that limits the memory of all its processes together.
@@ -16,10 +20,8 @@ class Cgroup:
     """
 
     def __init__(self, folder: str) -> None:
-        # Version 2 tells in the one file, version 1 in the other.
-        names = ("memory.events", "memory.oom_control") if folder else ()
-        self._events = next((path for path in (Path(folder, name) for name in names) if path.exists()), None)
-        self._killed = 0
+        self._folder = Path(folder) if folder else None
+        self._kills = self._ooms = 0
 
     @classmethod
     def entered(cls, folder: str) -> Cgroup:
@@ -32,19 +34,37 @@ class Cgroup:
             return cls("")
 
     def begin(self) -> None:
-        """From now on, `exceeded` tells of the next cell."""
-        self._killed = self._kills()
+        """From now on, `killed` and `exceeded` tell of the next cell."""
+        self._kills, self._ooms = self._count("oom_kill"), self._count("oom")
+        try:
+            if self._folder and (self._folder / _PEAK).exists():
+                (self._folder / _PEAK).write_text("0")
+        except OSError:
+            pass  # the peak of earlier cells counts as well
+
+    def killed(self) -> bool:
+        """Whether the kernel has ended a process since `begin` for want of memory: of the group's, or of the whole machine's."""
+        return self._count("oom_kill") > self._kills
 
     def exceeded(self) -> bool:
-        """Whether the kernel has ended a process since `begin`, since all together took more than they may."""
-        return self._kills() > self._killed
+        """Whether it has, and the group wanted more than it may: the kernel counts those that it ends for the machine's sake in the group, too."""
+        return self.killed() and (self._count("oom") > self._ooms or self._was_full())
 
-    def _kills(self) -> int:
+    def _count(self, name: str) -> int:
+        """What the kernel has counted: version 2 tells in the first file, version 1 in the second, which has no ``oom``."""
+        words = (self._read("memory.events") or self._read("memory.oom_control")).split()
+        return int(words[words.index(name) + 1]) if name in words else 0
+
+    def _was_full(self) -> bool:
+        """Whether the group came up to its limit (version 1, whose count of failures Linux 6.18 leaves at 0)."""
+        peak, limit = self._read(_PEAK), self._read("memory.limit_in_bytes")
+        return bool(peak and limit) and int(peak) >= _FULL * int(limit)
+
+    def _read(self, name: str) -> str:
         try:
-            words = self._events.read_text().split() if self._events else []
+            return (self._folder / name).read_text() if self._folder else ""
         except OSError:
-            return self._killed
-        return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else 0
+            return ""
 
 
 def be_ended_first() -> None:

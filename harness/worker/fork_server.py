@@ -164,7 +164,7 @@ def _run(
     deadline = started + limits.seconds
     printed, peak = Printed(limits.output), Peak(child)
     ends = _watch(child, reader, channel, deadline, printed, peak, follower, pulse, decides, group)
-    no_memory = group.exceeded()
+    killed, no_memory = group.killed(), group.exceeded()
     if ends:
         _kill_group(child)
     if decides:
@@ -176,7 +176,7 @@ def _run(
     return Exit(
         exit=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-        timed_out=ends and not no_memory,
+        timed_out=ends and not killed,
         wall=seconds,
         leftovers=leftovers,
         output=printed.text,
@@ -184,6 +184,7 @@ def _run(
         peak_bytes=max(used.ru_maxrss << 10, peak.bytes),
         reads=follower.taken(),
         no_memory=no_memory,
+        machine_full=killed and not no_memory,
     )
 
 
@@ -214,7 +215,7 @@ def _watch(
         while not done:
             left = deadline - time.monotonic()
             # The kernel may have ended one process of several.
-            if left <= 0 or group.exceeded():
+            if left <= 0 or group.killed():
                 ends = True
                 break
             # Records of reads do not wake this process, they come too often: their pipe holds what comes in between.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from harness.engine.environment import Environment, look
 from harness.engine.line_up import default_toolkit
 from harness.engine.plan import choose_backends, library_of
 from harness.engine.toolchain import PreparedToolchain
-from harness.libraries import LIBRARIES, Library
+from harness.libraries import LIBRARIES, Library, names_in_conditions
 from harness.model import Status, Toolchain, ToolkitRef
 from harness.protocol.probes import Distribution
 from harness.toolkits import ToolkitStore
@@ -27,12 +28,15 @@ def environment(**versions: str) -> Environment:
 
 
 @pytest.fixture
-def _new_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def _new_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A backend for a library that only the two tables know; its distribution is one that pytest needs."""
     library = Library(distributions={"plugs-cuda12x": "12.9", "pluggy": ""})
     monkeypatch.setattr(LIBRARIES, "_all", {**LIBRARIES, "plugs": library})
     info = BackendInfo(name="plugs-rtc", title="Plugs", module="plugs", languages=("cuda",), library="plugs")
     monkeypatch.setattr(BACKENDS, "_all", {**BACKENDS, "plugs-rtc": info})
+    names_in_conditions.cache_clear()
+    yield
+    names_in_conditions.cache_clear()
 
 
 @pytest.mark.usefixtures("_new_library")
