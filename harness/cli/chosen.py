@@ -68,8 +68,9 @@ def cells_of_cases(
     part = Shard.parse(shard) if shard else None
     whole, in_plan = cells, None
     if part:
-        in_plan = part.in_plan(cells)
-        cells = part.take(cells, costs_of(read_records([costs]).records) if costs else None)
+        before = costs_of(read_records([costs]).records) if costs else None
+        in_plan = part.in_plan(cells, before)
+        cells = part.take(cells, before)
     elif costs:
         raise UsageError("--costs is for --shard: it says what cells took before")
     asked = asked_of(request, context.environment, context.devices, context.others)

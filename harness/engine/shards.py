@@ -67,9 +67,10 @@ class Shard:
             )
         return [cell for cell in cells if cell.id in mine]
 
-    def in_plan(self, cells: Sequence[Cell]) -> dict[str, Any]:
-        """What the plan of this part says of the whole."""
-        whole = hashlib.sha256("\0".join(sorted(cell.id for cell in cells)).encode()).hexdigest()[:16]
+    def in_plan(self, cells: Sequence[Cell], costs: Costs | None = None) -> dict[str, Any]:
+        """What the plan of this part says of the whole: which cells, and what they were taken to cost, for that decides who has which."""
+        lines = sorted(f"{cell.id}\0{cost_of(cell, costs or {})!r}" for cell in cells)
+        whole = hashlib.sha256("\0".join(lines).encode()).hexdigest()[:16]
         return {"number": self.number, "of": self.of, "whole": whole}
 
 

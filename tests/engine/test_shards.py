@@ -88,6 +88,24 @@ def test_merging_names_the_parts_that_are_missing(cells: list[Cell]) -> None:
     assert missing_shards([make_plan(cells, run="r", environment="local")]) == []
 
 
+def test_parts_by_different_costs_are_not_one_run(cells: list[Cell]) -> None:
+    """One machine was given what cells took before, the other was not: some cells are nobody's."""
+    costs = {(cells[0].case.name, "", cells[0].toolchain.backend): 30.0}
+    first, second = Shard(1, 2), Shard(2, 2)
+    parts = [(first, None), (second, costs)]
+    assert {cell.id for shard, told in parts for cell in shard.take(cells, told)} < {cell.id for cell in cells}
+    plans = [
+        make_plan(shard.take(cells, told), run="r", environment="local", shard=shard.in_plan(cells, told))
+        for shard, told in parts
+    ]
+    sentences = missing_shards(plans)
+    assert len(sentences) == 2
+    assert all("every part has to be given the same" in sentence for sentence in sentences)
+    assert (
+        missing_shards([make_plan(cells, run="r", environment="local", shard=Shard(1, 1).in_plan(cells, costs))]) == []
+    )
+
+
 @pytest.mark.parametrize(
     "shard",
     [
