@@ -114,7 +114,7 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
     Parameters
     ----------
     python : str, optional
-        Path of the interpreter; cumatrix's own by default.
+        Path of the interpreter, or of its virtual environment; cumatrix's own by default.
     name : str, optional
         Name of the environment; tox's, or ``local``, by default.
     require : sequence of str
@@ -145,6 +145,8 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
     ]
     # Workers start in folders of their own; a bare name is looked up on the path.
     executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
+    if os.path.isdir(executable):
+        executable = os.path.join(executable, "bin", "python")
     try:
         answer = ask(executable, "probe.py", roots, Interpreter, without="PYTHONPATH")
     except ProbeFailed as error:

@@ -37,6 +37,8 @@ def test_another_interpreter(venv: Callable[..., str], monkeypatch: pytest.Monke
     assert there.packages["numba"] == "0.59.1"
     assert there.packages["numpy"] == "1.26.4"
     assert there.distributions["numba"].requires
+    # The folder of a virtual environment will do.
+    assert look(str(Path(there.python).parents[1])) == there
 
 
 @pytest.mark.compilers
