@@ -36,7 +36,8 @@ def show_failures(console: Console, strange: Records, among: Iterable[str]) -> N
         The targets of all records.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for record in strange:
+    # Cells end in another order each time; what is told of them does not depend on it.
+    for record in sorted(strange, key=_in_matrix):
         groups.setdefault(_what(record), []).append(record)
     ordered = sorted(groups.values(), key=lambda group: (_LEAST_EXPECTED.index(kind_of(group[0]).key), -len(group)))
     targets = sorted(among, key=target_key)
@@ -45,6 +46,10 @@ def show_failures(console: Console, strange: Records, among: Iterable[str]) -> N
     if len(ordered) > _MOST_GROUPS:
         cells = sum(map(len, ordered[_MOST_GROUPS:]))
         console.print(f"… and {len(ordered) - _MOST_GROUPS} more failures, of {cells} cells", markup=False)
+
+
+def _in_matrix(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    return record["case"], record["variant"], toolchain_key(ToolchainColumn.of(record)), target_key(record["target"])
 
 
 def _what(record: Mapping[str, Any]) -> tuple[Any, ...]:

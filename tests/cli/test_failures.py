@@ -43,6 +43,8 @@ def test_equal_failures_are_told_once_with_where_they_are() -> None:
         "    at kernel.cu:12\n"
         "    again: cumatrix run wmma/fragments -b nvrtc -t 12.4 -a sm_80\n"
     )
+    # In whichever order cells ended.
+    assert shown(records[::-1]) == shown(records)
 
 
 def test_other_words_and_other_programs_are_other_failures() -> None:
