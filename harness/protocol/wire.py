@@ -201,10 +201,9 @@ class Exit(Message):
         The most resident memory that its processes had together.
     reads : list of str or None
         Records of what the cell read (`harness.protocol.reads`); None where they are not all there.
-    no_memory : bool
-        Whether its processes together, in their control group, wanted more memory than they may have.
-    machine_full : bool
-        Whether the kernel ended one of them though they did not: the whole machine was out of memory.
+    no_memory, machine_full : bool
+        Whether the kernel ended one of its processes: since all in their control group together wanted more memory than
+        they may have, or since the whole machine had none left.
     """
 
     exit: int | None
