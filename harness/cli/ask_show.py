@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import Answer, Asked, Finding, Said, tried
+from harness.answers.answer import Answer, Asked, Finding, tried
+from harness.answers.as_json import said_json
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary
 from harness.cli.ask_sources import Source
@@ -135,21 +136,9 @@ def _answer(source: Source, answer: Answer) -> dict[str, Any]:
                 "title": finding.title,
                 "variants": finding.label,
                 "stale": source.stale(finding.case),
-                "said": [_said(said) for said in finding.said],
+                "said": [said_json(said) for said in finding.said],
                 "faults": [{"reason": reason, "link": link} for reason, link in finding.faults],
             }
             for finding in answer.findings
         ],
-    }
-
-
-def _said(said: Said) -> dict[str, Any]:
-    return {
-        "backend": said.entry.backend,
-        "library": said.entry.axis,
-        "targets": list(said.targets),
-        "kind": said.verdict.kind,
-        "answer": said.verdict.text,
-        "note": "; ".join(filter(None, (said.verdict.note, said.overall))),
-        "cells": [row.cell for row in said.proof],
     }

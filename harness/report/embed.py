@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.answers.answer import Said
+from harness.answers.as_json import said_json
 from harness.answers.feature import FeaturePage
 from harness.report.badges import KNOWN, badge, colour_of
 from harness.report.text import clean
@@ -76,7 +76,7 @@ def feature_json(case: str, title: str, feature: FeaturePage, faults: Sequence[t
         "variants": [
             {
                 "label": item.finding.label,
-                "said": [_said(said) for said in item.finding.said],
+                "said": [{"tool": said.tool, **said_json(said)} for said in item.finding.said],
                 "versions": [
                     {
                         "tool": row.tool,
@@ -96,19 +96,6 @@ def feature_json(case: str, title: str, feature: FeaturePage, faults: Sequence[t
         "faults": [{"reason": reason, "link": link} for reason, link in faults],
     }
     return (clean(json.dumps(value, indent=1, ensure_ascii=True)) + "\n").encode()
-
-
-def _said(said: Said) -> dict[str, Any]:
-    return {
-        "tool": said.tool,
-        "backend": said.entry.backend,
-        "library": said.entry.axis,
-        "targets": list(said.targets),
-        "kind": said.verdict.kind,
-        "answer": said.verdict.text,
-        "note": "; ".join(filter(None, (said.verdict.note, said.overall))),
-        "cells": [row.cell for row in said.proof],
-    }
 
 
 def _tools(feature: FeaturePage) -> dict[str, list[Said]]:

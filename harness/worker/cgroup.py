@@ -21,6 +21,9 @@ class Cgroup:
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder) if folder else None
+        # Version 2 tells in the one file, version 1 in the other: asked once, for cells look often.
+        names = ("memory.events", "memory.oom_control") if folder else ()
+        self._events = next((name for name in names if Path(folder, name).exists()), "")
         self._kills = self._ooms = 0
 
     @classmethod
@@ -51,8 +54,8 @@ class Cgroup:
         return self.killed() and (self._count("oom") > self._ooms or self._was_full())
 
     def _count(self, name: str) -> int:
-        """What the kernel has counted: version 2 tells in the first file, version 1 in the second, which has no ``oom``."""
-        words = (self._read("memory.events") or self._read("memory.oom_control")).split()
+        """What the kernel has counted; version 1 has no ``oom``."""
+        words = self._read(self._events).split()
         return int(words[words.index(name) + 1]) if name in words else 0
 
     def _was_full(self) -> bool:
@@ -62,7 +65,7 @@ class Cgroup:
 
     def _read(self, name: str) -> str:
         try:
-            return (self._folder / name).read_text() if self._folder else ""
+            return (self._folder / name).read_text() if self._folder and name else ""
         except OSError:
             return ""
 

@@ -1,0 +1,20 @@
+"""What is known of a tool as ``cumatrix ask --json`` and the JSON of a feature have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.answers.answer import Said
+
+
+def said_json(said: Said) -> dict[str, Any]:
+    """The keys that both have."""
+    return {
+        "backend": said.entry.backend,
+        "library": said.entry.axis,
+        "targets": list(said.targets),
+        "kind": said.verdict.kind,
+        "answer": said.verdict.text,
+        "note": "; ".join(filter(None, (said.verdict.note, said.overall))),
+        "cells": [row.cell for row in said.proof],
+    }
