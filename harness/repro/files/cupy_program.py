@@ -27,7 +27,7 @@ def watched():
     def heard(*arguments, **keywords):
         try:
             return original(*arguments, **keywords)
-        except Exception as error:  # noqa: BLE001 (told below)
+        except Exception as error:
             refused.append(error)
             raise
 
