@@ -119,7 +119,7 @@ def test_a_program_with_further_options_is_called_as_try_has_it(
     monkeypatch.chdir(tmp_path / "sub")
     asked: dict[str, Any] = {"include": (), "rules": {}, "signatures": ()}
     (plain,) = programs_of([Path("a.cu")], define=(), **asked)
-    assert (plain.name, plain.program) == ("mine", "")
+    assert (plain.name, plain.program) == ("mine/a.cu", "")
     (defined,) = programs_of([Path("a.cu")], define=("Y=2",), **asked)
     (built,) = of_build([plain], Path("../build.json"))
     assert [(case.name, case.variants[0].name) for case in (defined, built)] == [
