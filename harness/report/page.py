@@ -48,6 +48,9 @@ SCRIPTS = (
 )
 """The matrix's scripts, in the order in which they are loaded: what only computes, the table, the panel, the page."""
 
+LIST_SCRIPTS = ("dom", "timers", "lists")
+"""The scripts of pages that are one long list."""
+
 ANSWER_SCRIPTS = ("dom", "timers", "data", "question", "answer", "ask")
 """The scripts of the answer page."""
 
@@ -67,6 +70,28 @@ _POLICY = "; ".join(  # noqa: FLY002 - one rule a line
 
 
 @dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What all pages have in common.
+
+    Parameters
+    ----------
+    title : str
+        What the report is called.
+    sections : sequence of (str, str)
+        Name and title of the pages beside the matrix.
+    address : str
+        Where the report is published, with a ``/`` at its end; empty where that is not known.
+    picture : str
+        What the picture that shared links show says, in words.
+    """
+
+    title: str
+    sections: Sequence[tuple[str, str]] = ()
+    address: str = ""
+    picture: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Section:
     """A page of its own beside the matrix.
 
@@ -82,9 +107,7 @@ class Section:
     values: Mapping[str, Any]
 
 
-def answer_page(
-    answers: Mapping[str, Any], table: pd.DataFrame, sections: Sequence[tuple[str, str]], title: str
-) -> str:
+def answer_page(answers: Mapping[str, Any], table: pd.DataFrame, frame: Frame) -> str:
     """Render ``index.html``: what works where.
 
     Parameters
@@ -93,13 +116,11 @@ def answer_page(
         `harness.report.site.front_of` the report.
     table : DataFrame
         `harness.analysis.cells_frame`.
-    sections : sequence of (str, str)
-        Name and title of the other pages.
-    title : str
-        What the page is called.
+    frame : Frame
+        What all pages have in common.
     """
     return _template("index.html").render(
-        root="", here="index", sections=sections, total=Sum(totals(table)), title=title, listed=FRONT, **answers
+        root="", here="index", frame=frame, total=Sum(totals(table)), listed=FRONT, **answers
     )
 
 
@@ -109,7 +130,7 @@ def matrix_page(
     groups: Mapping[str, Sequence[Group]],
     files: Mapping[str, str],
     warnings: Iterable[str],
-    sections: Sequence[tuple[str, str]],
+    frame: Frame,
     beside: Mapping[str, Any] | None = None,
 ) -> str:
     """Render ``matrix.html``.
@@ -126,8 +147,8 @@ def matrix_page(
         Page of each case.
     warnings : iterable of str
         What reading the records had to say.
-    sections : sequence of (str, str)
-        Name and title of the other pages.
+    frame : Frame
+        What all pages have in common.
     beside : Mapping, optional
         `harness.report.site.Site.beside`.
     """
@@ -143,7 +164,7 @@ def matrix_page(
     return _template("matrix.html").render(
         root="",
         here="matrix",
-        sections=sections,
+        frame=frame,
         files=files,
         overview=make_overview(table),
         unavailable=unavailable_of(table),
@@ -167,7 +188,8 @@ def case_page(
     table: pd.DataFrame,
     groups: Sequence[Group],
     sources: Mapping[str, str],
-    sections: Sequence[tuple[str, str]],
+    frame: Frame,
+    page: str,
     feature: FeaturePage,
     faults: Sequence[tuple[str, str]] = (),
     beside: Mapping[str, Any] | None = None,
@@ -185,8 +207,10 @@ def case_page(
         Its cells, by what happened.
     sources : Mapping[str, str]
         Texts of its files.
-    sections : sequence of (str, str)
-        Name and title of the other pages.
+    frame : Frame
+        What all pages have in common.
+    page : str
+        Name of its file.
     feature : FeaturePage
         What is known of it.
     faults : sequence of (str, str)
@@ -204,7 +228,8 @@ def case_page(
     return _template("case.html").render(
         root="../",
         here="case",
-        sections=sections,
+        frame=frame,
+        page=page,
         case=case,
         title=str(table["title"].iloc[0]),
         features=about["features"] if about else [],
@@ -228,15 +253,15 @@ def case_page(
     )
 
 
-def embedded_page(case: str, title: str, page: str, feature: FeaturePage) -> str:
+def embedded_page(case: str, title: str, page: str, feature: FeaturePage, frame: Frame) -> str:
     """Render a feature's table alone, for an ``<iframe>``."""
-    return _template("feature.html").render(root="../", here="feature", sections=(), case=case, title=title or case, page=page, feature=feature)  # fmt: skip
+    return _template("feature.html").render(root="../", here="feature", frame=frame, case=case, title=title or case, page=page, feature=feature)  # fmt: skip
 
 
-def section_page(section: Section, sections: Sequence[tuple[str, str]], files: Mapping[str, str]) -> str:
+def section_page(section: Section, frame: Frame, files: Mapping[str, str]) -> str:
     """Render the page of a section."""
     template = _template(f"{section.name}.html")
-    return template.render(root="", here=section.name, sections=sections, files=files, **section.values)
+    return template.render(root="", here=section.name, frame=frame, files=files, **section.values)
 
 
 def assets() -> dict[str, bytes]:
@@ -244,7 +269,10 @@ def assets() -> dict[str, bytes]:
     folder = resources.files("harness.report") / "assets"
     return {
         name: (folder / name).read_bytes()
-        for name in ("style.css", *(f"{script}.js" for script in dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS))))
+        for name in (
+            "style.css",
+            *(f"{script}.js" for script in dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS, *LIST_SCRIPTS))),
+        )
     }
 
 
@@ -272,6 +300,7 @@ def _environment() -> jinja2.Environment:
         policy=_POLICY,
         scripts=SCRIPTS,
         answer_scripts=ANSWER_SCRIPTS,
+        list_scripts=LIST_SCRIPTS,
         excerpt=excerpt,
     )
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)
