@@ -18,6 +18,7 @@ from harness.matrix.order import axis_key, column_key, natural_key
 from harness.matrix.parameters import parameters, parameters_of
 from harness.model import Stage, Status, Verdict
 from harness.report.text import clean
+from harness.report.trackers import trackers
 
 NUMBERS = ("seconds", "registers", "shared", "spills")
 
@@ -86,6 +87,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
         "marks": [_shown(kind) for kind in KINDS.values()],
         "names": {key: [clean(name) for name in values] for key, values in names.items()},
         **_parameters(names["variant"]),
+        "trackers": trackers(),
         "cases": [
             {
                 "page": files[case],

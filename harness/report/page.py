@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -22,6 +21,7 @@ from harness.report.annotations import remedies
 from harness.report.beside import is_own, own_part
 from harness.report.embed import Embedded
 from harness.report.feature import helps_of, proof_link, snippet_of
+from harness.report.frame import Frame, Section
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
 from harness.report.overview import Sum, make_overview, unavailable_of
@@ -43,7 +43,7 @@ SCRIPTS = (
     *("dom", "text", "timers", "data", "matrix"),
     *("fields", "parser", "values", "query", "completion", "counts", "pivot", "address"),
     *("part", "squares", "headings", "rows", "cursor", "grid"),
-    *("commands", "facts", "sections", "panel"),
+    *("commands", "next", "facts", "sections", "panel"),
     *("search", "filters", "views", "app"),
 )
 """The matrix's scripts, in the order in which they are loaded: what only computes, the table, the panel, the page."""
@@ -67,44 +67,6 @@ _POLICY = "; ".join(  # noqa: FLY002 - one rule a line
         "trusted-types cumatrix",
     )
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Frame:
-    """What all pages have in common.
-
-    Parameters
-    ----------
-    title : str
-        What the report is called.
-    sections : sequence of (str, str)
-        Name and title of the pages beside the matrix.
-    address : str
-        Where the report is published, with a ``/`` at its end; empty where that is not known.
-    picture : str
-        What the picture that shared links show says, in words.
-    """
-
-    title: str
-    sections: Sequence[tuple[str, str]] = ()
-    address: str = ""
-    picture: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A page of its own beside the matrix.
-
-    Parameters
-    ----------
-    name : str
-        Its file is ``NAME.html``, and so is its template.
-    values : Mapping
-        What its template shows.
-    """
-
-    name: str
-    values: Mapping[str, Any]
 
 
 def answer_page(answers: Mapping[str, Any], table: pd.DataFrame, frame: Frame) -> str:

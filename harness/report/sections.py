@@ -19,7 +19,7 @@ from harness.analysis.trends import breaks, trend, unsteady
 from harness.matrix.axes import PLACE
 from harness.matrix.links import cell_link, matrix_link
 from harness.matrix.order import backend_key
-from harness.report.page import Section
+from harness.report.frame import Section
 from harness.report.pictures import outcomes_over_time, pictures, resources_by_target
 
 LISTED = 200

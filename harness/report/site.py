@@ -34,12 +34,11 @@ from harness.report.beside import Publication, is_own
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
 from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
+from harness.report.frame import Frame, Section
 from harness.report.groups import Group, group_cells
 from harness.report.names import page_names
 from harness.report.overview import Sum, unavailable_of
 from harness.report.page import (
-    Frame,
-    Section,
     answer_page,
     assets,
     case_page,

@@ -82,7 +82,18 @@ const matrixOf = (some, { more = true, axes = AXES, parameters = [], variants = 
     patterns[data.rows.pattern[row]].push(add(columns, data.columns, COLUMNS, cell)[0]);
     numbers.push(add(outcomes, data.outcomes, OUTCOME, cell)[0]);
   }
-  const rest = { parameters, variants, axes, marks: MARKS, names, cases, patterns, cells: numbers, cellsPerFile: 2 };
+  const rest = {
+    parameters,
+    variants,
+    trackers: { backends: {}, libraries: {}, searched: {}, languages: {} },
+    axes,
+    marks: MARKS,
+    names,
+    cases,
+    patterns,
+    cells: numbers,
+    cellsPerFile: 2,
+  };
   const matrix = new Matrix({ ...data, ...rest });
   const message = cells.map((cell) => place(texts, cell.message));
   if (more) matrix.more = { texts, message, numbers: { registers: cells.map((cell) => cell.registers) } };

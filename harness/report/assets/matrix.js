@@ -18,6 +18,13 @@
  *
  * @typedef {Axis & {values: string[], library: boolean}} Parameter
  */
+/**
+ * By backend and by header library the form for a new issue; by backend its language, and the library whose releases
+ * can be searched (harness/report/trackers.py).
+ *
+ * @typedef {Record<"backends" | "libraries" | "searched" | "languages", Names>} Trackers
+ * @typedef {Record<string, string>} Names
+ */
 /** @typedef {{key: string, letter: string, word: string, meaning: string, good: boolean, style: string}} Mark */
 /** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string}} Case */
 /** @typedef {Record<string, number[]>} Codes by dimension, numbers into the names of that dimension */
@@ -30,6 +37,7 @@
  * @property {Axis[]} axes those of rows, from the outermost on, then those of columns
  * @property {Parameter[]} parameters what variants are made of
  * @property {Codes} variants by parameter the place of the value that each variant has, from 1; 0 for none
+ * @property {Trackers} trackers
  * @property {Omit<Mark, "style">[]} marks the legend
  * @property {Record<string, string[]>} names every value of every dimension
  * @property {Case[]} cases
@@ -77,6 +85,7 @@ class Matrix {
     this.outcomes = data.outcomes;
     this.patterns = data.patterns;
     this.cellsPerFile = data.cellsPerFile;
+    this.trackers = data.trackers;
     this.size = data.cells.length;
     this.row = new Uint32Array(this.size);
     this.column = new Uint32Array(this.size);
