@@ -42,7 +42,7 @@ _WHO = {
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
     metavar="FILE",
-    help="Records to look for CELL in: .jsonl files or folders. Default: reports.",
+    help="Records to look for CELL in: .jsonl files, results.parquet or folders. Default: reports.",
 )
 @where_option(
     """'case == "wmma/fragments" and status == "crashed"'""", "Look for CELL, or for the only cell, where this holds"
