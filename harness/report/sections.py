@@ -141,8 +141,8 @@ def _disagreements(table: pd.DataFrame) -> dict[str, Any]:
     alike: dict[tuple[Any, ...], list[list[Disagreement]]] = {}
     for of_it in facts.values():
         first = of_it[0]
-        sides = tuple((side.outcome, side.toolchains, side.message) for side in first.sides)
-        alike.setdefault((first.kind, first.further, first.places, sides), []).append(of_it)
+        told = tuple((side.outcome, side.toolchains, side.message) for side in first.sides)
+        alike.setdefault((first.kind, first.further, first.places, told), []).append(of_it)
     items = [
         (of_it[0], [item.variant for item in of_it if item.variant], _link_of(of_it), [(other[0].case, _link_of(other)) for other in others])
         for of_it, *others in list(alike.values())[:LISTED]
