@@ -75,6 +75,10 @@ class Answers:
             if paths is not None:
                 yield self._second(first, name, self.files.hash_of_set(name, paths))
 
+    def unread(self, firsts: Iterable[str]) -> Iterator[str]:
+        """Those of the first keys of which the cache has not been asked yet."""
+        return (first for first in firsts if first not in self._known)
+
     def key_of(self, first: str, reads: Reads) -> AnswerKey:
         """The second key of an answer that has just come about; the set of files is remembered.
 
