@@ -82,7 +82,8 @@ class Entries:
             self._connection = sqlite3.connect(
                 f"{self._path.absolute().as_uri()}?mode=rw", timeout=_WAIT, uri=True, check_same_thread=False
             )
-            self._connection.execute("PRAGMA synchronous = NORMAL")
+            for pragma in ("synchronous = NORMAL", "mmap_size = 268435456"):
+                self._connection.execute(f"PRAGMA {pragma}")
         return self._connection
 
 
