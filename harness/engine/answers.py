@@ -103,7 +103,7 @@ class Answers:
         return AnswerKey(self._second(first, name, self.files.hash_of(states)))
 
     def _second(self, first: str, name: str, state: str) -> str:
-        key = Key("answer").add("first", first).add("set", name).add("state", state).hex()
+        key = Key("answer").add("first, set, state", [first, name, state]).hex()
         self.origins[key] = (first, name)
         return key
 

@@ -20,9 +20,9 @@ _T = TypeVar("_T")
 _AT_A_TIME = 500
 _NOTED = 3600.0
 """Seconds within which it is not noted again that an entry was asked for."""
+# Nothing but the key is a condition: with more of them SQLite takes another index, and goes through all entries.
 _READ = (
-    "SELECT key, rowid, access_time, mode, filename, value FROM Cache"
-    " WHERE raw = 1 AND expire_time IS NULL AND key IN ({marks})"
+    "SELECT key, rowid, access_time, expire_time, mode, filename, value FROM Cache WHERE raw = 1 AND key IN ({marks})"
 )
 _NOTE = "UPDATE Cache SET access_time = ? WHERE rowid IN ({marks})"
 _WAIT = 5.0  # seconds for the lock of whoever writes
@@ -51,8 +51,9 @@ class Entries:
                 there = {row[0]: row[1:] for row in rows}
                 found.update((key, None) for key in some if key not in there)
                 now = time.time()
-                for key, (number, asked, mode, filename, value) in there.items():
-                    if mode == diskcache.core.MODE_RAW and filename is None and isinstance(value, str):
+                for key, (number, asked, expires, mode, filename, value) in there.items():
+                    here = mode == diskcache.core.MODE_RAW and filename is None and expires is None
+                    if here and isinstance(value, str):
                         found[key] = value
                         if not now - _NOTED < asked <= now:
                             self._used.append(number)

@@ -50,8 +50,8 @@ def _begun(kind: str, engine: str) -> hashlib._Hash:
 
 
 def _add(to: hashlib._Hash, label: str, value: Any) -> None:
-    for part in (label.encode(), _JSON(value).encode()):
-        to.update(len(part).to_bytes(8, "big") + part)
+    name, part = label.encode(), _JSON(value).encode()
+    to.update(b"%b%b%b%b" % (len(name).to_bytes(8, "big"), name, len(part).to_bytes(8, "big"), part))
 
 
 @cache

@@ -87,7 +87,7 @@ class PreparedCell:
 
 def first_key(worker: str, question: str) -> str:
     """First key of the answer to a question, of a worker that has read what the key `worker` stands for; empty without one."""
-    return Key("cell").add("worker", worker).add("question", question).hex() if worker else ""
+    return Key("cell").add("worker, question", [worker, question]).hex() if worker else ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +37,18 @@ class Beside:
         if self._known is None or self._known[0] != state:
             self._known = (state, read_plans(plan_path(self.path)))
         return self._known[1]
+
+    def is_of(self, run: str) -> bool:
+        """Whether the last of the plans is of this run; one in which its name does not occur need not be read.
+
+        Raises
+        ------
+        OSError, RecordError
+            When they cannot be read.
+        """
+        if self._known is None and json.dumps(run).encode() not in plan_path(self.path).read_bytes():
+            return False
+        return bool(self.plans()[-1]["run"] == run)
 
     def keep_plans(self, plans: Sequence[Plan], records: bytes | None = None) -> None:
         """Write the plans, and with them the file of records where that is given."""

@@ -124,7 +124,7 @@ class RecordWriter:
     def _is_ours(self) -> bool:
         """Whether the run that the file was last written by is this one."""
         try:
-            return bool(self._beside.plans()[-1]["run"] == self.plan["run"])
+            return self._beside.is_of(self.plan["run"])
         except (OSError, RecordError):
             return False
 
