@@ -82,7 +82,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
         click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
-        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores."),
+        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores that may be used."),
         click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
         click.option(
             "--from", "earlier", multiple=True, envvar="CUMATRIX_FROM", metavar="RESULTS",

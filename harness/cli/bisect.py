@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -33,6 +32,7 @@ from harness.cli.install import install_for
 from harness.cli.program_options import program_options, program_request
 from harness.cli.terminal import console_for
 from harness.engine.context import RunContext
+from harness.engine.cores import usable_cores
 from harness.engine.run import Run
 from harness.engine.session import cells_of, context_for, own_python, record_of
 from harness.errors import UsageError
@@ -187,5 +187,5 @@ def _records(what: str, cases: Path, options: Mapping[str, Any], errors: Console
     request, case = as_meant(request, case, context, errors)
     cells = cells_of(request, context.environment, [case], context.devices, context.others)
     context = install_for(cells, context, offline=request.offline)
-    with Run(context, options["jobs"] or os.cpu_count() or 1) as run:
+    with Run(context, options["jobs"] or usable_cores()) as run:
         return [record_of(result, "bisect") for result in run.results(cells)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from harness.cli.terminal import console_for, say_json
 from harness.engine.context import RunContext
+from harness.engine.cores import usable_cores
 from harness.engine.install import missing
 from harness.engine.memory import available
 from harness.engine.result import PreparedCell
@@ -72,7 +72,7 @@ class Forecast:
 def forecast(cells: Sequence[Cell], context: RunContext, *, jobs: int | None, as_json: bool) -> int:
     """Say what a run of these cells would do; returns the exit code, 4 where a part that was asked for is not there."""
     with Run(context, 1) as run:
-        found = _of(cells, run, jobs or os.cpu_count() or 1)
+        found = _of(cells, run, jobs or usable_cores())
     if as_json:
         say_json(asdict(found))
     else:
