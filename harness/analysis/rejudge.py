@@ -22,6 +22,7 @@ from harness.model import (
     Variant,
 )
 from harness.model.judge import expectation_of, judge
+from harness.model.host import named
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge
 
 Rejudge = Callable[[Record], Record]
@@ -101,6 +102,7 @@ def _toolchain(record: Record) -> Toolchain:
         toolkit=ToolkitRef(release=asked["toolkit"], headers=asked["headers"]),
         packages=asked["packages"],
         device=record["device"]["name"] if record["device"].get("virtual") is False else "",
+        host=named(record.get("host_compiler", ""), asked.get("host_compiler", "")),
     )
 
 

@@ -15,6 +15,8 @@ from harness.backends import BACKENDS, takes_wheels
 from harness.cases.options import TOOLS, options_for
 from harness.engine.environment import Environment
 from harness.engine.fork_server import ForkServer
+from harness.engine.host_compilers import found as found_host
+from harness.engine.host_compilers import install
 from harness.engine.key import Key
 from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
@@ -112,6 +114,12 @@ class PreparedToolchain:
             incompatibility = info.incompatibility(found[0], ref.release)
             if incompatibility:
                 return _problem(Status.UNSUPPORTED, incompatibility)
+        host = self.toolchain.host
+        if host.name and not found_host(host):
+            advice = ", or ".join(filter(None, [install([host.name]), "name one by its path: --host-compiler NAME=/opt/gcc/bin/g++"]))
+            return _problem(
+                Status.UNAVAILABLE, self.absent or f"{host.name} is not here, no {host.program} on the path: {advice}"
+            )
         for release, toolkit in ((ref.release, self.toolkit), (ref.headers, self.headers)):
             if toolkit is None:
                 own = f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
@@ -192,7 +200,7 @@ class PreparedToolchain:
         versions = {name: found.version for name, found in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
         key.add("library", self.toolchain.library)  # with where it takes CUDA from
-        key.add("device", self.toolchain.device)
+        key.add("device", self.toolchain.device).add("host_compiler", self.toolchain.host.version)
         key.add("toolkit", self.toolkit.fingerprint).add("headers", self.headers.fingerprint)
         variables = {**self._variables, "PATH": self.path}.items()
         key.add("variables", {name: self.roots.names(value) for name, value in variables})
@@ -252,8 +260,10 @@ def _to_be_known(cell: Cell) -> tuple[Target, ...]:
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:
-    """Variables by which users choose the host compiler, for backends that run one."""
+    """Variables by which the host compiler is chosen, for backends that run one: the one that was asked for, else as the user has them."""
     names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[toolchain.backend].nvcc else ()
+    if toolchain.host.name:
+        return dict.fromkeys(names, toolchain.host.program)
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 

@@ -109,6 +109,15 @@ AXES = (
         prefix="CUDA ",
     ),
     Axis(
+        key="host_compiler",
+        title="host compiler",
+        side="column",
+        value=lambda cell: cell.toolchain.host.name,
+        about="what nvcc hands the host's half to",
+        filter=True,
+        optional=True,
+    ),
+    Axis(
         key="target",
         title="target",
         side="column",
