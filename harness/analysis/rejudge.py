@@ -21,8 +21,8 @@ from harness.model import (
     ToolkitRef,
     Variant,
 )
-from harness.model.judge import expectation_of, judge
 from harness.model.host import named
+from harness.model.judge import expectation_of, judge
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge
 
 Rejudge = Callable[[Record], Record]

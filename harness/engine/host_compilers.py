@@ -146,6 +146,14 @@ def found(compiler: HostCompiler) -> str:
     return shutil.which(compiler.program) or ""
 
 
+def absent(compiler: HostCompiler) -> str:
+    """Why cells cannot have a host compiler that was asked for; empty where they can, and where none was."""
+    if not compiler.name or found(compiler):
+        return ""
+    advice = [install([compiler.name]), "name one by its path: --host-compiler NAME=/opt/gcc/bin/g++"]
+    return f"{compiler.name} is not here, no {compiler.program} on the path: {', or '.join(filter(None, advice))}"
+
+
 def install(names: Sequence[str]) -> str:
     """The command that installs host compilers; empty for what has no package."""
     packages = [_PACKAGES[match[1]].format(match[2]) for name in names if (match := re.fullmatch(NAME, name))]

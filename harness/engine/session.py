@@ -214,7 +214,9 @@ def cells_of(
         host_compilers=HostCompilers(hosts),
     )  # fmt: skip
     if hosts and cells and not any(cell.toolchain.host.name for cell in cells):
-        raise UsageError("--host-compiler is for what nvcc compiles, and none of the chosen cells is: add -b nvcc -t 13.0")
+        raise UsageError(
+            "--host-compiler is for what nvcc compiles, and none of the chosen cells is: add -b nvcc -t 13.0"
+        )
     if not cells:
         raise nothing(chosen, backends, environment, named=named, releases=bool(others))
     if request.order == "reverse":

@@ -15,8 +15,7 @@ from harness.backends import BACKENDS, takes_wheels
 from harness.cases.options import TOOLS, options_for
 from harness.engine.environment import Environment
 from harness.engine.fork_server import ForkServer
-from harness.engine.host_compilers import found as found_host
-from harness.engine.host_compilers import install
+from harness.engine.host_compilers import absent as absent_host
 from harness.engine.key import Key
 from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
@@ -108,22 +107,16 @@ class PreparedToolchain:
                 )
             replaced = self.environment.version_of(*info.excludes)
             if replaced:
-                return _problem(
-                    Status.UNAVAILABLE, f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
-                )
+                words = f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
+                return _problem(Status.UNAVAILABLE, words)
             incompatibility = info.incompatibility(found[0], ref.release)
             if incompatibility:
                 return _problem(Status.UNSUPPORTED, incompatibility)
-        host = self.toolchain.host
-        if host.name and not found_host(host):
-            advice = ", or ".join(filter(None, [install([host.name]), "name one by its path: --host-compiler NAME=/opt/gcc/bin/g++"]))
-            return _problem(
-                Status.UNAVAILABLE, self.absent or f"{host.name} is not here, no {host.program} on the path: {advice}"
-            )
+        if missing := absent_host(self.toolchain.host):
+            return _problem(Status.UNAVAILABLE, self.absent or missing)
         for release, toolkit in ((ref.release, self.toolkit), (ref.headers, self.headers)):
             if toolkit is None:
-                own = f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
-                return _problem(Status.UNAVAILABLE, self.absent or own)
+                return _problem(Status.UNAVAILABLE, self.absent or _not_installed(release))
             try:
                 _ = toolkit.fingerprint
             except PartUnavailable as error:
@@ -265,6 +258,10 @@ def _host(toolchain: Toolchain) -> dict[str, str]:
     if toolchain.host.name:
         return dict.fromkeys(names, toolchain.host.program)
     return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def _not_installed(release: str) -> str:
+    return f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
 
 
 def _problem(status: Status, reason: str) -> Outcome:
