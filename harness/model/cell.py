@@ -10,7 +10,7 @@ from typing import Any
 from harness.model.case import Case, Variant
 from harness.model.condition import Version
 from harness.model.facts import cell_facts, toolchain_facts
-from harness.model.host import HostCompiler
+from harness.model.host import UNASKED, HostCompiler
 from harness.model.target import Target
 
 
@@ -74,7 +74,7 @@ class Toolchain:
     environment: str = ""
     device: str = ""
     packages: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
-    host: HostCompiler = HostCompiler()
+    host: HostCompiler = UNASKED
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ from packaging.version import InvalidVersion
 
 from harness.libraries import names_in_conditions
 from harness.model.condition import NAMES, Version, read_version
-from harness.model.host import HostCompiler
+from harness.model.host import UNASKED, HostCompiler
 from harness.model.target import Target
 
 
@@ -24,7 +24,7 @@ def condition_facts(
     packages: Mapping[str, str],
     libraries: Mapping[str, str],
     labels: Mapping[str, Any] | None = None,
-    host: HostCompiler = HostCompiler(),
+    host: HostCompiler = UNASKED,
     lenient: bool = False,
 ) -> dict[str, Any]:
     """Facts of a cell, or of what was kept of one.
@@ -67,7 +67,7 @@ def condition_facts(
 
 def toolchain_facts(
     *, backend: str, library: str, release: str, headers: str, device: bool, packages: Mapping[str, str],
-    host: HostCompiler = HostCompiler(), lenient: bool = False,
+    host: HostCompiler = UNASKED, lenient: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Those that the cells of one toolchain have in common; parameters as for `condition_facts`."""
     known = names_in_conditions()

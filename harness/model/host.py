@@ -40,6 +40,10 @@ class HostCompiler:
         return {**dict.fromkeys(VERSIONS, ""), **{name: number for name, _, number in pairs if name in VERSIONS}}
 
 
+UNASKED = HostCompiler()
+"""Nobody asked for one."""
+
+
 def named(name: str, version: str = "") -> HostCompiler:
     """A host compiler of which a record, a plan or a case tells the name, and maybe the version; ``gcc-13`` is the program g++-13."""
     found = re.fullmatch(NAME, name)
