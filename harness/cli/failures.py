@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.causes import causes_of
 from harness.cli.grid import named
-from harness.diagnostics import one_line
+from harness.diagnostics import one_line, place_of, tells_most
 from harness.matrix.kinds import kind_of
 from harness.matrix.order import ToolchainColumn, fold_targets, target_key, toolchain_key
 from harness.records import again_command, at_stage
@@ -71,7 +71,10 @@ def _said(record: Mapping[str, Any]) -> tuple[str, str]:
     first = diagnostics[0]
     line = first.get("line")
     place = f"{first['file']}:{line}" if first.get("file") and line else first.get("file") or ""
-    return _without_target(record, first["message"]), one_line(place)
+    words = tells_most(first["message"], record["log"])
+    if not place and words != first["message"] and (found := place_of(record["log"])):
+        place = f"{found[0]}:{found[1]}"
+    return _without_target(record, words), one_line(place)
 
 
 def _without_target(record: Mapping[str, Any], text: str) -> str:
