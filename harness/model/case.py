@@ -121,6 +121,8 @@ class Case:
         Pages of upstream that tell of it.
     backends : tuple of str
         The only backends that it is for; empty for every one that speaks a language of its sources.
+    host_compilers : tuple of str
+        Names of the compilers that nvcc hands the host's half to; the machine's own when empty.
     heavy : bool
         Whether it takes long: a run without names leaves it out.
     sources : Mapping[str, Path]
@@ -152,6 +154,7 @@ class Case:
     features: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    host_compilers: tuple[str, ...] = ()
     heavy: bool = False
     sources: Mapping[str, Path] = field(default_factory=dict)
     together: tuple[Path, ...] = ()

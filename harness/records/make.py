@@ -69,6 +69,7 @@ def make_record(
                 "toolkit": toolchain.toolkit.release,
                 "headers": toolchain.toolkit.headers,
                 **({"cuda_home": toolchain.toolkit.home} if toolchain.toolkit.local else {}),
+                **({"host_compiler": toolchain.host.version} if toolchain.host.version else {}),
                 **({"libraries": dict(cell.variant.libraries)} if cell.variant.libraries else {}),
             },
             "observed": facts["observed"],

@@ -21,7 +21,18 @@ from harness.records.schema import check_record
 
 KEYS = [
     *("schema", "cell", "case", "title", "topic", "features", "links", "variant", "backend", "library", "target"),
-    *("toolkit", "environment", "toolchain", "status", "stage", "stages", "verdict", "expected", "reason"),
+    *(
+        "toolkit",
+        "host_compiler",
+        "environment",
+        "toolchain",
+        "status",
+        "stage",
+        "stages",
+        "verdict",
+        "expected",
+        "reason",
+    ),
     *(
         "diagnostics",
         "artifact",

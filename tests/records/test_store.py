@@ -75,6 +75,7 @@ def test_plan_lists_every_cell_before_the_first_is_done(tmp_path: Path) -> None:
         "backend": "cupy-nvrtc",
         "library": "13.6.0",
         "toolkit": "12.4",
+        "host_compiler": "",
         "target": "sm_90",
         "environment": "cupy13",
         "title": "Fragments of every shape",
