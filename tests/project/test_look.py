@@ -38,6 +38,16 @@ def test_loose_files_come_with_the_folders_of_their_headers(project: Path, names
     assert _proposed(project) == {"cuda": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
 
 
+def test_a_header_of_the_system_is_not_taken_from_the_project(project: Path) -> None:
+    # As llm.c has one for Windows, which no other system can read.
+    (project / "windows").mkdir()
+    (project / "windows" / "unistd.h").write_text("#include <direct.h>\n")
+    (project / "csrc" / "scale.cu").write_text('#include <unistd.h>\n#include "three.h"\n')
+    assert [table["include"] for table in look(project).programs if table["sources"] == ["csrc/scale.cu"]] == [
+        ["include"]
+    ]
+
+
 def test_a_folder_of_one_kind_is_a_pattern(project: Path, names: None) -> None:
     (project / "csrc" / "more.cu").write_text('#include "three.h"\n')
     assert {"sources": ["csrc/*.cu"], "include": ["include"]} in look(project).programs
