@@ -40,7 +40,7 @@ from harness.errors import UsageError
 from harness.model import Case
 from harness.records import Record
 
-_OPTIONS = [
+_OPTIONS: list[Any] = [
     click.option(
         "--over", required=True, metavar="AXIS",
         help="What to search: cupy, numba, numba-cuda, torch, cuda (whole toolkits), headers (a toolkit's headers under one compiler), "

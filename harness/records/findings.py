@@ -58,15 +58,15 @@ class Finding:
         return hashlib.sha256(f"{self.file}\n{self.title}\n{self.always}".encode()).hexdigest()[:32]
 
 
-def findings(records: Iterable[Mapping[str, Any]], cases: Path = Path("cases")) -> list[Finding]:
+def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path("cases"),)) -> list[Finding]:
     """Every failure of every program once, in the order in which the terminal tells them (`harness.records.alike.failures`).
 
     Parameters
     ----------
     records : iterable of Mapping
         All of them; those that are as expected are passed over.
-    cases : Path
-        Folder of cases, in which the files of a case are looked for.
+    cases : sequence of Path
+        Folders of cases, in which the files of a case are looked for.
     """
     records = list(records)
     targets = sorted({record["target"] for record in records}, key=target_key)
@@ -79,7 +79,7 @@ def findings(records: Iterable[Mapping[str, Any]], cases: Path = Path("cases")) 
     return found
 
 
-def _finding(group: Records, targets: Sequence[str], cases: Path) -> Finding:
+def _finding(group: Records, targets: Sequence[str], cases: Sequence[Path]) -> Finding:
     first: Any = group[0]
     said = first["diagnostics"][0] if first["diagnostics"] else {}
     return Finding(
@@ -91,12 +91,12 @@ def _finding(group: Records, targets: Sequence[str], cases: Path) -> Finding:
     )  # fmt: skip
 
 
-def _place(record: Mapping[str, Any], named: str, cases: Path) -> str:
+def _place(record: Mapping[str, Any], named: str, cases: Sequence[Path]) -> str:
     """A file below the current folder: the one that was named, else the program or its case."""
     case = PurePosixPath(record["case"].partition("@")[0])
-    folder = cases / case
-    places = [folder / named, Path(case.parent) / named, Path(named)] if named else []
-    for place in [*places, Path(case), folder / "case.toml"]:
+    folders = [folder / case for folder in cases]
+    places = [*(folder / named for folder in folders), Path(case.parent) / named, Path(named)] if named else []
+    for place in [*places, Path(case), *(folder / "case.toml" for folder in folders)]:
         if not place.is_absolute() and ".." not in place.parts and place.is_file():
             return place.as_posix()
     return ""

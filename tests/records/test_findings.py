@@ -29,7 +29,7 @@ def test_equal_failures_are_one_with_all_their_cells(tmp_path: Path, monkeypatch
     assert found.where == "cupy-nvrtc 13.6.0, CUDA 12.4, sm_75, sm_80"
     assert found.again == "cumatrix run wmma/fragments -b cupy-nvrtc -t 12.4 -a sm_75"
     assert len(found.cells) == 2
-    (other,) = findings([bad[0]], cases=tmp_path / "none")
+    (other,) = findings([bad[0]], cases=[tmp_path / "none"])
     assert other.file == ""
     assert len(findings([bad[0], record(cell(target="sm_80"), rejected("another"))])) == 2
 
