@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,6 +68,8 @@ class Answers:
         self.workers: dict[str, str] = {}
         self._sets: dict[str, Set | None] = {}
         self._known: dict[str, list[str]] = {}
+        # Sets have most of their files in common: each is kept once.
+        self._pairs: dict[tuple[str, bool], tuple[str, bool]] = {}
 
     def keys(self, first: str) -> Iterator[str]:
         """The second keys under which an answer may stand now, the likeliest first."""
@@ -82,7 +85,8 @@ class Answers:
         """
         if reads.unknown:
             return AnswerKey("", reads.unknown)
-        paths: Set = tuple(sorted(((path, path in reads.listed) for path in reads.seen), key=self._named))
+        listed_or_not = ((path, path in reads.listed) for path in reads.seen)
+        paths: Set = tuple(sorted((self._pairs.setdefault(pair, pair) for pair in listed_or_not), key=self._named))
         states = []
         for path, listed in paths:
             state, signature = self.files.state_now(path, listed)
@@ -90,7 +94,7 @@ class Answers:
             if read not in (signature, ()) and not self.files.same_content(read, state):
                 return AnswerKey("", f"{path} changed while it was read")
             states.append(state)
-        name = hashlib.sha256(json.dumps(list(map(self._named, paths))).encode()).hexdigest()
+        name = sys.intern(hashlib.sha256(json.dumps(list(map(self._named, paths))).encode()).hexdigest())
         self._remember(first, name, paths)
         return AnswerKey(self._second(first, name, self.files.hash_of(states)))
 

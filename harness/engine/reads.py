@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -81,7 +82,8 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
         of_system = f"{path}/".startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK)
         if of_system or f"{path}/".startswith(apart) or _COMPILED in path or path in written:
             continue
-        path = LINK + path if kind == "K" else path
+        # Cells read much the same files: each name is kept once in a run of thousands.
+        path = sys.intern(LINK + path if kind == "K" else path)
         if kind == "W":
             written.add(path)
             continue

@@ -86,6 +86,8 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in map(Path, paths):
         if not path.exists():
             raise RecordError(f"{path}: no such file or folder")
+        if not path.is_dir() and not path.is_file():
+            raise RecordError(f"{path}: is a pipe or a device, and no file of records: write them to a file first")
         for file in sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]:
             if file.is_file() and file.resolve() not in seen:
                 seen.add(file.resolve())
