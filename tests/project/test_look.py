@@ -84,6 +84,20 @@ def test_programs_of_the_host_and_of_pytorch_go_to_their_compilers(project: Path
     assert {"sources": ["csrc/deep/shift.cu"], "language": "torch"} in programs
 
 
+def test_texts_of_python_are_programs(project: Path) -> None:
+    raw = 'import cupy\nk = cupy.RawKernel("__global__ void add(float *x) { *x += 1; }", "add")\n'
+    (project / "python" / "raw.py").write_text(raw + "m = cupy.RawModule(code=input())\n")
+    (project / "python" / "inline.py").write_text(
+        'from torch.utils.cpp_extension import load_inline\nload_inline("m", [], ["__global__ void two() {}"])\n'
+    )
+    seen = look(project)
+    assert {"sources": ["python/raw.py"]} in seen.programs
+    assert "python/raw.py:3: the text of this RawModule is made while the program runs" in seen.left_out
+    assert seen.kinds == {"cuda", "torch"}
+    assert _proposed(project)["torch"] == {"python/inline.py:two"}
+    assert "python/raw.py:add" in _proposed(project)["cuda"]
+
+
 def test_kernels_of_numba_need_types(project: Path) -> None:
     (project / "python" / "axpy.py").write_text(
         'from numba import cuda\n\n@cuda.jit("void(float32[:])")\ndef axpy(x):\n    x[0] = 1\n'
