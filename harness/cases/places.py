@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from harness.cases.errors import shown
@@ -76,7 +76,7 @@ def matching(folder: Path, patterns: Iterable[str]) -> list[str]:
     """Names of the files that patterns stand for, each once and in order, as seen from `folder`; hidden folders are not entered."""
     found: dict[str, None] = {}
     for pattern in patterns:
-        names = glob.iglob(pattern, root_dir=folder, recursive=True) if is_pattern(pattern) else [pattern]
+        names = _names(folder, pattern) if is_pattern(pattern) else [pattern]
         here = []
         for name in names:
             if (folder / name).is_file():
@@ -85,6 +85,18 @@ def matching(folder: Path, patterns: Iterable[str]) -> list[str]:
                 break
         found |= dict.fromkeys(sorted(here))
     return list(found)
+
+
+def _names(folder: Path, pattern: str) -> Iterator[str]:
+    """What a pattern stands for. Its ``**`` does not go through links, which may lead in a circle or over the whole machine."""
+    head, star, rest = f"{pattern}/*".partition("**/") if pattern.endswith("**") else pattern.partition("**/")
+    if not star:
+        yield from glob.iglob(pattern, root_dir=folder)
+        return
+    for start in glob.iglob(head, root_dir=folder) if head else [""]:
+        for place, folders, _ in os.walk(folder / start):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield from (os.path.join(os.path.relpath(place, folder), name) for name in _names(Path(place), rest))
 
 
 def _outside(folder: Path, text: str, project: Path | None) -> str | None:

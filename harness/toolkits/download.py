@@ -15,6 +15,7 @@ from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from harness.errors import PartUnavailable
+from harness.toolkits.index import index_called
 from harness.toolkits.uv_process import run_uv
 from harness.toolkits.wheels import pinned
 
@@ -128,7 +129,7 @@ def _choose(what: str, name: str, version: str, package: Mapping[str, Any]) -> W
             found.append((rank, Wheel(name, version, item.get("hashes", {}).get("sha256", ""), _host(address))))
     if not found:
         raise PartUnavailable(
-            f"{what} cannot be installed from PyPI: it has no wheel of {name} {version} for this machine"
+            f"{what} cannot be installed from {index_called()}: it has no wheel of {name} {version} for this machine"
         )
     known = pinned(name, version)
     right = [(rank, wheel) for rank, wheel in found if wheel.sha256 in known] if known is not None else found

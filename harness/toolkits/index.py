@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 PYPI = "https://pypi.org/simple"
 """The index where none is configured."""
@@ -94,6 +95,14 @@ def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str],
     # An index may be written with a name: NAME=ADDRESS.
     indexes = [re.sub(r"^[\w.-]+=", "", address) for address in [*more, default]]
     return ([] if "--no-index" in options else list(dict.fromkeys(indexes))), links
+
+
+def index_called(environ: Mapping[str, str] = os.environ) -> str:
+    """What messages call the index that uv asks: ``PyPI``, or the machines and folders that the user has configured."""
+    indexes, links = index_addresses(environ)
+    # Never the whole address: it may hold a password.
+    named = ["PyPI" if address == PYPI else urlsplit(address).hostname or address for address in [*indexes, *links]]
+    return " and ".join(dict.fromkeys(named)) or "no index"
 
 
 def _pip_settings(environ: Mapping[str, str]) -> dict[str, str]:

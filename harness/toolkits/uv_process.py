@@ -13,7 +13,7 @@ import uv
 from harness.errors import PartUnavailable
 from harness.protocol import printed
 from harness.protocol.printed import Finished
-from harness.toolkits.index import index_settings
+from harness.toolkits.index import index_called, index_settings
 from harness.toolkits.leftovers import at_work
 
 TIMEOUT = 1800
@@ -67,7 +67,7 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
             if done.code < 0:
                 raise PartUnavailable(f"{what}: uv was killed by signal {-done.code}; run it again")
     except subprocess.TimeoutExpired:
-        raise PartUnavailable(f"{what}: no answer from PyPI within {TIMEOUT} s") from None
+        raise PartUnavailable(f"{what}: no answer from {index_called()} within {TIMEOUT} s") from None
     error = _first_the_cause(done.errors) if built else " ".join(done.errors.split())[-600:]
     if "hash mismatch" in error.lower():
         raise PartUnavailable(
@@ -79,7 +79,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
             f"{what} is not installed: no space is left on the device, in {folder.parent} or in uv's cache; make room, and run it again"
         )
     if done.code:
-        raise PartUnavailable(f"{what} cannot be {'built or installed' if built else 'installed from PyPI'}: {error}")
+        how = "built or installed" if built else f"installed from {index_called()}"
+        raise PartUnavailable(f"{what} cannot be {how}: {error}")
     if not done.whole:
         raise PartUnavailable(f"{what} cannot be installed: uv printed {done.total} bytes about it")
     return done.said

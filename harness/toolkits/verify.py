@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.toolkits.installed import MANIFEST, Installed
+from harness.toolkits.parts import PARTS
+from harness.toolkits.releases import RELEASES
 from harness.toolkits.wheels import pinned
 
 _NAMED = 5
@@ -33,10 +35,25 @@ def _wheels(installed: Installed) -> Iterator[str]:
     if not isinstance(installed.wheels, dict) or installed.wheels.keys() != dict(installed.packages).keys():
         yield "the hashes of its wheels are not known: it was installed before they were kept"
         return
+    meant = _versions(installed)
     for name, version in installed.packages.items():
+        if meant.get(name, version) != version:
+            yield f"{MANIFEST} says {name} {version}, where {installed.what} has {meant[name]}"
+            continue
         known = pinned(name, version)
         if known is not None and installed.wheels[name] not in known:
             yield f"the wheel of {name} {version} had the SHA-256 {installed.wheels[name]}, and should have {' or '.join(sorted(known))}"
+
+
+def _versions(installed: Installed) -> dict[str, str]:
+    """The wheels of a CUDA release and of its parts, as cumatrix knows them."""
+    release = installed.release
+    if installed.library or release not in RELEASES:
+        return {}
+    return {
+        **dict(part.wheels[release] for part in PARTS.values() if release in part.wheels),
+        **RELEASES[release].packages,
+    }
 
 
 def _files(installed: Installed) -> Iterator[str]:

@@ -64,3 +64,13 @@ def test_without_a_mark_it_is_the_folder_that_holds_the_cases(tmp_path: Path) ->
 
 def test_patterns_pass_hidden_folders_and_name_each_file_once(project: Path) -> None:
     assert matching(project, ["csrc/b.cu", "csrc/*.cu", "csrc/**/*.cu"]) == ["csrc/b.cu", "csrc/a.cu", "csrc/deep/c.cu"]
+    assert matching(project, ["**/c.cu", "csrc/**"]) == ["csrc/deep/c.cu", "csrc/a.cu", "csrc/b.cu"]
+    assert matching(project, ["**/**/[bc].cu", "cs*/**/d?ep/*.cu"]) == ["csrc/b.cu", "csrc/deep/c.cu"]
+
+
+def test_patterns_do_not_walk_through_links(project: Path) -> None:
+    (project / "csrc" / "circle").symlink_to(project)
+    (project / "machine").symlink_to("/")
+    assert matching(project, ["**/*.cu"]) == ["csrc/a.cu", "csrc/b.cu", "csrc/deep/c.cu"]
+    # Named by itself, a link is gone through.
+    assert matching(project, ["csrc/circle/csrc/*.cu"]) == ["csrc/circle/csrc/a.cu", "csrc/circle/csrc/b.cu"]

@@ -129,7 +129,7 @@ def test_what_cannot_be_had_is_told_and_the_rest_goes_on(monkeypatch: pytest.Mon
     said: list[str] = []
     after = install([cell(), cell(release="12.9")], context(), none_shown, said.append)
     assert len(said) == 2
-    assert said[0].startswith("CUDA 12.4 cannot be installed from PyPI")
+    assert said[0].startswith("CUDA 12.4 cannot be installed from file:///nowhere: ")
     assert after.store.find("12.4") is None
 
 

@@ -76,7 +76,7 @@ def test_what_is_kept_and_is_no_lock_is_resolved_again(store: EnvironmentStore, 
 
 def test_what_cannot_be_resolved_is_said(store: EnvironmentStore, asked: Index) -> None:
     recipe = replace(of("0.59.0", asked), requirements=("numba==0.59.0", "numpy==7"))
-    with pytest.raises(PartUnavailable, match=r"^numba 0\.59\.0 cannot be installed from PyPI: .*numpy"):
+    with pytest.raises(PartUnavailable, match=r"^numba 0\.59\.0 cannot be installed from .+: .*numpy"):
         store.resolve(recipe)
 
 

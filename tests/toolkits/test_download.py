@@ -133,6 +133,9 @@ class TestVerify:
         (problem,) = problems(other)
         assert problem.startswith("the wheel of nvidia-cutlass 3.5.1 had the SHA-256 ")
         assert problem.endswith(known)
+        cuda = replace(other, library="", release="12.9", packages={"nvidia-cuda-nvrtc-cu12": "12.9.99"})
+        (problem,) = problems(replace(cuda, wheels={"nvidia-cuda-nvrtc-cu12": known}))
+        assert problem == "cumatrix-toolkit.json says nvidia-cuda-nvrtc-cu12 12.9.99, where CUDA 12.9 has 12.9.86"
         (problem,) = problems(replace(installed, wheels={}))
         assert problem.startswith("the hashes of its wheels are not known")
 

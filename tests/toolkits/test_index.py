@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.toolkits.index import index_settings
+from harness.toolkits.index import index_called, index_settings
 
 MIRROR = "https://mirror.example/simple"
 
@@ -86,3 +86,11 @@ def test_a_file_that_cannot_be_read_says_nothing(environ: dict[str, str], tmp_pa
     write(tmp_path / "pip.conf", text)
     write(tmp_path / ".config" / "uv" / "uv.toml", "index-url = ")
     assert index_settings(environ) == before
+
+
+def test_messages_name_the_index_without_its_password(environ: dict[str, str]) -> None:
+    assert index_called(environ) == "PyPI"
+    environ["UV_EXTRA_INDEX_URL"] = "https://me:secret@wheels.example.org/simple"
+    assert index_called(environ) == "wheels.example.org and PyPI"
+    environ["UV_DEFAULT_INDEX"] = "file:///srv/wheels"
+    assert index_called(environ) == "wheels.example.org and file:///srv/wheels"

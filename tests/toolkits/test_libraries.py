@@ -67,7 +67,7 @@ def test_a_version_is_laid_out_and_tells_itself(tmp_path: Path) -> None:
 
 @pytest.mark.compilers
 def test_a_version_that_is_not_on_pypi(tmp_path: Path) -> None:
-    with pytest.raises(PartUnavailable, match=r"cutlass 0\.0\.1 cannot be installed from PyPI"):
+    with pytest.raises(PartUnavailable, match=r"cutlass 0\.0\.1 cannot be installed from .+: "):
         LibraryStore(tmp_path).install(LIBRARIES["cutlass"], "0.0.1")
     assert not (tmp_path / "cutlass" / "0.0.1").exists()
 

@@ -99,7 +99,7 @@ def test_a_missing_file_is_damage_with_a_remedy(small: tuple[ToolkitStore, Insta
 )
 def test_what_cannot_be_had_leaves_nothing(tmp_path: Path, packages: dict[str, str]) -> None:
     store = ToolkitStore(tmp_path / "toolkits")
-    with pytest.raises(PartUnavailable, match=r"CUDA 12\.4 cannot be installed from PyPI: "):
+    with pytest.raises(PartUnavailable, match=r"CUDA 12\.4 cannot be installed from .+: "):
         store.install(Release(name="12.4", packages=packages))
     assert store.find("12.4") is None
     assert left(store) == []
