@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ class Built:
 def built_by(root: Path) -> Built:
     """Read the CMakeLists.txt of a folder, and those that it adds."""
     reader = _Reader(root)
-    reader.read(root, {}, [], 0)
+    reader.read(root, {"CMAKE_SYSTEM_NAME": ["Linux"], "CMAKE_SYSTEM_PROCESSOR": [platform.machine()]}, [], 0)
     unknown: list[str] = []
     for name, target in reader.targets.items():
         for source in dict.fromkeys(target.sources):
