@@ -14,6 +14,9 @@ from harness.answers.verdict import SILENT, WORKS
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, version_key
 
+SHORT = 5
+"""Tools that the line of a shared link names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class VersionRow:
@@ -65,6 +68,12 @@ class FeaturePage:
     variants: tuple[Variant, ...]
     toolkits: tuple[str, ...]
     untried: tuple[str, ...]
+
+    @property
+    def short(self) -> str:
+        """What a line can hold: ``NVRTC: works since CUDA 12.0, Numba: never``."""
+        said = [f"{said.tool}: {said.verdict.text}" for variant in self.variants for said in variant.finding.said]
+        return ", ".join(list(dict.fromkeys(said))[:SHORT]) or "not tried"
 
 
 def feature_page(known: Known, case: str) -> FeaturePage:

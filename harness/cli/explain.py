@@ -19,7 +19,7 @@ from harness.cli.command import Command
 from harness.cli.one import RESULTS, cells_in, one_cell
 from harness.cli.terminal import console_for, say_json
 from harness.cli.where import where_option
-from harness.diagnostics import one_line
+from harness.diagnostics import one_line, tells_most
 from harness.errors import UsageError
 from harness.model import Target, TargetError
 from harness.records import Record, failed_at, repro_command
@@ -42,7 +42,7 @@ _WHO = {
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
     metavar="FILE",
-    help="Records to look for CELL in: .jsonl files or folders. Default: reports.",
+    help="Records to look for CELL in: .jsonl files, results.parquet or folders. Default: reports.",
 )
 @where_option(
     """'case == "wmma/fragments" and status == "crashed"'""", "Look for CELL, or for the only cell, where this holds"
@@ -144,7 +144,8 @@ def _cell(record: Record, results: Sequence[Path], as_json: bool) -> int:
             Text.assemble((one_line(record["cell"]), "bold"), f": {what} ({record['verdict']})"), soft_wrap=True
         )
         for item in record["diagnostics"][:3]:
-            console.print(Text(f"  {item['severity']}: {one_line(item['message'], 300)}"), soft_wrap=True)
+            words = tells_most(item["message"], record["log"])
+            console.print(Text(f"  {item['severity']}: {one_line(words, 300)}"), soft_wrap=True)
         if record["reason"]:
             console.print(Text(f"  {one_line(record['reason'], 300)}"), soft_wrap=True)
         if failed and not known:

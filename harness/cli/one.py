@@ -24,11 +24,17 @@ def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Rec
     Parameters
     ----------
     results : sequence of Path
-        Files of records or folders of them; `RESULTS` where there are none.
+        Files of records, ``results.parquet`` too, or folders of records; `RESULTS` where there are none.
     where : str, optional
         A condition that they must hold.
     """
-    read = read_records(results or [RESULTS])
+    if any(path.suffix == ".parquet" for path in results):
+        # pyarrow is there with a report's libraries only.
+        from harness.report.inputs import read_results
+
+        read = read_results(results)
+    else:
+        read = read_records(results or [RESULTS])
     for warning in read.incomplete:
         say(f"cumatrix: {warning}", err=True)
     merged = merge(read.records, read.plans)

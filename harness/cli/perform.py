@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.text import Text
 
-from harness.cli.kept import KeptRecords
+from harness.cli.kept import KeptRecords, without_log
 from harness.cli.progress import Compiling
 from harness.cli.show import show_summary
 from harness.cli.terminal import console_for, say_json
@@ -94,7 +94,7 @@ def perform(
             if writer:
                 writer.append(record)
             # Of a run of many cells, logs are most of what there is to hold back.
-            complete(neighbours.add(record if as_json else {**record, "log": ""}))
+            complete(neighbours.add(record if as_json else without_log(record)))
             if terminal:
                 letter = kind.letter_in(console.encoding)
                 compiled = bool(record["seconds"]) and not result.cached

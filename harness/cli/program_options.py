@@ -10,7 +10,7 @@ import click
 
 from harness.cli.axes import request_of
 from harness.cli.habits import rules_of, targets_of
-from harness.cli.programs import programs_of
+from harness.cli.programs import place_of, programs_of, tried
 from harness.engine.session import Request
 from harness.hints import hint
 from harness.model import Case
@@ -60,10 +60,12 @@ def of_build(cases: Sequence[Case], database: Path | None) -> list[Case]:
         return list(cases)
     found = []
     for case in cases:
-        unit = unit_of(database, next(iter(case.sources.values())))
+        source = next(iter(case.sources.values()))
+        unit = unit_of(database, source)
         if unit.dropped:
             hint(f"{case.name}: of its command line in {database} is left out: {' '.join(unit.dropped)}")
-        found.append(with_unit(case, unit, database))
+        built = with_unit(case, unit, database)
+        found.append(built if case.program else tried(built, place_of(source)))
     return found
 
 

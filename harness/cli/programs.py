@@ -143,7 +143,12 @@ def _of_project(
     own: Case, place: Path, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]
 ) -> Case:
     """A program as the project's configuration has it; with options beside those, it is another one than `cumatrix run` compiles."""
-    return replace(_with(own, words, definitions, options), program=digest_of(place)) if words else own
+    return tried(_with(own, words, definitions, options), place) if words else own
+
+
+def tried(own: Case, place: Path) -> Case:
+    """A program of a project as `cumatrix try` compiles it: called by where it lies, as whoever tries it again has to."""
+    return replace(own, name=_name(place), program=digest_of(place))
 
 
 def _with(own: Case, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]) -> Case:

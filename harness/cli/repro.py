@@ -31,7 +31,7 @@ from harness.repro.subject import check_shown, subject_of
 @click.argument("cell", metavar="CELL")
 @click.option(
     "--results", multiple=True, type=click.Path(path_type=Path, exists=True), metavar="FILE",
-    help="Records to look for CELL in: .jsonl files or folders; those of its neighbours tell when it happens. Default: reports.",
+    help="Records to look for CELL in: .jsonl files, results.parquet or folders; those of its neighbours tell when it happens. Default: reports.",
 )  # fmt: skip
 @click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="The folder to make.")
 @click.option(

@@ -25,7 +25,7 @@ def choose_backends(
     Raises
     ------
     UsageError
-        On an unknown name.
+        On an unknown name, and on a library of `others` that none of the named backends is for.
     """
     if names is None and others:
         libraries = {each.library for each in others}
@@ -41,7 +41,18 @@ def choose_backends(
         chosen[name] = BACKENDS[name]
     if not chosen:
         raise UsageError(f"no backend is named; known are {', '.join(BACKENDS)}")
+    for library in dict.fromkeys(each.library for each in others):
+        if all(info.library != library for info in chosen.values()):
+            raise UsageError(_left_out(library, list(chosen)))
     return list(chosen.values())
+
+
+def _left_out(library: str, chosen: Sequence[str]) -> str:
+    """That a library is tried with no backend, and what to type instead."""
+    its = ",".join(info.name for info in BACKENDS.values() if info.library == library)
+    used = dict.fromkeys(BACKENDS[name].library for name in chosen)
+    other = next((f", or --with {each}=VERSION for -b {','.join(chosen)}" for each in used if each), "")
+    return f"--with {library} is for the backend{'s' * (',' in its)} {its}, which -b {','.join(chosen)} leaves out: -b {its}{other}"
 
 
 def _installed(info: BackendInfo, environment: Environment) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.diagnostics import one_line
+from harness.diagnostics import one_line, place_of, tells_most
 from harness.matrix.kinds import as_expected, kind_of
 from harness.matrix.order import ToolchainColumn, fold_targets, target_key, toolchain_key
 
@@ -43,7 +43,10 @@ def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
     first = diagnostics[0]
     line = first.get("line")
     place = f"{first['file']}:{line}" if first.get("file") and line else first.get("file") or ""
-    return _without_target(record, first["message"]), one_line(place)
+    words = tells_most(first["message"], record["log"])
+    if not place and words != first["message"] and (found := place_of(record["log"])):
+        place = f"{found[0]}:{found[1]}"
+    return _without_target(record, words), one_line(place)
 
 
 def words_of(group: Records) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.backends import BACKENDS
+from harness.matrix import parameters
 from harness.model import Target
 from harness.model.facts import condition_facts
 from harness.model.predicate import Spelled
@@ -60,8 +61,7 @@ def parameters_of(cell: Mapping[str, Any]) -> dict[str, Spelled]:
     """The case's parameters, out of the variant's name; none for a program without a case, whose variant are its options."""
     if cell.get("program"):
         return {}
-    pairs = (part.partition("=") for part in (cell.get("variant") or "").split(","))
-    return {name: Spelled(value) for name, equals, value in pairs if equals and name.isidentifier()}
+    return {name: Spelled(value) for name, value in parameters.parameters_of(cell.get("variant") or "").items()}
 
 
 def _on_device(cell: Mapping[str, Any]) -> bool:

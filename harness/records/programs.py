@@ -21,13 +21,13 @@ def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[R
     steps records are merged.
     """
     records, plans = list(records), list(plans)
-    programs: dict[tuple[str, str], set[str]] = {}
+    programs: dict[str, set[str]] = {}
     for item in (*records, *(cell for plan in plans for cell in plan["cells"] if "program" in cell)):
         if "program" in item:
-            programs.setdefault((_plain(item), item["variant"]), set()).add(item["program"])
+            programs.setdefault(_plain(item), set()).add(item["program"])
     if not programs:
         return records, plans
-    shared = {name for (name, _), several in programs.items() if len(several) > 1}
+    shared = {name for name, several in programs.items() if len(several) > 1}
     return (
         [_named(record, shared) for record in records],
         [{**plan, "cells": [_named(cell, shared) for cell in plan["cells"]]} for plan in plans],

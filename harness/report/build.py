@@ -21,6 +21,7 @@ from harness.records.parquet import results_parquet
 from harness.records.where import choose
 from harness.report.badges import badges
 from harness.report.beside import of_own, read_publication, side_by_side
+from harness.report.card import NAME as CARD
 from harness.report.errors import NothingToReport, ReportError
 from harness.report.exporters import FOLDER, check, exported
 from harness.report.exports import matrix_csv, matrix_json
@@ -50,7 +51,7 @@ _OURS = frozenset(
             "pictures.html",
         ),
         *("assets", "badges", "cases", "data", "features", "matrix.json", "matrix.csv", "matrix.md", "results.parquet"),
-        *("junit.xml", "regressions.atom", FOLDER),
+        *("junit.xml", "regressions.atom", FOLDER, CARD),
     )
 )
 

@@ -15,8 +15,10 @@ import pandas as pd
 from harness.matrix.axes import AXES, COLUMNS, PLACE, PROGRAM
 from harness.matrix.kinds import KINDS, Kind
 from harness.matrix.order import axis_key, column_key, natural_key
+from harness.matrix.parameters import parameters, parameters_of
 from harness.model import Stage, Status, Verdict
 from harness.report.text import clean
+from harness.report.trackers import trackers
 
 NUMBERS = ("seconds", "registers", "shared", "spills")
 
@@ -84,6 +86,8 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
         "axes": [axis.to_json() for axis in AXES],
         "marks": [_shown(kind) for kind in KINDS.values()],
         "names": {key: [clean(name) for name in values] for key, values in names.items()},
+        **_parameters(names["variant"]),
+        "trackers": trackers(),
         "cases": [
             {
                 "page": files[case],
@@ -107,6 +111,20 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
         },
         "cells": cells,
     }  # fmt: skip
+
+
+def _parameters(variants: Sequence[str]) -> dict[str, Any]:
+    """What variants are made of: parameters with their values, and by each one's name the number of the value that each variant has, from 1; 0 for none."""
+    found = parameters(variants)
+    return {
+        "parameters": [{**item.to_json(), "values": list(item.values)} for item in found],
+        "variants": {
+            item.key: [
+                item.values.index(own[item.key]) + 1 if item.key in own else 0 for own in map(parameters_of, variants)
+            ]
+            for item in found
+        },
+    }
 
 
 def _shown(kind: Kind) -> dict[str, Any]:

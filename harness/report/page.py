@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -22,6 +21,7 @@ from harness.report.annotations import remedies
 from harness.report.beside import is_own, own_part
 from harness.report.embed import Embedded
 from harness.report.feature import helps_of, proof_link, snippet_of
+from harness.report.frame import Frame, Section
 from harness.report.grid import make_grid
 from harness.report.groups import Group, anchor_of
 from harness.report.overview import Sum, make_overview, unavailable_of
@@ -43,10 +43,13 @@ SCRIPTS = (
     *("dom", "text", "timers", "data", "matrix"),
     *("fields", "parser", "values", "query", "completion", "counts", "pivot", "address"),
     *("part", "squares", "headings", "rows", "cursor", "grid"),
-    *("commands", "facts", "sections", "panel"),
+    *("commands", "next", "facts", "sections", "panel"),
     *("search", "filters", "views", "app"),
 )
 """The matrix's scripts, in the order in which they are loaded: what only computes, the table, the panel, the page."""
+
+LIST_SCRIPTS = ("dom", "timers", "lists")
+"""The scripts of pages that are one long list."""
 
 ANSWER_SCRIPTS = ("dom", "timers", "data", "question", "answer", "ask")
 """The scripts of the answer page."""
@@ -66,25 +69,7 @@ _POLICY = "; ".join(  # noqa: FLY002 - one rule a line
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A page of its own beside the matrix.
-
-    Parameters
-    ----------
-    name : str
-        Its file is ``NAME.html``, and so is its template.
-    values : Mapping
-        What its template shows.
-    """
-
-    name: str
-    values: Mapping[str, Any]
-
-
-def answer_page(
-    answers: Mapping[str, Any], table: pd.DataFrame, sections: Sequence[tuple[str, str]], title: str
-) -> str:
+def answer_page(answers: Mapping[str, Any], table: pd.DataFrame, frame: Frame) -> str:
     """Render ``index.html``: what works where.
 
     Parameters
@@ -93,13 +78,11 @@ def answer_page(
         `harness.report.site.front_of` the report.
     table : DataFrame
         `harness.analysis.cells_frame`.
-    sections : sequence of (str, str)
-        Name and title of the other pages.
-    title : str
-        What the page is called.
+    frame : Frame
+        What all pages have in common.
     """
     return _template("index.html").render(
-        root="", here="index", sections=sections, total=Sum(totals(table)), title=title, listed=FRONT, **answers
+        root="", here="index", frame=frame, total=Sum(totals(table)), listed=FRONT, **answers
     )
 
 
@@ -109,7 +92,7 @@ def matrix_page(
     groups: Mapping[str, Sequence[Group]],
     files: Mapping[str, str],
     warnings: Iterable[str],
-    sections: Sequence[tuple[str, str]],
+    frame: Frame,
     beside: Mapping[str, Any] | None = None,
 ) -> str:
     """Render ``matrix.html``.
@@ -126,8 +109,8 @@ def matrix_page(
         Page of each case.
     warnings : iterable of str
         What reading the records had to say.
-    sections : sequence of (str, str)
-        Name and title of the other pages.
+    frame : Frame
+        What all pages have in common.
     beside : Mapping, optional
         `harness.report.site.Site.beside`.
     """
@@ -143,7 +126,7 @@ def matrix_page(
     return _template("matrix.html").render(
         root="",
         here="matrix",
-        sections=sections,
+        frame=frame,
         files=files,
         overview=make_overview(table),
         unavailable=unavailable_of(table),
@@ -167,7 +150,8 @@ def case_page(
     table: pd.DataFrame,
     groups: Sequence[Group],
     sources: Mapping[str, str],
-    sections: Sequence[tuple[str, str]],
+    frame: Frame,
+    page: str,
     feature: FeaturePage,
     faults: Sequence[tuple[str, str]] = (),
     beside: Mapping[str, Any] | None = None,
@@ -185,8 +169,10 @@ def case_page(
         Its cells, by what happened.
     sources : Mapping[str, str]
         Texts of its files.
-    sections : sequence of (str, str)
-        Name and title of the other pages.
+    frame : Frame
+        What all pages have in common.
+    page : str
+        Name of its file.
     feature : FeaturePage
         What is known of it.
     faults : sequence of (str, str)
@@ -204,7 +190,8 @@ def case_page(
     return _template("case.html").render(
         root="../",
         here="case",
-        sections=sections,
+        frame=frame,
+        page=page,
         case=case,
         title=str(table["title"].iloc[0]),
         features=about["features"] if about else [],
@@ -228,15 +215,15 @@ def case_page(
     )
 
 
-def embedded_page(case: str, title: str, page: str, feature: FeaturePage) -> str:
+def embedded_page(case: str, title: str, page: str, feature: FeaturePage, frame: Frame) -> str:
     """Render a feature's table alone, for an ``<iframe>``."""
-    return _template("feature.html").render(root="../", here="feature", sections=(), case=case, title=title or case, page=page, feature=feature)  # fmt: skip
+    return _template("feature.html").render(root="../", here="feature", frame=frame, case=case, title=title or case, page=page, feature=feature)  # fmt: skip
 
 
-def section_page(section: Section, sections: Sequence[tuple[str, str]], files: Mapping[str, str]) -> str:
+def section_page(section: Section, frame: Frame, files: Mapping[str, str]) -> str:
     """Render the page of a section."""
     template = _template(f"{section.name}.html")
-    return template.render(root="", here=section.name, sections=sections, files=files, **section.values)
+    return template.render(root="", here=section.name, frame=frame, files=files, **section.values)
 
 
 def assets() -> dict[str, bytes]:
@@ -244,7 +231,10 @@ def assets() -> dict[str, bytes]:
     folder = resources.files("harness.report") / "assets"
     return {
         name: (folder / name).read_bytes()
-        for name in ("style.css", *(f"{script}.js" for script in dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS))))
+        for name in (
+            "style.css",
+            *(f"{script}.js" for script in dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS, *LIST_SCRIPTS))),
+        )
     }
 
 
@@ -272,6 +262,7 @@ def _environment() -> jinja2.Environment:
         policy=_POLICY,
         scripts=SCRIPTS,
         answer_scripts=ANSWER_SCRIPTS,
+        list_scripts=LIST_SCRIPTS,
         excerpt=excerpt,
     )
     environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)

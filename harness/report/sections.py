@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from harness.analysis import changes, coverage, disagreements, statements
+from harness.analysis.along import Along, along
 from harness.analysis.changes import MEANINGS
 from harness.analysis.disagreements import Disagreement
 from harness.analysis.history import History
@@ -17,7 +18,8 @@ from harness.analysis.statement import Statement
 from harness.analysis.trends import breaks, trend, unsteady
 from harness.matrix.axes import PLACE
 from harness.matrix.links import cell_link, matrix_link
-from harness.report.page import Section
+from harness.matrix.order import backend_key
+from harness.report.frame import Section
 from harness.report.pictures import outcomes_over_time, pictures, resources_by_target
 
 LISTED = 200
@@ -88,13 +90,34 @@ def _support(table: pd.DataFrame) -> dict[str, Any]:
         of_case = cases.setdefault((item.subject.topic, item.subject.case), {})
         key = (item.subject.backend, item.subject.headers, item.subject.further, item.sentence)
         of_case.setdefault(key, []).append(item)
+    told = _along(found)
     return {
         "count": len(found),
+        "backends": list(dict.fromkeys(sorted((item.subject.backend for item in found), key=backend_key))),
         "cases": [
-            (case, [_statement(items) for items in groups.values()])
+            (case, told.get(case, []), [_statement(items) for items in groups.values()])
             for (_, case), groups in cases.items()
         ],
-    }  # fmt: skip
+    }
+
+
+def _along(found: Sequence[Statement]) -> dict[str, list[dict[str, Any]]]:
+    """By case what its parameters decide; what is true with several values of the other parameters is said once."""
+    told: dict[str, dict[tuple[str, str], list[Along]]] = {}
+    for item in along(found):
+        of_case = told.setdefault(item.first.subject.case, {})
+        of_case.setdefault((item.first.subject.backend, item.sentence), []).append(item)
+    return {
+        case: [
+            {
+                "first": items[0],
+                "rests": [item.rest for item in items if item.rest],
+                "link": matrix_link(case=case, backend=backend, across=items[0].parameter.key),
+            }
+            for (backend, _), items in by_sentence.items()
+        ]
+        for case, by_sentence in told.items()
+    }
 
 
 def _statement(items: Sequence[Statement]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from harness.answers.now import broken_now, latest_changes
 from harness.model import Case
 from harness.published.place import ENVIRONMENT
 from harness.records import Merged
+from harness.report import card
 from harness.report.annotations import annotator
 from harness.report.answers import (
     answers_data,
@@ -33,11 +34,11 @@ from harness.report.beside import Publication, is_own
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
 from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
+from harness.report.frame import Frame, Section
 from harness.report.groups import Group, group_cells
 from harness.report.names import page_names
 from harness.report.overview import Sum, unavailable_of
 from harness.report.page import (
-    Section,
     answer_page,
     assets,
     case_page,
@@ -154,6 +155,13 @@ class Site:
             records += [record for record in self.publication.merged.records if record["cell"] in shown]
         return stories_of({(record["run"], record["cell"]): record for record in records}.values())
 
+    @cached_property
+    def frame(self) -> Frame:
+        """What all pages have in common."""
+        address = f"{self.address.rstrip('/')}/" if self.address else ""
+        picture = card.described(self.table, self.title)
+        return Frame(title=self.title, sections=self.links, address=address, picture=picture)
+
     @property
     def links(self) -> list[tuple[str, str]]:
         """Name and title of those pages."""
@@ -164,12 +172,13 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     """Name and content of what the first look needs, and of the pages beside it; one after another, for together they may be large."""
     for name, data in assets().items():
         yield f"assets/{name}", data
-    yield "index.html", _text(answer_page(front_of(site), site.own_table, site.links, site.title))
+    yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
+    yield card.NAME, card.card(site.table, site.title)
     yield (
         "matrix.html",
         _text(
             matrix_page(
-                site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.links, site.beside
+                site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.frame, site.beside
             )
         ),
     )
@@ -177,7 +186,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     for target in site.known.targets or [first_target(site.known)]:
         yield f"data/answers-{target}.js", script(f"answers-{target}", compact(answers_for(site.known, target)))
     for section in site.sections:
-        yield f"{section.name}.html", _text(section_page(section, site.links, site.files))
+        yield f"{section.name}.html", _text(section_page(section, site.frame, site.files))
     about = {record["case"]: record for record in reversed(site.merged.records)}
     matrix = matrix_data(site.table, about, site.files)
     for case, item in zip(site.table["case"].unique(), matrix["cases"], strict=True):
@@ -237,13 +246,14 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
             part,
             site.groups[case],
             sources,
-            site.links,
+            site.frame,
+            site.files[case],
             feature,
             faults,
             beside=site.beside,
             embedded=embedded,
         )
-        yield f"{FOLDER}/{embedded.stem}.html", _text(embedded_page(case, title, site.files[case], feature))
+        yield f"{FOLDER}/{embedded.stem}.html", _text(embedded_page(case, title, site.files[case], feature, site.frame))
         yield f"{FOLDER}/{embedded.stem}.json", feature_json(case, title, feature, faults)
         yield from badges_of(case, feature, embedded)
         yield f"cases/{site.files[case]}", _text(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pprint
+from collections.abc import Sequence
 
 from harness.backends import cuda_core as cuda_core_backend
 from harness.backends.cupy import backend as cupy_backend
@@ -14,20 +15,10 @@ from harness.repro.subject import Subject
 
 
 def cupy(subject: Subject) -> Script:
-    """``RawModule``.
-
-    Raises
-    ------
-    UsageError
-        For a program in Python, which is a script already.
-    """
+    """``RawModule``, or a program of CuPy's own API."""
     setup, job = subject.setup, subject.job
-    if is_program(job):
-        raise UsageError(
-            f"{job.source.name} is a program of CuPy's own API, and shows by itself what it shows: run it with {subject.library or 'CuPy'} where there is a GPU"
-        )
     jitify = subject.backend == "cupy-jitify"
-    keywords = {"options": tuple(cupy_backend.options_of(setup, job, job.target)), "backend": "nvrtc"}
+    options = cupy_backend.options_of(setup, job, job.target, macros_too=not is_program(job))
     more = ", jitify=True" if jitify else ""
     more += ", enable_cooperative_groups=True" if job.options.get("enable_cooperative_groups") else ""
     # CUDA_PATH is where CuPy takes CUDA's headers from; where they come in wheels it must know of no toolkit.
@@ -38,21 +29,39 @@ def cupy(subject: Subject) -> Script:
     else:
         path = f'os.environ["CUDA_PATH"] = {"cuda" if setup.headers == setup.release else "headers"}\n'
     device = f'"{subject.cell.target.capability}", cuda, "{setup.release}"{", ptx=True" if job.virtual else ""}'
-    text = start(subject, "hashlib", "virtual_gpu") + path + f"""\
-virtual_gpu.use({device})  # only where this machine has no such GPU
+    used = f"virtual_gpu.use({device})  # only where this machine has no such GPU\n"
+    old = subject.series < (13, 0)
+    files = ["cuda_home.py", "gpu.py", "link.py", "virtual_gpu_cupy.py"]
+    files += [*(["nvrtc_log.c"] if jitify else []), *(["stand_ins.py"] if old else [])]
+    if is_program(job):
+        text = start(subject, "sys", "cupy_program", "virtual_gpu") + path + used + _run(subject, options, jitify)
+        return Script(text, (*files, "c_table.py", "cupy_program.py", "cupy_runtime.py"))
+    text = start(subject, "hashlib", "virtual_gpu") + path + used + f"""\
 
 import cupy  # noqa: E402
 
 with open({text_of(str(job.source))}, encoding="utf-8") as file:
     code = file.read()
-options = {lines_of(list(keywords["options"]))}
+options = {lines_of(options)}
 module = cupy.RawModule(code=code, options=tuple(options), backend="nvrtc"{more})
 module.compile()
 image = virtual_gpu.images[-1] if virtual_gpu.images else b""
 """ + BUILT.replace("print(", 'print("built and loaded" if not image else ', 1)  # fmt: skip
-    old = subject.series < (13, 0)
-    files = ["cuda_home.py", "gpu.py", "link.py", "virtual_gpu_cupy.py"]
-    return Script(text, (*files, *(["nvrtc_log.c"] if jitify else []), *(["stand_ins.py"] if old else [])))
+    return Script(text, tuple(files))
+
+
+def _run(subject: Subject, options: Sequence[str], jitify: bool) -> str:
+    """Lines that run a program as cumatrix runs it."""
+    given = {**subject.job.definitions, "OPTIONS": tuple(options), "JITIFY": jitify}
+    program = text_of(str(subject.job.source))
+    return f"""
+sys.argv = [{program}]
+sys.path.insert(0, os.path.dirname(os.path.abspath({program})))
+globals().update({pprint.pformat(given, width=110)})  # what the program is given
+with cupy_program.watched(), open({program}, encoding="utf-8") as file:
+    exec(compile(file.read(), {program}, "exec"))
+print("built")
+"""
 
 
 def numba(subject: Subject) -> Script:

@@ -25,7 +25,7 @@ _NAMES = {
 }  # fmt: skip
 _SHIM = {
     "cupy": "Where this machine has no GPU of compute capability {cc}, `virtual_gpu.py` stands in for one: it answers CuPy's question for the device's "
-    "compute capability, keeps what CuPy would load (`cupy.cuda.function.Module`), and has nvJitLink do what the driver's linker would "
+    "compute capability, keeps what CuPy would load, and has nvJitLink do what the driver's linker would "
     "(`LinkState`). CuPy's options, include directories and preprocessing, {jitify}NVRTC and its ptxas are the real ones.",
     "numba": "Where this machine has no GPU of compute capability {cc}, `virtual_gpu.py` stands in for one: `virtual_gpu.c`, built with this machine's C "
     "compiler, takes the place of libcuda, and ptxas and nvJitLink that of the driver's linker (`link.py`). A launch does nothing. Numba, NVVM, libdevice, "
@@ -33,6 +33,10 @@ _SHIM = {
     "cuda-core": "Where this machine has no GPU of compute capability {cc}, `virtual_gpu.py` stands in for one: `virtual_gpu.c`, built with this machine's C "
     "compiler, takes the place of libcuda, which cuda.core asks for its version. cuda.core, NVIDIA's bindings, NVRTC and nvJitLink are the real ones.",
 }
+_PROGRAM = (
+    " The program makes arrays and launches what CuPy compiles for it, so that `cupy_runtime.py` stands in for CUDA's runtime and driver, too, by way of `c_table.py`: memory is the host's, and a launch does nothing. "
+    "`cupy_program.py` ends the program with the first kernel that CuPy does not compile."
+)
 _OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones, of which only cudart's answers for the device matter."
 
 
@@ -96,6 +100,7 @@ def _shim(subject: Subject, script: Script) -> str:
     text = _SHIM["numba" if library == "numba-cuda" else library].format(
         cc=subject.cell.target.capability, jitify="Jitify, " if subject.backend == "cupy-jitify" else ""
     )
+    text += _PROGRAM if "cupy_program.py" in script.files else ""
     text += _OLD.format(version=subject.library) if "stand_ins.py" in script.files else ""
     if "nvrtc_log.c" in script.files:
         text += " Jitify does not show what NVRTC says: `nvrtc_log.c` stands before NVRTC and keeps its log. Jitify may take minutes to find CUDA's headers."

@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import indent
 
 from harness import native
+from harness.backends.cupy import c_table
 from harness.repro.subject import CUDA, HEADERS, Subject
 
 SCRIPT = "repro.py"
@@ -43,7 +44,9 @@ class Script:
         for name in self.files:
             # Each library has a stand-in for the GPU of its own, of one name.
             plain = "virtual_gpu.py" if name.startswith("virtual_gpu_") else name
-            found[plain] = _FILES.joinpath(name).read_bytes()
+            # How functions of CuPy are put in the place of others imports nothing of cumatrix as it is.
+            own = Path(c_table.__file__) if name == "c_table.py" else _FILES.joinpath(name)
+            found[plain] = own.read_bytes()
         if "virtual_driver.py" in self.files:
             found["virtual_gpu.c"] = native.source("libcuda.c").encode()
         return found
@@ -51,7 +54,8 @@ class Script:
 
 def start(subject: Subject, *imports: str) -> str:
     """Imports, and the toolkit."""
-    names = sorted({"os", *(name for name in imports if name not in ("cuda_home", "link", "virtual_gpu"))})
+    beside = ("cuda_home", "cupy_program", "link", "virtual_gpu")
+    names = sorted({"os", *(name for name in imports if name not in beside)})
     own = sorted({"cuda_home", *imports} - set(names))
     head = f"# {subject.record['cell']}".encode("ascii", "replace").decode()
     lines = [" ".join(head.split()), *(f"import {name}" for name in names), "", *(f"import {name}" for name in own)]

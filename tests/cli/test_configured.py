@@ -7,10 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Command
 
+from harness.cli.program_options import of_build
+from harness.cli.programs import programs_of
 from harness.toolkits import Installed
 
 CONFIG = """
@@ -102,6 +105,28 @@ def test_one_command_runs_the_programs_and_writes_the_page(
     (project / "include" / "three.h").write_text("#define THREE 4\n")
     (again,) = cumatrix.records("try", "csrc/scale.cu", "-a", "sm_80")
     assert not again["cached"] and again["artifact"]["sha256"] != tried["artifact"]["sha256"]
+
+
+def test_a_program_with_further_options_is_called_as_try_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the project's folder, too: what is told is a command that can be typed there."""
+    (tmp_path / "cumatrix.toml").write_text('[[programs]]\nname = "mine"\nsources = "sub/a.cu"\n')
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.cu").write_text("__global__ void k() {}\n")
+    unit = {"directory": str(tmp_path / "sub"), "file": "a.cu", "command": "nvcc -DX=1 -c a.cu"}
+    (tmp_path / "build.json").write_text(json.dumps([unit]))
+    monkeypatch.chdir(tmp_path / "sub")
+    asked: dict[str, Any] = {"include": (), "rules": {}, "signatures": ()}
+    (plain,) = programs_of([Path("a.cu")], define=(), **asked)
+    assert (plain.name, plain.program) == ("mine/a.cu", "")
+    (defined,) = programs_of([Path("a.cu")], define=("Y=2",), **asked)
+    (built,) = of_build([plain], Path("../build.json"))
+    assert [(case.name, case.variants[0].name) for case in (defined, built)] == [
+        ("a.cu", "-DY=2"),
+        ("a.cu", "--compile-commands=../build.json"),
+    ]
+    assert defined.program == built.program != ""
 
 
 @pytest.mark.compilers

@@ -83,6 +83,8 @@ def test_offline_names_what_is_missing_once(cumatrix: Command, file: Path, tmp_p
     ("words", "said"),
     [
         (("--with", "cupi=13"), 'unknown library \'cupi\' (did you mean "cupy"?)'), (("--with", "numba"), "name versions as in numba="),
+        (("--with", "numba-cuda=0.24.0", "-b", "numba"), "--with numba-cuda is for the backend numba-cuda, which -b numba leaves out: -b numba-cuda, or --with numba=VERSION for -b numba"),
+        (("--with", "cupy=13.6.0", "-b", "nvrtc"), "--with cupy is for the backends cupy-nvrtc,cupy-jitify, which -b nvrtc leaves out: -b cupy-nvrtc,cupy-jitify\n"),
         (("--with", "numba=new"), "'new' is no version"), (("--with", "numba=0.59", "--python", "3.5"), "run in Python 3.9 and later, not in 3.5"),
     ],
 )  # fmt: skip

@@ -22,6 +22,7 @@ const SCRIPTS = {
   squares: "Squares",
   headings: "Headings",
   commands: "commands",
+  next: "next",
   views: "views",
   question: "question",
   answer: "answering",

@@ -49,9 +49,10 @@ const place = (list, value) => {
  * A matrix of cells in the order in which they are given: row by row.
  *
  * @param {object[]} some cells; what they do not say is as in `PLAIN`
- * @param {{more?: boolean, axes?: object[]}} options whether messages and numbers are there; and the axes
+ * @param {{more?: boolean, axes?: object[], parameters?: object[], variants?: object}} options whether messages and numbers are there; the axes, and
+ *   what variants are made of, by their order
  */
-const matrixOf = (some, { more = true, axes = AXES } = {}) => {
+const matrixOf = (some, { more = true, axes = AXES, parameters = [], variants = {} } = {}) => {
   const of = (side) => axes.filter((axis) => axis.side === side).map((axis) => axis.key);
   const [ROWS, COLUMNS] = [of("row"), of("column")];
   const cells = some.map((cell) => ({ ...PLAIN, ...cell }));
@@ -81,7 +82,19 @@ const matrixOf = (some, { more = true, axes = AXES } = {}) => {
     patterns[data.rows.pattern[row]].push(add(columns, data.columns, COLUMNS, cell)[0]);
     numbers.push(add(outcomes, data.outcomes, OUTCOME, cell)[0]);
   }
-  const matrix = new Matrix({ ...data, axes, marks: MARKS, names, cases, patterns, cells: numbers, cellsPerFile: 2 });
+  const rest = {
+    parameters,
+    variants,
+    trackers: { backends: {}, libraries: {}, searched: {}, languages: {} },
+    axes,
+    marks: MARKS,
+    names,
+    cases,
+    patterns,
+    cells: numbers,
+    cellsPerFile: 2,
+  };
+  const matrix = new Matrix({ ...data, ...rest });
   const message = cells.map((cell) => place(texts, cell.message));
   if (more) matrix.more = { texts, message, numbers: { registers: cells.map((cell) => cell.registers) } };
   return matrix;
@@ -108,4 +121,4 @@ const CELLS = [
   },
 ].map((cell) => ({ ...PLAIN, ...cell }));
 
-module.exports = { AXES, CELLS, matrixOf };
+module.exports = { AXES, CELLS, PLAIN, matrixOf };

@@ -87,6 +87,7 @@ def test_a_cell_is_compiled_again_by_a_command() -> None:
     tried = changed(of, program="ab" * 6, case="src/a b.cu", variant="-DN=4 '-DT=a b'", environment="local")
     assert again_command(tried) == "cumatrix try 'src/a b.cu' -DN=4 '-DT=a b' -b cupy-nvrtc -t 12.4 -a sm_80"
     assert again_command(changed(tried, case="kernel.cu@3fa9c1")) == ""
+    assert again_command(changed(tried, variant="-DN=4 -Iinc@7b5f9f")) == ""
 
 
 @pytest.mark.parametrize(

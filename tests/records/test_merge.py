@@ -98,6 +98,21 @@ def test_an_answer_is_not_hidden_by_the_lack_of_one(answer: Outcome, silent: Out
     assert merged.records[0]["others"][0]["reason"] == silent.reason
 
 
+def test_programs_of_one_name_are_told_apart_whatever_they_are_compiled_with() -> None:
+    # k.cu of one folder with an include directory, k.cu of another one without.
+    one = changed(record(cell("k.cu", toolkit="12.9")), program="a" * 12, variant="-Iinc", cell="k.cu[-Iinc] nvrtc")
+    two = changed(record(cell("k.cu", toolkit="12.9"), rejected(), run="run-2"), program="b" * 12, cell="k.cu nvrtc")
+    merged = merge([one, two], [])
+    assert [(item["case"], item["cell"]) for item in merged.records] == [
+        ("k.cu@aaaaaa", "k.cu@aaaaaa[-Iinc] nvrtc"),
+        ("k.cu@bbbbbb", "k.cu@bbbbbb nvrtc"),
+    ]
+    assert merged.conflicts == ()
+    # With options of its own alone, one program keeps its name.
+    other = changed(one, variant="-Iother", cell="k.cu[-Iother] nvrtc")
+    assert [item["cell"] for item in merge([one, other], []).records] == ["k.cu[-Iinc] nvrtc", "k.cu[-Iother] nvrtc"]
+
+
 def test_the_lack_of_an_answer_is_of_no_interest_once_there_is_one() -> None:
     old, new = record(outcome=UNAVAILABLE, run="old"), record(run="new")
     merged = merge([old, new], [plan(cell(), run="old", day=1), plan(cell(), run="new", day=2)])

@@ -142,6 +142,37 @@ def test_counts_beside_filters_follow_and_tell_what_choosing_would_give(visit: V
     assert count(page) == ALL
 
 
+def test_parameters_are_filtered_for_and_grouped_by(visit: Visit) -> None:
+    page = visit()
+    facet = page.locator("details.facet:has(summary:has-text('shape'))")
+    assert facet.is_visible()  # most cells have one of two shapes
+    of_shape = sum(bool(c.variant.labels) for c in cells())
+    assert fill(page, "shape:m16n16k16") == of_shape // 2
+    facet.locator("summary").click()
+    facet.locator("label:has-text('m16n16k8')").click()
+    assert page.input_value("#q") == "shape:m16n16k16,m16n16k8"
+    assert fill(page, "shape:m16*") == of_shape
+    assert fill(page, "-shape:*k*") == ALL - of_shape
+    # What has no shape has no filter for it.
+    assert fill(page, "topic:atomics") == sum(c.case.topic == "atomics" for c in cells())
+    assert not facet.is_visible()
+    fill(page, "")
+    page.select_option("#across", label="By shape")
+    settled(page)
+    headings = page.locator("#viewport thead .leaf").all_inner_texts()
+    assert headings == ["shape=m16n16k8", "shape=m16n16k16", "no shape"]
+    page.select_option("#across", "backend")
+    settled(page)
+    page.select_option("#down", label="By shape, each with its cases")
+    settled(page)
+    groups = page.locator("#viewport tr.depth0 th").all_inner_texts()
+    assert [text.strip("▾▸ ") for text in groups] == ["shape=m16n16k8", "shape=m16n16k16", "no shape"]
+    assert page.evaluate("location.hash") == "#down=shape,case,variant&across=backend"
+    page.locator("#viewport tr.depth0 th").first.click()
+    settled(page)
+    assert page.locator("#viewport tr.depth0").first.get_attribute("aria-expanded") == "false"
+
+
 def test_completion_offers_fields_and_values_and_is_taken_by_keyboard(visit: Visit) -> None:
     page = visit()
     page.focus("#q")

@@ -46,6 +46,29 @@ def test_everything_can_be_read_without_javascript(visit: Visit) -> None:
         assert len(page.inner_text("main")) > 100
 
 
+def test_statements_and_disagreements_are_searched(visit: Visit) -> None:
+    page = visit("support.html")
+    statements = page.locator("li[data-kind]")
+    all_of_them = statements.count()
+    page.fill("#find", "fragments NUMBA crashes")
+    settled(page)
+    assert page.inner_text("#found") == f"1 of {all_of_them}"
+    assert page.locator("li[data-kind]:visible").inner_text().startswith("in part")
+    assert [page.get_attribute(f"section >> nth={at}", "hidden") is None for at in range(3)].count(True) == 1
+    page.select_option("#backend", "nvrtc")
+    settled(page)
+    assert page.inner_text("#found") == f"0 of {all_of_them}"
+    page.fill("#find", "")
+    page.select_option("#kind", "built")
+    settled(page)
+    assert page.locator("li[data-kind]:visible .badge").all_inner_texts() == ["works"]
+    assert page.evaluate("location.hash") == "#backend=nvrtc&kind=built"
+    page = visit("disagreements.html#find=numba+crashed")
+    shown = page.locator("li[data-kind]:visible")
+    assert 0 < shown.count() < page.locator("li[data-kind]").count()
+    assert all("numba" in text and "crashed" in text for text in shown.all_inner_texts())
+
+
 def test_statements_disagreements_changes_history_and_coverage_say_what_happened(visit: Visit) -> None:
     assert "works on sm_75–sm_90, compute_80, crashes at compile on sm_90a" in visit("support.html").inner_text("main")
     sides = visit("disagreements.html").inner_text("main")

@@ -17,6 +17,7 @@ FILES = [
     *(
         "assets",
         "badges",
+        "card.png",
         "cases",
         "coverage.html",
         "data",

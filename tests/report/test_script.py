@@ -16,7 +16,7 @@ from harness.matrix.links import cell_link
 from harness.records import merge
 from harness.report.data import compact, matrix_data
 from harness.report.names import page_names
-from harness.report.page import ANSWER_SCRIPTS, SCRIPTS
+from harness.report.page import ANSWER_SCRIPTS, LIST_SCRIPTS, SCRIPTS
 
 from .site_builders import records
 
@@ -67,7 +67,7 @@ def test_cells_are_found_by_the_addresses_that_python_spells() -> None:
 
 
 def test_every_script_is_loaded_and_no_other() -> None:
-    assert {path.stem for path in ASSETS.glob("*.js")} == {*SCRIPTS, *ANSWER_SCRIPTS}
+    assert {path.stem for path in ASSETS.glob("*.js")} == {*SCRIPTS, *ANSWER_SCRIPTS, *LIST_SCRIPTS}
     assert len(SCRIPTS) == len(set(SCRIPTS))
 
 

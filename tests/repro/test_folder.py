@@ -70,6 +70,7 @@ def test_the_whole_folder_of_nvrtc(tmp_path: Path) -> None:
         ("nvcc", "exceptions/throw", {"release": "13.0"}),
         ("cupy-nvrtc", "shared-memory/cupy-8156", {"library": "13.6.0"}),
         ("cupy-jitify", "shared-memory/cupy-8156", {"library": "12.3.0", "headers": "12.1"}),
+        ("cupy-nvrtc", "cupy/reduction-kernel", {"library": "14.2.0", "target": "compute_90"}),
         ("numba", "cooperative/numba-9432", {"library": "0.59.0"}),
         ("numba-cuda", "shared-memory/static", {"library": "0.24.0", "target": "compute_90"}),
         ("cuda-core", "exceptions/throw", {"library": "0.4.2"}),
@@ -122,6 +123,16 @@ def test_the_stand_in_for_a_gpu_is_told_of() -> None:
     text = readme(what, script_of(what), [Wheels("requirements.txt", "", "")], find(what.record, [what.record]))
     assert "Where this machine has no GPU of compute capability 8.0, `virtual_gpu.py` stands in for one" in text
     assert "uv pip install --python .venv --no-deps --require-hashes -r requirements.txt" in text
+
+
+def test_a_program_of_cupys_own_api_is_given_what_it_finds_in_a_run(tmp_path: Path) -> None:
+    what = subject(cell("cupy/reduction-kernel", "cupy-nvrtc", library="13.6.0"))
+    contents = script_of(what).contents()
+    text = contents[SCRIPT].decode()
+    assert "globals().update({'DEFINED': True, 'JITIFY': False, 'OPTIONS': (), 'TYPE': 'float16'})" in text
+    assert b"import harness" not in contents["c_table.py"] and b"from harness" not in contents["c_table.py"]
+    shim = readme(what, script_of(what), [], find(what.record, [what.record]))
+    assert "`cupy_runtime.py` stands in for CUDA's runtime and driver, too" in shim
 
 
 def test_what_a_compiler_says_cannot_leave_its_place_in_the_readme() -> None:

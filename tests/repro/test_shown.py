@@ -49,6 +49,8 @@ CELLS = [
     Shown("numba-cuda", "shared-memory/static", "bytes == 49156", "12.9", "rejected", ("numba-cuda==0.24.0",)),
     Shown("numba-cuda", "shared-memory/static", "bytes == 49152", "12.9", "built", ("numba-cuda==0.24.0",)),
     Shown("cupy-jitify", "wmma/accumulator-16x16x8", 'arch == "implicit"', "12.1", "rejected", ("cupy-cuda12x==12.3.0",)),
+    Shown("cupy-nvrtc", "cupy/reduction-kernel", 'type == "float16" and not defined', "12.9", "rejected", ("cupy-cuda12x==13.6.0",)),
+    Shown("cupy-nvrtc", "cupy/jit-half-atomic", 'type == "float16"', "12.9", "built", ("cupy-cuda12x==13.6.0",)),
     Shown("torch-nvcc", "exceptions/torchao-1648", 'form == "reported" and includes == "lean"', "13.0", "rejected", TORCH, "sm_75"),
     Shown("cuda-core", "exceptions/throw", "", "12.9", "rejected", ("cuda-core==0.4.2",)),
     pytest.param(
@@ -69,7 +71,7 @@ def recorded(cumatrix: Command, what: Shown, python: str = "") -> str:
     return str(record["cell"])
 
 
-@pytest.mark.parametrize("what", CELLS, ids=lambda what: f"{what.backend}-{what.toolkit}-{what.status}")
+@pytest.mark.parametrize("what", CELLS, ids=lambda what: f"{what.backend}-{what.case}-{what.toolkit}-{what.status}")
 def test_a_folder_shows_what_was_recorded(
     what: Shown, cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str]
 ) -> None:

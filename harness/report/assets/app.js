@@ -7,7 +7,7 @@ class App {
     const { get } = dom;
     this.matrix = matrix;
     this.first = views.first(matrix);
-    this.known = matrix.axes.map((axis) => axis.key);
+    this.known = [...matrix.axes, ...matrix.parameters].map(({ key }) => key);
     /** @type {State} */
     this.state = address.read("", this.first, this.known);
     this.started = false;
@@ -116,8 +116,9 @@ class App {
     dom.get("nothing").hidden = shown > 0;
     this.grid.viewport.hidden = shown === 0;
     dom.get("clear").hidden = !state.q;
-    views.choose(matrix, this.selects.down, state.down);
-    views.choose(matrix, this.selects.across, state.across);
+    const more = views.byParameter(matrix, this.filters.parameters);
+    views.choose(matrix, this.selects.down, state.down, more.down);
+    views.choose(matrix, this.selects.across, state.across, more.across);
     const unfold = dom.get("unfold");
     unfold.textContent = state.fold.includes("*") ? "Fold" : "Unfold all";
     unfold.hidden = lines.every((line) => line.leaf) || (views.isSmall(turned.rows) && !state.fold.length);
@@ -219,7 +220,7 @@ class App {
 
 addEventListener("DOMContentLoaded", async () => {
   const data = await cumatrix.load("matrix");
-  fields.learn(data.axes);
+  fields.learn(data.axes, data.parameters);
   const app = new App(new Matrix(data));
   document.documentElement.dataset.ready = "true";
   const more = timers.later(50, () => app.more());

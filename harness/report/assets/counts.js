@@ -34,7 +34,7 @@ const counts = (() => {
    * @param {Matrix} matrix
    * @param {Answer} answer
    * @param {string[]} names fields
-   * @returns {Map<string, {chosen: string[], counts: Uint32Array}>}
+   * @returns {Map<string, FieldState>}
    */
   const ofFields = (matrix, answer, names) => {
     const all = tally(matrix, answer, -1);

@@ -62,10 +62,11 @@ const dom = (() => {
    * A link out, when a browser may follow the address; its text otherwise.
    *
    * @param {string} address
+   * @param {string} label what it is called, if not by its address
    */
-  const outside = (address) =>
+  const outside = (address, label = address) =>
     /^https?:\/\/[^\s<>"'\\]+$/.test(address)
-      ? h("a", { href: address, rel: "noopener noreferrer nofollow" }, address)
+      ? h("a", { href: address, rel: "noopener noreferrer nofollow" }, label)
       : document.createTextNode(address);
 
   /**

@@ -10,6 +10,7 @@
  * @property {boolean} [ordered] values are in the order of their names
  * @property {string} [number] the number that it asks for
  * @property {boolean} [more] what it asks for comes after the first look
+ * @property {boolean} [numeric] values are numbers, written out
  * @property {boolean} [filter] there is a filter for it above the table
  */
 
@@ -20,6 +21,7 @@ const fields = (() => {
     word: { exact: true },
     backend: { exact: true },
     version: { version: true },
+    number: { numeric: true },
     release: { version: true },
     target: { target: true },
   };
@@ -45,15 +47,8 @@ const fields = (() => {
   /** @type {Record<string, Field>} */
   let known = OTHERS;
 
-  /**
-   * Take the axes of the data for fields; to be called before anything is asked.
-   *
-   * @param {Axis[]} axes
-   */
-  const learn = (axes) => {
-    const own = axes.map(({ key, about, kind, filter }) => [key, { about, filter, ...KINDS[kind] }]);
-    known = { ...Object.fromEntries(own), ...OTHERS };
-  };
+  /** @type {Set<string>} what no parameter can be called */
+  let taken = new Set();
 
   /** @type {Record<string, string>} */
   const ALIASES = {
@@ -66,6 +61,28 @@ const fields = (() => {
     regs: "registers",
     feat: "feature",
   };
+
+  /**
+   * Take axes and parameters of the data for fields; to be called before anything is asked.
+   *
+   * @param {Axis[]} axes
+   * @param {Parameter[]} parameters
+   */
+  const learn = (axes, parameters = []) => {
+    /** @param {(Axis | Parameter)[]} items @param {(name: string) => string} name */
+    const made = (items, name = (key) => key) =>
+      Object.fromEntries(items.map(({ key, about, kind, filter }) => [name(key), { about, filter, ...KINDS[kind] }]));
+    known = { ...made(axes), ...OTHERS };
+    taken = new Set([...Object.keys(known), ...Object.keys(ALIASES), "pattern"]);
+    known = { ...known, ...made(parameters, keyOf) };
+  };
+
+  /**
+   * The field of a parameter: its name, or `variant.NAME` where a field is called so, or a short name of one.
+   *
+   * @param {string} name
+   */
+  const keyOf = (name) => (taken.has(name) ? `variant.${name}` : name);
 
   /** @type {Record<string, (mark: Mark) => boolean>} what `is:` asks of a mark */
   const IS = {
@@ -80,7 +97,10 @@ const fields = (() => {
    *
    * @param {string} word
    */
-  const fieldOf = (word) => (Object.hasOwn(ALIASES, word) ? ALIASES[word] : word);
+  const fieldOf = (word) => {
+    if (word.startsWith("variant.")) return keyOf(word.slice("variant.".length));
+    return Object.hasOwn(ALIASES, word) ? ALIASES[word] : word;
+  };
 
   return {
     /** Every field by its name. */
@@ -89,6 +109,7 @@ const fields = (() => {
     },
     IS,
     fieldOf,
+    keyOf,
     learn,
   };
 })();

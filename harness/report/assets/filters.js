@@ -7,7 +7,11 @@
  * @typedef {{name: string, code: number, box: HTMLInputElement, count: HTMLElement, label: HTMLElement}} FilterValue
  */
 /** @typedef {{group: HTMLDetailsElement, chosen: HTMLElement, values: FilterValue[]}} Filter */
+/** @typedef {{chosen: string[], counts: Uint32Array}} FieldState */
 /** @typedef {{mark: Mark, code: number, count: HTMLElement, button: HTMLElement}} LegendEntry */
+
+// A parameter of more values has no filter, but can be written.
+const MOST_VALUES = 1000;
 
 /** Filters by value, and the legend, which is one for marks. */
 class Filters {
@@ -23,8 +27,11 @@ class Filters {
     /** @type {Map<string, Filter>} */
     this.filters = new Map();
     for (const [field, { filter }] of Object.entries(fields.FIELDS)) {
-      if (filter && matrix.names[field].filter(Boolean).length > 1) this.filters.set(field, this.filter(field));
+      const count = filter ? matrix.names[field].filter(Boolean).length : 0;
+      if (count > 1 && count <= MOST_VALUES) this.filters.set(field, this.filter(field));
     }
+    /** @type {string[]} parameters that what is shown has several values of */
+    this.parameters = [];
     box.append(...[...this.filters.values()].map(({ group }) => group));
     // One list open at a time, and none when the reader goes elsewhere.
     document.addEventListener("click", (event) => this.shut(dom.around(event, "details.facet")));
@@ -101,6 +108,28 @@ class Filters {
       if (filter) this.updateFilter(filter, state.chosen, state.counts);
       else this.updateLegend(state.chosen, state.counts);
     }
+    this.parameters = this.matrix.parameters
+      .filter((item) => this.filters.has(item.key) && this.applies(item, found.get(item.key)))
+      .map(({ key }) => key);
+    for (const { key } of this.matrix.parameters) {
+      const group = this.filters.get(key)?.group;
+      if (group) group.hidden = !this.parameters.includes(key);
+    }
+  }
+
+  /**
+   * Whether a parameter tells something of what is shown: most cells have one of several values of it. Header libraries
+   * do wherever there are any.
+   *
+   * @param {Parameter} item
+   * @param {FieldState} [state]
+   */
+  applies({ library, values }, state) {
+    if (!state) return false;
+    const own = state.counts.subarray(0, values.length);
+    const sum = own.reduce((total, count) => total + count, 0);
+    const several = own.filter(Boolean).length > 1;
+    return state.chosen.length > 0 || (several && (library || sum > state.counts[values.length]));
   }
 
   /** @param {Filter} filter @param {string[]} chosen @param {Uint32Array} numbers by value */

@@ -70,7 +70,7 @@ class Headings {
   label(places, entry) {
     const named = places.map((place) => {
       const key = this.pivot.columns.dimensions[place];
-      return this.matrix.label(key, this.matrix.names[key][entry[place]]);
+      return this.matrix.label(key, this.matrix.names[key][entry[place]]) || this.without(key);
     });
     return named.filter(Boolean).join(" ");
   }
@@ -84,12 +84,21 @@ class Headings {
     return this.label([...this.pivot.columns.dimensions.keys()], this.pivot.columns.entries[column]);
   }
 
+  /**
+   * What entries without a value are called: "no bytes" of a parameter, nothing of an axis.
+   *
+   * @param {string} key
+   */
+  without(key) {
+    return this.matrix.parameters.some((item) => item.key === key) ? `no ${this.matrix.dimension(key)?.title}` : "";
+  }
+
   /** What the rows are, for the corner: "Case, variant". A topic goes without saying where it only groups cases. */
   corner() {
     const { dimensions } = this.pivot.rows;
     const titles = dimensions
       .filter((key) => key !== "topic" || dimensions.length === 1)
-      .map((key) => this.matrix.axes.find((axis) => axis.key === key)?.title ?? key)
+      .map((key) => this.matrix.dimension(key)?.title ?? key)
       .join(", ");
     return titles.charAt(0).toUpperCase() + titles.slice(1);
   }
@@ -146,13 +155,13 @@ class Headings {
    */
   row(line, number, tab) {
     const { h } = dom;
-    const label = line.label || "(no variant)";
+    const label = line.label || this.without(line.dimension) || "(no variant)";
     const title = line.dimension === "case" ? this.matrix.cases[line.code].title : "";
     const inner = h(
       "span",
       {},
       !line.leaf && h("i", { class: "fold", "aria-hidden": "true" }, line.open ? "▾" : "▸"),
-      this.matrix.label(line.dimension, label),
+      line.label ? this.matrix.label(line.dimension, label) : label,
       title && h("small", {}, ` ${title}`),
     );
     const depth = line.depth - (this.pivot.rows.dimensions[0] === "topic" ? 1 : 0);

@@ -13,6 +13,18 @@
  * @property {boolean} filter whether there is a filter for it above the table
  * @property {string} prefix what stands before a value in headings
  */
+/**
+ * A parameter of variants, or a header library: a dimension of rows (harness/matrix/parameters.py).
+ *
+ * @typedef {Axis & {values: string[], library: boolean}} Parameter
+ */
+/**
+ * By backend and by header library the form for a new issue; by backend its language, and the library whose releases
+ * can be searched (harness/report/trackers.py).
+ *
+ * @typedef {Record<"backends" | "libraries" | "searched" | "languages", Names>} Trackers
+ * @typedef {Record<string, string>} Names
+ */
 /** @typedef {{key: string, letter: string, word: string, meaning: string, good: boolean, style: string}} Mark */
 /** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string}} Case */
 /** @typedef {Record<string, number[]>} Codes by dimension, numbers into the names of that dimension */
@@ -23,6 +35,9 @@
  *
  * @typedef {object} MatrixData
  * @property {Axis[]} axes those of rows, from the outermost on, then those of columns
+ * @property {Parameter[]} parameters what variants are made of
+ * @property {Codes} variants by parameter the place of the value that each variant has, from 1; 0 for none
+ * @property {Trackers} trackers
  * @property {Omit<Mark, "style">[]} marks the legend
  * @property {Record<string, string[]>} names every value of every dimension
  * @property {Case[]} cases
@@ -34,6 +49,16 @@
  * @property {number} cellsPerFile
  */
 
+/**
+ * Which value of a parameter each row has; those that have none come last.
+ *
+ * @param {MatrixData} data
+ * @param {string} key
+ * @param {number} none
+ */
+const codesOfRows = ({ rows, variants }, key, none) =>
+  rows.variant.map((variant) => (variants[key][variant] ? variants[key][variant] - 1 : none));
+
 /** The matrix: what is asked of cells by their number. */
 class Matrix {
   /** @param {MatrixData} data */
@@ -41,14 +66,26 @@ class Matrix {
     this.axes = data.axes;
     /** @type {Mark[]} */
     this.marks = data.marks.map((mark) => ({ ...mark, style: mark.key.replaceAll("_", "-") }));
-    this.names = data.names;
+    /** @type {Parameter[]} */
+    this.parameters = data.parameters.map((item) => ({ ...item, key: fields.keyOf(item.key) }));
+    this.names = {
+      ...data.names,
+      ...Object.fromEntries(this.parameters.map(({ key, values }) => [key, [...values, ""]])),
+    };
     this.cases = data.cases;
     /** @type {Codes} */
-    this.rows = { ...data.rows, topic: data.rows.case.map((place) => data.cases[place].topic) };
+    this.rows = {
+      ...data.rows,
+      topic: data.rows.case.map((place) => data.cases[place].topic),
+      ...Object.fromEntries(
+        data.parameters.map(({ key, values }) => [fields.keyOf(key), codesOfRows(data, key, values.length)]),
+      ),
+    };
     this.columns = data.columns;
     this.outcomes = data.outcomes;
     this.patterns = data.patterns;
     this.cellsPerFile = data.cellsPerFile;
+    this.trackers = data.trackers;
     this.size = data.cells.length;
     this.row = new Uint32Array(this.size);
     this.column = new Uint32Array(this.size);
@@ -68,6 +105,15 @@ class Matrix {
     this.more = null;
   }
 
+  /**
+   * An axis or a parameter.
+   *
+   * @param {string} key
+   */
+  dimension(key) {
+    return this.axes.find((axis) => axis.key === key) || this.parameters.find((item) => item.key === key);
+  }
+
   /** The stages of a compilation, in order. */
   get stages() {
     return this.names.stage.filter(Boolean);
@@ -80,7 +126,7 @@ class Matrix {
    * @param {string} name
    */
   label(dimension, name) {
-    const prefix = this.axes.find((axis) => axis.key === dimension)?.prefix;
+    const prefix = this.dimension(dimension)?.prefix;
     return prefix && name ? prefix + name.replace("+headers", ", headers ") : name;
   }
 

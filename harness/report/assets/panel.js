@@ -128,10 +128,44 @@ class Panel {
       record.log && facts.section("Log", log()),
       record.command && facts.section("Command", facts.code(record.command.join("\n"), "Command")),
       again,
+      this.next(cell, record, files),
       record.history && sections.history(record.history, matrix.marks),
       record.toolchain && sections.versions(record.toolchain),
       sections.origin(record),
     ];
+  }
+
+  /**
+   * What could be done about the cell.
+   *
+   * @param {number} cell
+   * @param {CellRecord} record
+   * @param {Record<string, string>} files
+   */
+  next(cell, record, files) {
+    const { h } = dom;
+    const { matrix } = this;
+    const value = (/** @type {string} */ key) => matrix.value(cell, key);
+    const { title } = matrix.cases[matrix.codesOf("case")[cell]];
+    const own = matrix.parameters.filter(({ library, key }) => library && value(key));
+    const headers = own.map(({ key }) => matrix.label(key, value(key)));
+    const place = [matrix.describe(cell).toolchain, ...headers].join(" · ");
+    const libraries = own.map((item) => item.title);
+    const about = { title, place, files, libraries, trackers: matrix.trackers };
+    return facts.section(
+      "What next",
+      next.steps(value, record, about).map(({ title: name, about: said, code, links = [] }) =>
+        h(
+          "details",
+          { class: "next" },
+          h("summary", {}, name),
+          said && h("p", { class: "soft" }, said),
+          links.map(([label, address]) => h("p", {}, dom.outside(address, `New issue for ${label}`))),
+          facts.code(code, name),
+          facts.copier("Copy", () => code),
+        ),
+      ),
+    );
   }
 
   /**

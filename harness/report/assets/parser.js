@@ -27,7 +27,7 @@ const parser = (() => {
    */
   const words = (query) => {
     const found = [];
-    const pattern = /\s*(?:([()])|(-?)((?:[a-z]+:)?)((?:"[^"]*"?|[^\s()"])*))/gy;
+    const pattern = /\s*(?:([()])|(-?)((?:[A-Za-z_][\w.]*:)?)((?:"[^"]*"?|[^\s()"])*))/gy;
     while (pattern.lastIndex < query.length) {
       const from = pattern.lastIndex;
       const match = pattern.exec(query);
@@ -77,11 +77,12 @@ const parser = (() => {
     let field = word.field && fields.fieldOf(word.field);
     let text = word.text;
     if (field && !Object.hasOwn(fields.FIELDS, field)) {
-      if (!text.startsWith(":")) {
+      // Words of messages may begin so, and no field of ours does: Error:
+      if (!text.startsWith(":") && !/[A-Z]/.test(field)) {
         const other = near(field, Object.keys(fields.FIELDS));
         throw new QueryError(`there is no field “${field}”${other ? ` (did you mean “${other}”?)` : ""}`);
       }
-      // A colon within a message (std::size_t) is no field.
+      // A colon within a message (std::size_t) ends no field.
       text = `${word.field}:${text}`;
       field = "";
     }

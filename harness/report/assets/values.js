@@ -53,12 +53,12 @@ const values = (() => {
    * @returns {Scale | null}
    */
   const scaleOf = (field, about, names) => {
-    if (about.number) {
+    if (about.number || about.numeric) {
       const wanted = (/** @type {string} */ text) => {
         if (text.trim() === "" || Number.isNaN(Number(text))) throw new QueryError(`“${text}” is not a number`);
         return [Number(text)];
       };
-      return { wanted, own: (value) => [value] };
+      return { wanted, own: (value) => [Number(value)] };
     }
     if (about.ordered) {
       const wanted = (/** @type {string} */ text) => {
@@ -112,7 +112,7 @@ const values = (() => {
     if (!sign) return null;
     const [, how, to] = sign;
     const end = scale.wanted(to);
-    if (how === "=" && !about.number) return (value) => value === to;
+    if (how === "=" && !about.number && !about.numeric) return (value) => value === to;
     return (value) => value !== "" && alike(about, value, to) && SIGNS[how](compare(scale.own(value), end));
   };
 
@@ -143,6 +143,11 @@ const values = (() => {
     if (scale && about.number) {
       const [number] = scale.wanted(wanted);
       return (value) => value === number;
+    }
+    if (scale && about.numeric && !wanted.includes("*")) {
+      const [number] = scale.wanted(wanted);
+      // As it is written, or else as the number that it is: 4e4 finds 40000.
+      return names.includes(wanted) ? (value) => value === wanted : (value) => value !== "" && Number(value) === number;
     }
     if (wanted.includes("*")) {
       const pattern = glob(wanted);

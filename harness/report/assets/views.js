@@ -49,6 +49,22 @@ const views = (() => {
     };
   };
 
+  /**
+   * Views by a parameter that some cells have more than one value of, by their dimensions.
+   *
+   * @param {Matrix} matrix
+   * @param {string[]} shown keys of such parameters
+   * @returns {{down: Record<string, string>, across: Record<string, string>}}
+   */
+  const byParameter = (matrix, shown) => {
+    const of = (/** @type {string} */ rest, /** @type {string} */ each) =>
+      Object.fromEntries(shown.map((key) => [key + rest, `By ${matrix.dimension(key)?.title}${each}`]));
+    return {
+      down: of(",case,variant", ", each with its cases"),
+      across: { ...of("", ""), ...of(",backend,library", ", each with its libraries") },
+    };
+  };
+
   // More columns than this begin as toolchains without their targets.
   const MOST_COLUMNS = 150;
 
@@ -82,8 +98,12 @@ const views = (() => {
    * @param {Matrix} matrix
    * @param {HTMLSelectElement} select
    * @param {string} value
+   * @param {Record<string, string>} more views that are offered of what is shown
    */
-  const choose = (matrix, select, value) => {
+  const choose = (matrix, select, value, more = {}) => {
+    select.querySelector("optgroup")?.remove();
+    const others = Object.entries(more).map(([each, label]) => dom.h("option", { value: each }, label));
+    if (others.length) select.append(dom.h("optgroup", { label: "By parameter" }, others));
     if (![...select.options].some((option) => option.value === value)) {
       const label = down(matrix)[value] || across(matrix)[value] || value.replaceAll(",", ", ");
       select.append(dom.h("option", { value }, label));
@@ -111,5 +131,5 @@ const views = (() => {
     return (path, depth) => (all || depth < last) !== toggled.has(address.foldName(path));
   };
 
-  return { down, across, first, offer, choose, isSmall, openness };
+  return { down, across, byParameter, first, offer, choose, isSmall, openness };
 })();

@@ -3,6 +3,9 @@
 Replaced are CuPy's question for the device's compute capability, `cupy.cuda.function.Module`, which loads what was compiled, and
 `cupy.cuda.function.LinkState`, the driver's linker, whose work nvJitLink does (link.py). CuPy's options, include directories and
 preprocessing, Jitify and NVRTC are the real ones. Where this machine has a GPU of that compute capability, nothing is replaced.
+
+A program of CuPy's own API (cupy_program.py) makes arrays and launches what it compiles: for that, CUDA's runtime and driver have a
+stand-in as well (cupy_runtime.py), to which CuPy's own `Module` hands the images.
 """
 
 import ctypes
@@ -21,6 +24,7 @@ from gpu import there_is
 
 HERE = Path(__file__).resolve().parent
 images = []
+loaded, lacking = {}, []  # those of cupy_runtime.py, where that stands in
 JITIFY_CAP = 75  # the newest that the Jitify of CuPy up to 13.0 knows
 
 
@@ -44,6 +48,12 @@ def use(capability, home, release, ptx=False):
         import stand_ins
 
         stand_ins.load(name, capability, release)
+    if HERE.joinpath("cupy_runtime.py").exists():
+        import cupy_runtime
+
+        global loaded, lacking
+        loaded, lacking = cupy_runtime.loaded, cupy_runtime.lacking
+        cupy_runtime.install(capability, release)
     _replace(capability.replace(".", ""), home, version, ptx)
 
 
@@ -101,7 +111,8 @@ def _replace(arch, home, version, ptx):
         (raw, "_get_raw_module"),
     ):  # remembered for each device, for whose number the runtime is asked
         setattr(part, name, getattr(getattr(part, name), "__wrapped__", getattr(part, name)))
-    compiler.function = SimpleNamespace(Module=Module, LinkState=LinkState)
+    whole = HERE.joinpath("cupy_runtime.py").exists()
+    compiler.function = SimpleNamespace(Module=function.Module if whole else Module, LinkState=LinkState)
     compiler._use_ptx = ptx
     runtime = link.runtime_of(home)
     compiler._get_cudadevrt_path = lambda: str(runtime or "")

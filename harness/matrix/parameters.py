@@ -1,0 +1,98 @@
+"""Parameters of variants, and header libraries among them: what names of variants are made of, as dimensions of their own.
+
+``bytes=49156,form=static`` and ``cutlass=4.2.0`` are parts of the variant's name, by which a cell is told from others. Pages filter and group
+by each of them, and support statements speak of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from harness.matrix.order import natural_key, version_key
+from harness.toolkits.libraries import LIBRARIES
+
+_PAIR = r"([A-Za-z_][A-Za-z0-9_]*)=([^,=]*)"
+_PAIRS = re.compile(_PAIR)
+_WHOLE = re.compile(rf"{_PAIR}(?:,{_PAIR})*")
+_OPTION = re.compile(rf"(?:^| )--library={_PAIR.replace(',', ' ')}(?= |$)")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+_RELEASE = re.compile(r"\d+(\.\d+)+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A parameter, whatever cases have it.
+
+    Parameters
+    ----------
+    key : str
+        Its name.
+    kind : str
+        What its values are, by which they are ordered: ``number``, ``version`` (of a header library, for instance), ``word``.
+    values : tuple of str
+        In order.
+    library : bool
+        Whether it is the release of a header library.
+    """
+
+    key: str
+    kind: Literal["number", "version", "word"]
+    values: tuple[str, ...]
+    library: bool
+
+    @property
+    def sort_key(self) -> Callable[[str], Any]:
+        """Sorting key of a value."""
+        return _KEYS[self.kind]
+
+    def label(self, value: str) -> str:
+        """``bytes=49156``, ``cutlass 4.2.0``."""
+        return f"{self.key}{' ' if self.library else '='}{value}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What the page's script needs to know of it, as of an axis (`harness.matrix.axes.Axis`)."""
+        return {
+            "key": self.key,
+            "title": self.key,
+            "side": "row",
+            "about": "release of the header library" if self.library else "parameter of cases",
+            "kind": self.kind,
+            "filter": True,
+            "prefix": self.label(""),
+            "library": self.library,
+        }
+
+
+@lru_cache(maxsize=4096)
+def parameters_of(variant: str) -> Mapping[str, str]:
+    """Parameters by name, out of a variant's name; of the options of a program without a case its header libraries."""
+    if _WHOLE.fullmatch(variant):
+        return dict(_PAIRS.findall(variant))
+    return {name: value for name, value in _OPTION.findall(variant) if name in LIBRARIES}
+
+
+def parameters(variants: Iterable[str]) -> tuple[Parameter, ...]:
+    """Every parameter of some variants: header libraries first, then by name."""
+    values: dict[str, set[str]] = {}
+    for variant in set(variants):
+        for name, value in parameters_of(variant).items():
+            values.setdefault(name, set()).add(value)
+    names = sorted(values, key=lambda name: (name not in LIBRARIES, name))
+    return tuple(_parameter(name, values[name]) for name in names)
+
+
+def _parameter(name: str, values: set[str]) -> Parameter:
+    library = name in LIBRARIES
+    kind: Literal["number", "version", "word"] = "word"
+    if library or all(map(_RELEASE.fullmatch, values)):
+        kind = "version"
+    if not library and all(map(_NUMBER.fullmatch, values)):
+        kind = "number"
+    return Parameter(key=name, kind=kind, values=tuple(sorted(values, key=_KEYS[kind])), library=library)
+
+
+_KEYS: Mapping[str, Callable[[str], Any]] = {"number": float, "version": version_key, "word": natural_key}

@@ -1,0 +1,45 @@
+"""What all pages have in common, and what a page beside the matrix is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What all pages have in common.
+
+    Parameters
+    ----------
+    title : str
+        What the report is called.
+    sections : sequence of (str, str)
+        Name and title of the pages beside the matrix.
+    address : str
+        Where the report is published, with a ``/`` at its end; empty where that is not known.
+    picture : str
+        What the picture that shared links show says, in words.
+    """
+
+    title: str
+    sections: Sequence[tuple[str, str]] = ()
+    address: str = ""
+    picture: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A page of its own beside the matrix.
+
+    Parameters
+    ----------
+    name : str
+        Its file is ``NAME.html``, and so is its template.
+    values : Mapping
+        What its template shows.
+    """
+
+    name: str
+    values: Mapping[str, Any]

@@ -1,0 +1,144 @@
+"""Firefox by WebDriver BiDi, which it speaks itself (https://w3c.github.io/webdriver-bidi/): what the tests need of it, and no more.
+
+Playwright drives a Firefox of its own, which comes from no registry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Self
+
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
+STARTS = 120
+"""Seconds that it may take to start, or to answer: a machine with many others at work is slow. Nothing is measured by it."""
+
+
+class Firefox:
+    """One window.
+
+    Parameters
+    ----------
+    program : str
+        The browser.
+    home : Path
+        A folder for all that it writes.
+    """
+
+    def __init__(self, program: str, home: Path) -> None:
+        self.errors: list[str] = []
+        self._runner = asyncio.Runner()
+        self._socket: WebSocketClientConnection | None = None
+        self._sent = 0
+        profile = home / "profile"
+        profile.mkdir(parents=True)
+        # Nothing is asked of anybody at the start, and nothing is fetched.
+        (profile / "user.js").write_text(
+            'user_pref("datareporting.policy.dataSubmissionEnabled", false);\n'
+            'user_pref("network.captive-portal-service.enabled", false);\n'
+            'user_pref("network.connectivity-service.enabled", false);\n'
+        )
+        self.log = home / "firefox.log"
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    program,
+                    "--headless",
+                    "--no-remote",
+                    "--remote-debugging-port=0",
+                    "--profile",
+                    profile,
+                    "about:blank",
+                ],
+                env={**os.environ, "HOME": str(home), "MOZ_CRASHREPORTER_DISABLE": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def __enter__(self) -> Self:
+        try:
+            self._socket = self._runner.run(self._connect())
+            self.send("session.new", capabilities={})
+            self.send("session.subscribe", events=["log.entryAdded"])
+            self.window = self.send("browsingContext.getTree")["contexts"][0]["context"]
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._socket:
+            self._socket.close()
+        self._process.terminate()
+        try:
+            self._process.wait(STARTS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._runner.close()
+
+    def send(self, method: str, /, **parameters: Any) -> dict[str, Any]:
+        """Ask for something, and wait for the answer; errors that the page has logged meanwhile are kept."""
+        return self._runner.run(asyncio.wait_for(self._send(method, parameters), STARTS))
+
+    def goto(self, address: str) -> None:
+        """Open a page, and wait until its scripts have run."""
+        self.send("browsingContext.navigate", context=self.window, url=address, wait="complete")
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the page so many CSS pixels."""
+        viewport = {"width": width, "height": height}
+        self.send("browsingContext.setViewport", context=self.window, viewport=viewport)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression in the page, which JSON can hold; promises are waited for."""
+        found = self.send(
+            "script.evaluate",
+            expression=f"(async () => JSON.stringify(await ({expression})))()",
+            target={"context": self.window},
+            awaitPromise=True,
+        )
+        if found["type"] != "success":
+            raise RuntimeError(found["exceptionDetails"]["text"])
+        return json.loads(found["result"].get("value", "null"))
+
+    def type(self, selector: str, text: str) -> None:
+        """Write into a field in the place of what is there, key by key."""
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).select()")
+        # U+E003 is the key Backspace.
+        keys = [{"type": kind, "value": key} for key in f"\ue003{text}" for kind in ("keyDown", "keyUp")]
+        source = {"type": "key", "id": "keyboard", "actions": keys}
+        self.send("input.performActions", context=self.window, actions=[source])
+
+    async def _connect(self) -> WebSocketClientConnection:
+        for _ in range(STARTS * 10):
+            said = self.log.read_text(errors="replace")
+            if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", said):
+                return await websocket_connect(f"{found[1]}/session", max_message_size=1 << 28)
+            if self._process.poll() is not None:
+                break
+            await asyncio.sleep(0.1)
+        raise RuntimeError(f"Firefox did not start: {said}")
+
+    async def _send(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        assert self._socket is not None
+        self._sent += 1
+        await self._socket.write_message(json.dumps({"id": self._sent, "method": method, "params": parameters}))
+        while True:
+            message = await self._socket.read_message()
+            if message is None:
+                raise RuntimeError(f"Firefox is gone: {self.log.read_text(errors='replace')}")
+            answer = json.loads(message)
+            if answer.get("method") == "log.entryAdded" and answer["params"]["level"] == "error":
+                self.errors.append(answer["params"]["text"])
+            if answer.get("id") == self._sent:
+                if answer["type"] == "error":
+                    raise RuntimeError(f"{method}: {answer['error']}: {answer['message']}")
+                result: dict[str, Any] = answer["result"]
+                return result

@@ -1,0 +1,116 @@
+"""The page in Firefox: what it shows at first, questions that are typed, the matrix, and that its policy refuses nothing of its own.
+
+Everything else about the page is tested in Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.report.build import build_report
+
+from .firefox import Firefox
+
+ANSWERS = Path(__file__).parents[1] / "answers"
+QUESTIONS = tomllib.loads((ANSWERS / "questions.toml").read_text())["question"]
+SETTLED = """(async () => {
+    const frames = async () => { for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame); };
+    await frames();
+    while (timers.pending > 0) await new Promise((done) => setTimeout(done, 10));
+    await frames();
+})()"""
+ROWS = """[...document.querySelectorAll("#answers tbody tr")].map((row) => [...row.children].map((cell) => cell.innerText))"""
+
+
+@pytest.fixture(scope="module")
+def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
+    """Firefox of the machine; without one the tests are skipped, but not where CI says that it must be there."""
+    program = shutil.which("firefox-esr") or shutil.which("firefox")
+    if program is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI has no Firefox: apt-get install firefox-esr")
+        pytest.skip("no Firefox on the PATH: apt-get install firefox-esr")
+    with Firefox(program, tmp_path_factory.mktemp("firefox")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Address of the report of cells that were compiled."""
+    folder = tmp_path_factory.mktemp("answers") / "html"
+    build_report([ANSWERS / "cells.parquet"], folder)
+    return folder.as_uri()
+
+
+def ready(firefox: Firefox, address: str) -> Firefox:
+    firefox.errors.clear()
+    firefox.goto(address)
+    assert firefox.evaluate("document.documentElement.dataset.ready") == "true"
+    firefox.evaluate(SETTLED)
+    return firefox
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_first_view_and_questions(firefox: Firefox, answers: str) -> None:
+    page = ready(firefox, f"{answers}/index.html")
+    assert page.evaluate("document.querySelector('h1').innerText") == "What works where"
+    first = page.evaluate(ROWS)
+    assert len(first) > 5
+    assert any("works since 13.6.0" in words(cell) for row in first for cell in row)
+    titles: dict[str, str] = page.evaluate(
+        "cumatrix.load('answers').then((data) => Object.fromEntries(data.features.map((of) => [of.case, of.title])))"
+    )
+    for question in QUESTIONS[::6]:
+        page.type("#ask", question["asked"])
+        page.evaluate(SETTLED)
+        columns = page.evaluate("[...document.querySelectorAll('#answers thead th')].map((head) => head.innerText)")
+        cell = _answer(page.evaluate(ROWS), question, titles[question["case"]], columns)
+        assert cell.startswith(question["says"]), question["asked"]
+        assert question.get("note", "") in cell, question["asked"]
+    assert page.errors == []
+
+
+def _answer(rows: list[list[str]], question: dict[str, Any], title: str, columns: list[str]) -> str:
+    label = question.get("label", "")
+    named = ""
+    for row in rows:
+        # Lines below the first one of a feature name it for screen readers.
+        named = row[0]
+        if title in words(named) and label in words(named):
+            return words(row[columns.index(question["tool"])])
+    raise AssertionError(f"{question['asked']}: no line of {title} {label}, the last is {named}")
+
+
+def test_the_matrix_is_filtered_and_a_cell_is_told(firefox: Firefox, answers: str) -> None:
+    page = ready(firefox, f"{answers}/matrix.html")
+    every = page.evaluate("document.querySelector('#said').innerText")
+    page.type("#q", "backend:nvrtc target:>=sm_90 ")
+    page.evaluate(SETTLED)
+    shown = page.evaluate("document.querySelector('#said').innerText")
+    assert shown.endswith(f"of {every}")
+    assert page.evaluate("location.hash") == "#q=backend:nvrtc+target:%3E=sm_90+"
+    assert page.evaluate("document.querySelectorAll('#viewport tbody tr.leaf').length") > 3
+    page.evaluate("document.querySelector('#viewport tbody tr.leaf td[data-line]').click()")
+    page.evaluate(SETTLED)
+    assert page.evaluate("document.querySelector('#cell').hidden") is False
+    assert page.errors == []
+
+
+def test_pages_fit_the_window(firefox: Firefox, answers: str) -> None:
+    firefox.errors.clear()
+    for name in ("index", "matrix", "support", "cases/wmma-fragments"):
+        firefox.goto(f"{answers}/{name}.html")
+        for width in (390, 1440):
+            firefox.resize(width, 900)
+            assert firefox.evaluate("document.documentElement.scrollWidth") <= width, name
+    assert firefox.errors == []
