@@ -29,6 +29,7 @@ from harness.cli.bisect_show import Progressing, show
 from harness.cli.bisect_what import again, as_meant, axis_of, program_of, without
 from harness.cli.habits import TryCommand, habits
 from harness.cli.install import install_for
+from harness.cli.places import cases_option
 from harness.cli.program_options import program_options, program_request
 from harness.cli.terminal import console_for
 from harness.engine.context import RunContext
@@ -39,7 +40,7 @@ from harness.errors import UsageError
 from harness.model import Case
 from harness.records import Record
 
-_OPTIONS = [
+_OPTIONS: list[Any] = [
     click.option(
         "--over", required=True, metavar="AXIS",
         help="What to search: cupy, numba, numba-cuda, torch, cuda (whole toolkits), headers (a toolkit's headers under one compiler), "
@@ -51,7 +52,7 @@ _OPTIONS = [
     click.option("--every", is_flag=True, help="Try every release, and not only those that the search needs."),
     click.option("--build", "build_command", default="", metavar="COMMAND", help="Of a checkout: what builds a commit; the shell runs it in there."),
     click.option("--build-timeout", type=Seconds(1, 7 * 86400), default=3600.0, show_default=True, metavar="S", help="Seconds that this may take."),
-    click.option("--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."),
+    cases_option(),
     click.option(
         "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
         help="Also keep the records in a file, beside those of other cells; not with git:PATH.",
