@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.diagnostics import one_line
+from harness.diagnostics import one_line, tells_most
 from harness.matrix.kinds import kind_of, stopped_at_ptx
 from harness.model import Status, Verdict
 from harness.records import at_stage
@@ -115,7 +115,7 @@ def seen_of(record: Mapping[str, Any]) -> Seen | None:
     if status in (Status.UNAVAILABLE, Status.HARNESS_ERROR):
         return None
     diagnostics = record["diagnostics"] if status is not Status.BUILT else []
-    words = diagnostics[0]["message"] if diagnostics else record["reason"]
+    words = tells_most(diagnostics[0]["message"], record.get("log", "")) if diagnostics else record["reason"]
     fingerprint = diagnostics[0].get("fingerprint") or words if diagnostics else re.sub(r"[\d.]+", "N", words)
     return Seen(
         status=status,

@@ -87,11 +87,11 @@ def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
     reasons: Counter[str] = Counter()
     prepared: list[PreparedCell] = []
     cached = 0
+    there: list[Cell] = []
     for cell in cells:
-        if absent and missing([cell], run.context):
-            unknown.append(cell)  # what earlier runs know of it, is known once its parts are there
-            continue
-        resolved = run.resolver.resolve(cell)
+        # What earlier runs know of it, is known once its parts are there.
+        (unknown if absent and missing([cell], run.context) else there).append(cell)
+    for resolved in run.resolver.resolve_all(there):
         if isinstance(resolved, PreparedCell):
             prepared.append(resolved)
         elif resolved.cached:

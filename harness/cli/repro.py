@@ -16,6 +16,7 @@ from harness.cli.program_options import of_build
 from harness.cli.programs import digest_of, place_of, programs_of
 from harness.cli.terminal import say
 from harness.cli.try_ import try_
+from harness.engine.header_axis import Finder, parse_chosen, with_libraries
 from harness.errors import UsageError
 from harness.model import Case
 from harness.project import here
@@ -123,13 +124,14 @@ def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]
         (case,) = programs_of(
             [path], include=given["include"], define=given["define"], rules=rules, signatures=given["signature"]
         )
-    except (ValueError, click.ClickException) as error:
+        chosen = parse_chosen(given["header_libraries"], Path.cwd())
+    except (ValueError, click.ClickException, UsageError) as error:
         told = error.format_message() if isinstance(error, click.ClickException) else str(error)
         raise UsageError(
             f"the options of {record['cell']} cannot be told from its record ({told}): run this from the folder "
             "that cumatrix try was run in"
         ) from None
-    (case,) = of_build([case], given["compile_commands"])
+    (case,) = with_libraries(of_build([case], given["compile_commands"]), chosen, Finder(offline=True))
     if case.variants[0].name != record["variant"]:
         raise UsageError(
             f"the options of {record['cell']} are too long to be told from its record, or its include directories lie elsewhere: "

@@ -39,6 +39,11 @@ def nothing(
             return NothingToRun(
                 f"nothing to run: {what} for Numba: name its releases with --with, numba=V or numba-cuda=V"
             )
+        if releases:
+            asked = ", ".join(dict.fromkeys(info.library for info in backends))
+            return NothingToRun(
+                f"nothing to run: {what} not for {asked}, which --with names, only for {', '.join(sorted(fitting))}"
+            )
         if python:
             return LibraryMissing(
                 f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "

@@ -146,13 +146,21 @@ def _no_wheel(release: Published, distribution: str, python: Python) -> str:
     return f"{distribution} {release.version} has no wheel for Python {python.minor}: {there}"
 
 
+_RELEASED = 90
+"""Days from a pre-release to its release, at most."""
+
+
 def _before(release: Published, distribution: str, python: Python) -> str:
-    """The end of the day on which the release had its wheel for this Python."""
+    """The end of the day on which the release had its wheel for this Python; of a pre-release, of the day on which its release should be out.
+
+    A pre-release may require what comes with that: Numba 0.61.0rc1 wants llvmlite 0.44, of which PyPI had none for eight weeks.
+    """
     wheel = release.wheel_for(distribution, python)
     moment: datetime | None = (wheel and wheel.date) or release.date
     if moment is None:
         return ""
-    return datetime.combine(moment.date() + timedelta(days=1), time()).isoformat() + "Z"
+    days = _RELEASED if release.version.is_prerelease else 1
+    return datetime.combine(moment.date() + timedelta(days=days), time()).isoformat() + "Z"
 
 
 def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...]:

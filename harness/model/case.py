@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Variant:
     libraries: Mapping[str, str] = field(default_factory=dict)
     options: str = ""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``fragment=tf32,arch=given``; empty for a case without parameters. Of a program without a case its options."""
         return self.options or ",".join(f"{key}={spell(value)}" for key, value in self.labels.items())

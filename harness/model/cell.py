@@ -76,7 +76,7 @@ class Toolchain:
     packages: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     host: HostCompiler = UNASKED
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``cupy-jitify@13.6.0+cuda12.4``, as cell ids spell it."""
         library = f"@{self.library}" if self.library else ""
@@ -105,7 +105,7 @@ class Cell:
     toolchain: Toolchain
     target: Target
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Unique and readable: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``.
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.errors import did_you_mean
-
 
 @dataclass(frozen=True, kw_only=True)
 class Headers:
@@ -90,7 +88,10 @@ class HeaderLibrary:
         wheels = {wheel.partition("==")[2]: own for own, wheel in self.releases.items()}
         if version in wheels:
             return f"{version} is the number of a wheel: the {self.name} in it is {wheels[version]}"
-        return f"{self.name} has no version {version} that is in a wheel{did_you_mean(version, self.releases)}"
+        known = list(self.releases)
+        near = [each for each in known if each.split(".")[:2] == version.split(".")[:2]] or known
+        shown = near if len(near) < 8 else [*near[:3], "…", *near[-4:]]
+        return f"{self.name} has no version {version} that is in a wheel; it has {', '.join(shown)}"
 
     def wheel(self, version: str) -> tuple[str, str]:
         """Name and version of the wheel that has a version."""

@@ -14,6 +14,8 @@ from harness.records.record import Record
 
 _SHOWN = ("built", "rejected", "crashed", "timed_out")
 _ON_DEVICE = ("load", "launch", "verify")
+_HEADERS = re.compile(r"\w+=[\w.]+\+(?:git|local)\.[0-9a-f]+")
+_BUILD = re.compile(r"\+(?:git|build|local)\.")
 
 
 def not_repeatable(record: Record) -> str:
@@ -29,6 +31,11 @@ def not_repeatable(record: Record) -> str:
     info = BACKENDS.get(record["backend"])
     if info is None or not info.script:
         return f"is of the backend {record['backend']}, for which repro has no script"
+    if found := _HEADERS.search(record["variant"]):
+        return f"is of headers of no release ({found[0]}), and repro pins wheels by their hashes"
+    if _BUILD.search(record.get("library") or ""):
+        again = again_command(record)
+        return f"is of a development build, and repro pins releases by their hashes{': `' if again else ''}{again}{'` compiles it again' if again else ''}"
     return ""
 
 
@@ -44,7 +51,7 @@ def repro_command(record: Record, results: Iterable[str] = ()) -> str:
 def again_command(record: Mapping[str, Any]) -> str:
     """``cumatrix run CASE -b nvrtc -t 12.9 -a sm_75``: what compiles this cell once more.
 
-    Empty where a program, or an include directory, lies outside of the folder that it was tried from, and where the record does not tell how its library was named.
+    Empty where a program, or an include directory, lies outside of the folder that it was tried from, and where the record does not tell how a library was named.
     """
     axes = ["-b", record["backend"], "-t", record["toolkit"], "-a", record["target"]]
     named = _library_of(record)
@@ -63,8 +70,10 @@ def again_command(record: Mapping[str, Any]) -> str:
         words = shlex.split(record["variant"])
     except ValueError:
         return ""
-    # A program or an include directory outside of the folder has a digest in the place of its own; so has a line that was too long.
-    if "@" in record["case"] or "#" in record["variant"] or any(re.match(r"-I.*@[0-9a-f]+$", word) for word in words):
+    # A program or an include directory outside of the folder has a digest in the place of its own; so has a line that was too long. Of
+    # headers of no release the number is told, and not where they lie.
+    away = any(re.match(r"-I.*@[0-9a-f]+$|--library=.*\+(?:git|local)\.", word) for word in words)
+    if "@" in record["case"] or "#" in record["variant"] or away:
         return ""
     return shlex.join(["cumatrix", "try", record["case"], *words, *axes])
 
@@ -76,7 +85,7 @@ def _library_of(record: Mapping[str, Any]) -> list[str] | None:
         return []
     python = re.search(r"(?:^|\.)python(3\.\d+)", local)
     more = ["--python", python[1]] if python else []
-    if not re.match(r"git\.|build\.|local\.", local):
+    if not _BUILD.match(f"+{local}"):
         return ["--with", f"{info.library}={version}", *more]
     builds = record["toolchain"]["observed"].get("builds")
     found = next((each for each in builds.values() if isinstance(each, dict)), {}) if isinstance(builds, dict) else {}

@@ -43,6 +43,12 @@ def test_what_came_later_does_not_count() -> None:
     assert (found.before, found.released) == ("2024-01-19T00:00:00Z", "2024-01-18")
 
 
+def test_what_a_pre_release_needs_may_come_with_its_release() -> None:
+    early = Published(library="cupy", version=Version("13.0.0rc1"), wheels=cupy().wheels)
+    (found,) = recipes(early, [12])
+    assert found.before == "2024-04-17T00:00:00Z"
+
+
 def test_where_no_dates_are_told_the_table_says_what_goes_together() -> None:
     (found,) = recipes(cupy(uploaded=""), [12])
     assert (found.before, found.requirements) == ("", ("cupy-cuda12x==13.0.0", "numpy<2"))
