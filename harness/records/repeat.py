@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from harness.backends import BACKENDS
+from harness.model.host import NAME as HOST_COMPILER
 from harness.records.record import Record
 
 _SHOWN = ("built", "rejected", "crashed", "timed_out")
@@ -57,6 +58,11 @@ def again_command(record: Mapping[str, Any]) -> str:
     if named is None:
         return ""
     axes += named
+    if host := record.get("host_compiler"):
+        # Of one that was named by its path, the record does not tell where it lies.
+        if not re.fullmatch(HOST_COMPILER, host):
+            return ""
+        axes += ["--host-compiler", host]
     if not record.get("program"):
         variant = ["--where", f'variant == "{record["variant"]}"'] if record["variant"] else []
         return shlex.join(["cumatrix", "run", record["case"], *axes, *variant])

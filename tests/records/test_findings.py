@@ -92,6 +92,8 @@ def test_a_cell_is_compiled_again_by_a_command() -> None:
     assert not_repeatable(changed(tried, variant=words)).startswith(
         "is of headers of no release (cccl=3.1.2+git.b3b876b)"
     )
+    assert "--host-compiler gcc-13 --where" in again_command(changed(of, host_compiler="gcc-13"))
+    assert again_command(changed(of, host_compiler="glibc-2.43")) == ""  # where it lies is not told
 
 
 @pytest.mark.parametrize(
