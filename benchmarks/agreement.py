@@ -19,26 +19,30 @@ import tempfile
 from pathlib import Path
 
 REGISTERS = re.compile(r"Compiling entry function '(\S+)'.*?Used (\d+) registers", re.DOTALL)
+LINKED = re.compile(r"Function properties for '(\S+)':\nnvlink info +: used (\d+) registers")
 
 
 def nvcc(home: Path, file: str, target: str, options: list[str]) -> tuple[str, str, dict[str, int]]:
-    """The device pass alone with --device-only, the whole unit without."""
+    """The device pass alone with --device-only, the whole unit without; relocatable device code is linked, as which it has its registers."""
     options, alone = [word for word in options if word != "--device-only"], "--device-only" in options
-    argv = [
-        f"{home}/bin/nvcc",
-        f"-gencode=arch={target.replace('sm', 'compute')},code={target}",
-        "-Xptxas",
-        "-v",
-        *options,
-        file,
-    ]
+    start = [f"{home}/bin/nvcc", f"-gencode=arch={target.replace('sm', 'compute')},code={target}"]
+    argv = [*start, "-Xptxas", "-v", *options, file]
     with tempfile.TemporaryDirectory() as folder:
         how = ["-cubin", "-o", "k.cubin"] if alone else ["-c", "-o", "k.o", "--keep"]
         done = subprocess.run([*argv, *how], cwd=folder, capture_output=True, text=True)
         if done.returncode:
             return "rejected", "", {}
+        found = REGISTERS
+        if "-rdc=true" in options and not alone:
+            for path in Path(folder).glob("*.cubin"):
+                path.unlink()
+            link = [*start, "-dlink", "k.o", "-o", "l.o", "-lcudadevrt", "-Xnvlink", "-v", "--keep"]
+            done = subprocess.run(link, cwd=folder, capture_output=True, text=True)
+            found = LINKED
+            if done.returncode:
+                return "rejected", "", {}
         (cubin,) = Path(folder).glob("*.cubin")
-        registers = {name: int(number) for name, number in REGISTERS.findall(done.stderr + done.stdout)}
+        registers = {name: int(number) for name, number in found.findall(done.stderr + done.stdout)}
         return "built", hashlib.sha256(cubin.read_bytes()).hexdigest(), registers
 
 

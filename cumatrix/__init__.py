@@ -79,4 +79,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    # Notebooks complete what is kept, and none of the names that this module needs itself.
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

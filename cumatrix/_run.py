@@ -23,6 +23,7 @@ from harness.cli.perform import writer_for
 from harness.cli.run import run as run_command
 from harness.cli.try_ import try_ as try_command
 from harness.engine.cache import cache_folder
+from harness.engine.cores import usable_cores
 from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.engine.unanswered import unanswered, without_answer
@@ -49,7 +50,7 @@ class _Work:
         run_id, cells, out = uuid.uuid4().hex[:12], self.chosen.cells, self.params["out"]
         context = install_for(cells, self.chosen.context, offline=self.params["offline"])
         plan = make_plan(cells, run=run_id, environment=context.name, argv=self.argv, commit=this_commit())
-        with Run(context, self.params["jobs"] or os.cpu_count() or 1) as run, ExitStack() as stack:
+        with Run(context, self.params["jobs"] or usable_cores()) as run, ExitStack() as stack:
             writer = stack.enter_context(writer_for(out, plan, self.params["fresh"])) if out else None
             for result in run.results(cells):
                 record = record_of(result, run_id)

@@ -25,6 +25,8 @@ class Options(TypedDict, total=False):
         The axes: ``"nvrtc,nvcc"``, ``["12.4", "13.0"]``, ``"sm_80..sm_120"``. Defaults are those of the command.
     with_, library : mapping, str or iterable of str
         Releases of the libraries under test (``--with``), and of header libraries (``--library``).
+    host_compiler : str or iterable of str
+        What nvcc hands the host's half of a program to: ``"gcc-11,gcc-13"``, ``"all"``.
     where : str
         A condition that cells must hold.
     python, environment, device : str
@@ -60,6 +62,7 @@ class Options(TypedDict, total=False):
     target: Words
     with_: Versions
     library: Versions
+    host_compiler: Words
     where: str
     python: str | Path
     environment: str
@@ -110,7 +113,7 @@ class TryOptions(Options, total=False):
 
 _FOR_ONE = re.compile(r"[A-Za-z][\w-]*:-")
 _FLAGS = ("sanitize", "offline", "fresh", "device_only")
-_LISTS = ("backend", "toolkit", "target")
+_LISTS = ("backend", "toolkit", "target", "host_compiler")
 _SEVERAL = ("with_", "library", "require", "limit", "from_")
 
 

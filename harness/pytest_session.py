@@ -104,6 +104,9 @@ class Session:
                 or ()
             ),
             headers=project.option("library") or (),
+            host_compilers=tuple(
+                environ.get("CUMATRIX_HOST_COMPILER", "").split() or project.option("host-compiler") or ()
+            ),
             limits=limits_of(project),
             offline=bool(value("offline")),
             finder=self._finder,

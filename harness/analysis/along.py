@@ -57,9 +57,11 @@ class Along:
         untried = f" ({self.parameter.key} {', '.join(self.untried)} untried)" if self.untried else ""
         # What has parts itself is a sentence of its own.
         several = any("; " in what for _, what in self.runs)
-        return (
-            ". ".join(part[0].upper() + part[1:] for part in said) + untried if several else "; ".join(said) + untried
-        )
+        if not several:
+            return "; ".join(said) + untried
+        # The parameter's name stays as it is.
+        begun = [part if part.startswith(self.parameter.key) else part[0].upper() + part[1:] for part in said]
+        return ". ".join(begun) + untried
 
 
 def along(statements: Iterable[Statement]) -> list[Along]:

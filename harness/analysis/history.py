@@ -180,7 +180,8 @@ def read_history(folder: Path, columns: Sequence[str] | None = None) -> History:
     for name, kind in NUMBERS.items():
         if name in table:
             table[name] = table[name].astype(kind)
-    order = table[["started", "run"]].drop_duplicates().sort_values(["started", "run"], key=_when)["run"]
+    # A damaged file may tell of several beginnings of one run: the first of them counts.
+    order = table[["started", "run"]].drop_duplicates().sort_values(["started", "run"], key=_when)["run"].unique()
     table["run"] = pd.Categorical(table["run"], categories=list(order), ordered=True)
     table = table.sort_values("run", kind="stable", ignore_index=True)
     table["run"] = table["run"].astype(object)

@@ -21,6 +21,7 @@ from harness.model import (
     ToolkitRef,
     Variant,
 )
+from harness.model.host import named
 from harness.model.judge import expectation_of, judge
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge
 
@@ -101,6 +102,7 @@ def _toolchain(record: Record) -> Toolchain:
         toolkit=ToolkitRef(release=asked["toolkit"], headers=asked["headers"]),
         packages=asked["packages"],
         device=record["device"]["name"] if record["device"].get("virtual") is False else "",
+        host=named(record.get("host_compiler", ""), asked.get("host_compiler", "")),
     )
 
 

@@ -60,6 +60,8 @@ class BackendInfo:
         Whether `cumatrix repro` writes a script for it.
     words : tuple of str
         Those of `SOME_BACKENDS` that it has a word for.
+    prepares : bool
+        Whether its fork servers make something once for cells of one target and options (`harness.protocol.backend.Ahead`): such cells are compiled one after another.
     place : str
         Of a backend of another distribution, the file of the module's top-level package: workers run in other environments, and load it from there.
     """
@@ -77,6 +79,7 @@ class BackendInfo:
     script: bool = False
     place: str = ""
     words: tuple[str, ...] = ()
+    prepares: bool = False
 
     @property
     def distributions(self) -> tuple[str, ...]:
@@ -154,6 +157,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             library="cupy",
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
             script=True,
+            prepares=True,
         ),
         BackendInfo(
             name="numba",

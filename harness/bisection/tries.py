@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from harness.bisection.kept import Kept
 from harness.bisection.search import Search
 from harness.bisection.seen import Lane, Seen, seen_of
 from harness.engine.context import RunContext
+from harness.engine.cores import usable_cores
 from harness.engine.result import Result
 from harness.engine.run import Run
 from harness.engine.session import record_of
@@ -145,7 +145,7 @@ class Bisection:
         left = {places[version]: {cell.id for cell in of_it} for version, of_it in planned.cells.items()}
         found: dict[int, dict[Lane, Seen | None]] = {place: {} for place in left}
         context = self.install(cells, planned.context)
-        with Run(context, self.jobs or os.cpu_count() or 1) as run, self._written(cells, context) as writer:
+        with Run(context, self.jobs or usable_cores()) as run, self._written(cells, context) as writer:
             for cell, record in self._results(run, cells):
                 place, lane = place_of[cell.id], Lane.of(record, self.axis.place)
                 found[place][lane] = seen_of(record)

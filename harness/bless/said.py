@@ -90,7 +90,8 @@ def _gaps(evidence: Evidence) -> Iterator[str]:
 
 
 def _spot(cell: Cell) -> tuple[str, str, str]:
-    return (cell.variant.name, cell.toolchain.name, str(cell.target))
+    toolchain = cell.toolchain
+    return (cell.variant.name, f"{toolchain.name} {toolchain.host.name}".rstrip(), str(cell.target))
 
 
 def _some(names: Iterable[str]) -> str:

@@ -21,6 +21,10 @@ CASE: Mapping[str, Key] = {
     "backends": Key(
         kind="names", help="the only backends it is for; every one that speaks its languages when left out"
     ),
+    "host_compilers": Key(
+        kind="host_compilers",
+        help="compilers that nvcc hands the host's half to, each an axis value of the case: gcc-13, clang-16; the machine's own when left out",
+    ),
     "heavy": Key(kind="flag", help="true for a case that takes long: `run` leaves it out unless it is named"),
     "source": Key(kind="tables", required=True, help="the program, by language"),
     "entry": Key(kind="tables", help="kernels that must come out, by language"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.cases.errors import shown
 from harness.errors import did_you_mean
+from harness.model.host import NAME as HOST_COMPILER
 from harness.model.launch import FILLS
 from harness.patterns import PatternError, pattern
 
@@ -169,6 +170,9 @@ KINDS: Mapping[str, Kind] = {
     "link": _LINK_TEXT,
     "links": _list_of(_LINK_TEXT, "addresses"),
     "names": _list_of(_text(NAME, wanted='a lower-case name such as "grid-sync"'), "names"),
+    "host_compilers": _list_of(
+        _text(rf"^{HOST_COMPILER}$", wanted='a host compiler such as "gcc-13" or "clang-16"'), "host compilers"
+    ),
     "options": _list_of(_OPTION_TEXT, "options"),
     "folders": _list_of(_text(wanted="a folder"), "folders"),
     "files": _one_or_more("files", "csrc/*.cu"),

@@ -104,6 +104,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         entries=programs.entries,
         backends=tuple(good.get("backends", ())),
         heavy=good.get("heavy", False),
+        host_compilers=tuple(dict.fromkeys(good.get("host_compilers", ()))),
         libraries=libraries,
         variants=variants or (Variant(labels={}, definitions={}),),
         **rules,

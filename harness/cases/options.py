@@ -31,8 +31,10 @@ def options_for(cell: Cell) -> dict[str, Any]:
     ``arch`` is always there: where the case says nothing, it is ``implicit`` for libraries that ask
     the device, and ``given`` for bare compilers.
     """
-    facts = cell.facts() if cell.case.options else {}
     merged: dict[str, Any] = {"arch": "implicit" if cell.toolchain.backend in FIND_THE_DEVICE else "given"}
+    if not cell.case.options:
+        return merged
+    facts = cell.facts()
     for rule in cell.case.options:
         if not rule.when(facts):
             continue

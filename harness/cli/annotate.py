@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.command import Command
+from harness.cli.places import all_cases_option, results_argument
 from harness.cli.terminal import say_commands, say_json
 from harness.records import merge, read_records
 from harness.records.findings import findings
@@ -14,7 +15,7 @@ from harness.report.annotate import DOCUMENTS, github
 
 
 @click.command(cls=Command)
-@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…")
+@results_argument()
 @click.option(
     "--format",
     "form",
@@ -23,14 +24,8 @@ from harness.report.annotate import DOCUMENTS, github
     show_default=True,
     help="GitHub's annotations, SARIF for code scanning, or GitLab's code quality report.",
 )
-@click.option(
-    "--cases",
-    type=click.Path(path_type=Path),
-    default=Path("cases"),
-    show_default=True,
-    help="Folder of cases, in which files are looked for.",
-)
-def annotate(results: tuple[Path, ...], form: str, cases: Path) -> int:
+@all_cases_option("Folder of cases, in which files are looked for")
+def annotate(results: tuple[Path, ...], form: str, cases: tuple[Path, ...]) -> int:
     """Tell a CI what is not as expected, at file and line.
 
     RESULTS are .jsonl files or folders of them. Equal failures of a program are told once, with the cells that have them and a command

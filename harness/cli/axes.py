@@ -14,6 +14,7 @@ from harness.backends import BACKENDS
 from harness.cli import complete
 from harness.cli.where import EXAMPLE, where_of, where_option
 from harness.engine.header_axis import Finder
+from harness.engine.host_compilers import EXAMPLES
 from harness.engine.session import Request
 from harness.environments.releases import NAMES
 from harness.protocol.limits import RLIMITS
@@ -80,9 +81,13 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             "--library", "header_libraries", multiple=True, metavar="NAME=VERSIONS", shell_complete=complete.header_libraries,
             help=f"Header libraries ({', '.join(LIBRARIES)}), each version a column or row of its own: cutlass=3.5.1,4.0..4.2, a folder (cutlass=../cutlass), a revision or range of commits (cutlass=../cutlass@v4.1.0..main, git+https://…@main). In the place of what the cases name.",
         ),
+        click.option(
+            "--host-compiler", "host_compilers", multiple=True, envvar="CUMATRIX_HOST_COMPILER", metavar="C,…", shell_complete=complete.host_compilers,
+            help=f"What nvcc and torch-nvcc hand the host's half of a program to, each a column of its own: {EXAMPLES}. gcc-13 is the g++-13 on the path, all every one there; a path may have a name. In the place of what the cases name. Default: NVCC_CCBIN, or gcc.",
+        ),
         where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
         click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
-        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores."),
+        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores that may be used."),
         click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
         click.option(
             "--from", "earlier", multiple=True, envvar="CUMATRIX_FROM", metavar="RESULTS",
@@ -157,5 +162,6 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         trace=options["trace"],
         earlier=tuple(options["earlier"]),
         executor=options["executor"],
+        host_compilers=tuple(options["host_compilers"]),
         **more,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -30,16 +29,18 @@ from harness.cli.bisect_show import Progressing, show
 from harness.cli.bisect_what import again, as_meant, axis_of, program_of, without
 from harness.cli.habits import TryCommand, habits
 from harness.cli.install import install_for
+from harness.cli.places import cases_option
 from harness.cli.program_options import program_options, program_request
 from harness.cli.terminal import console_for
 from harness.engine.context import RunContext
+from harness.engine.cores import usable_cores
 from harness.engine.run import Run
 from harness.engine.session import cells_of, context_for, own_python, record_of
 from harness.errors import UsageError
 from harness.model import Case
 from harness.records import Record
 
-_OPTIONS = [
+_OPTIONS: list[Any] = [
     click.option(
         "--over", required=True, metavar="AXIS",
         help="What to search: cupy, numba, numba-cuda, torch, cuda (whole toolkits), headers (a toolkit's headers under one compiler), "
@@ -51,7 +52,7 @@ _OPTIONS = [
     click.option("--every", is_flag=True, help="Try every release, and not only those that the search needs."),
     click.option("--build", "build_command", default="", metavar="COMMAND", help="Of a checkout: what builds a commit; the shell runs it in there."),
     click.option("--build-timeout", type=Seconds(1, 7 * 86400), default=3600.0, show_default=True, metavar="S", help="Seconds that this may take."),
-    click.option("--cases", type=click.Path(path_type=Path), default=Path("cases"), show_default=True, help="Folder of cases."),
+    cases_option(),
     click.option(
         "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
         help="Also keep the records in a file, beside those of other cells; not with git:PATH.",
@@ -187,5 +188,5 @@ def _records(what: str, cases: Path, options: Mapping[str, Any], errors: Console
     request, case = as_meant(request, case, context, errors)
     cells = cells_of(request, context.environment, [case], context.devices, context.others)
     context = install_for(cells, context, offline=request.offline)
-    with Run(context, options["jobs"] or os.cpu_count() or 1) as run:
+    with Run(context, options["jobs"] or usable_cores()) as run:
         return [record_of(result, "bisect") for result in run.results(cells)]

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from harness.cases import find_cases
 from harness.cli.command import Command
+from harness.cli.places import cases_option
 from harness.cli.terminal import console_for, say
 from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable, UsageError
@@ -29,14 +30,7 @@ _RESULTS = (".jsonl", ".parquet")
 
 @click.command(cls=Command)
 @click.argument("what", nargs=-1, required=True, metavar="RESULTS… [CASE]…")
-@click.option(
-    "--cases",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("cases"),
-    show_default=True,
-    help="Folder of cases.",
-)
+@cases_option(name="root")
 @where_option("""'toolkit >= "12.0" and backend != "nvcc"'""", "Learn from those cells only for which this holds")
 @click.option("--anew", is_flag=True, help="Learn expectations that are right as well, to see if they can be simpler.")
 @click.option("--diff", "only_diff", is_flag=True, help="Show what would change, and write nothing.")

@@ -17,19 +17,12 @@ from harness.cases.listing import check as check_cases
 from harness.cases.listing import summaries
 from harness.cli import complete
 from harness.cli.command import Group
+from harness.cli.places import all_cases_option, cases_option
 from harness.cli.terminal import console_for, say, say_json
 from harness.project import here
 from harness.project.programs import configured
 
-_FOLDER = click.option(
-    "--cases",
-    "root",
-    type=click.Path(path_type=Path),
-    default=[Path("cases")],
-    multiple=True,
-    metavar="DIR",
-    help="Folder of cases; several times for several. Default: cases.",
-)
+_FOLDER = all_cases_option(name="root")
 
 
 @click.group(cls=Group)
@@ -96,14 +89,7 @@ def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -
     metavar="FILE",
     help="A program of the project (.cu, .py), which the case names where it lies: nothing is copied.",
 )
-@click.option(
-    "--cases",
-    "root",
-    type=click.Path(path_type=Path),
-    default=Path("cases"),
-    show_default=True,
-    help="Folder of cases.",
-)
+@cases_option(name="root")
 def new(name: str, origin: Path | None, root: Path) -> int:
     """Write a case that runs: case.toml, and a program where none is named.
 

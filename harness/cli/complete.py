@@ -57,8 +57,15 @@ def _header_libraries() -> Iterable[str]:
     return (f"{name}=" for name in LIBRARIES)
 
 
+def _host_compilers() -> Iterable[str]:
+    from harness.engine.host_compilers import on_path
+
+    return (*(compiler.name for compiler in on_path()), "all")
+
+
 backends, toolkits, targets = in_list(_backends), in_list(_toolkits), in_list(_targets)
 libraries, header_libraries = in_list(_libraries), in_list(_header_libraries)
+host_compilers = in_list(_host_compilers)
 
 
 def cases(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "run": {**_ALL, "cases": "cases", "page": "page"},
     "try": {name: key for name, key in _ALL.items() if key != "where"},
     "report": {"results": "results", "out": "page", "cases": "cases"},
+    "annotate": {"results": "results", "cases": "cases"},
     "merge": {"results": "results"},
     "explain": {"results": "results"},
     "repro": {"results": "results"},

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cli.command import Command
+from harness.cli.places import cases_option
 from harness.cli.terminal import console_for, say, say_json
 from harness.cli.where import where_option
 from harness.diagnostics import one_line
@@ -45,13 +46,7 @@ _SIGNS = {"regression": "!", "fix": "+", "changed": "~", "lost": "?", "found": "
     type=click.Choice(TOOLCHAIN),
     help="Compare cells that differ in this: with library, those of CuPy 13 with those of CuPy 14.",
 )
-@click.option(
-    "--cases",
-    type=click.Path(path_type=Path),
-    default=Path("cases"),
-    show_default=True,
-    help="Judge both by the expectations that these cases have now.",
-)
+@cases_option("Judge both by the expectations that these cases have now")
 @where_option("""'backend == "numba" and cc >= "8.0"'""", "Only cells for which this holds in OLD or in NEW")
 @click.option(
     "--only", "kinds", multiple=True, metavar="KIND", help="Show only this kind of change; the exit code stays."

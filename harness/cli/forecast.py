@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from harness.cli.terminal import console_for, say_json
 from harness.engine.context import RunContext
+from harness.engine.cores import usable_cores
 from harness.engine.install import missing
 from harness.engine.memory import available
 from harness.engine.result import PreparedCell
@@ -72,7 +72,7 @@ class Forecast:
 def forecast(cells: Sequence[Cell], context: RunContext, *, jobs: int | None, as_json: bool) -> int:
     """Say what a run of these cells would do; returns the exit code, 4 where a part that was asked for is not there."""
     with Run(context, 1) as run:
-        found = _of(cells, run, jobs or os.cpu_count() or 1)
+        found = _of(cells, run, jobs or usable_cores())
     if as_json:
         say_json(asdict(found))
     else:
@@ -87,11 +87,11 @@ def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
     reasons: Counter[str] = Counter()
     prepared: list[PreparedCell] = []
     cached = 0
+    there: list[Cell] = []
     for cell in cells:
-        if absent and missing([cell], run.context):
-            unknown.append(cell)  # what earlier runs know of it, is known once its parts are there
-            continue
-        resolved = run.resolver.resolve(cell)
+        # What earlier runs know of it, is known once its parts are there.
+        (unknown if absent and missing([cell], run.context) else there).append(cell)
+    for resolved in run.resolver.resolve_all(there):
         if isinstance(resolved, PreparedCell):
             prepared.append(resolved)
         elif resolved.cached:

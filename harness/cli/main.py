@@ -11,6 +11,7 @@ import traceback
 
 import click
 
+import harness.cli.fish  # noqa: F401 (its class is registered where it is defined)
 from harness import __version__
 from harness.cli.lazy import LazyGroup
 from harness.cli.signals import interrupted_once, undisturbed

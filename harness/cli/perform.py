@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import uuid
 from collections import Counter
@@ -21,6 +20,7 @@ from harness.diagnostics import clean, one_line
 from harness.engine.away import AwayRun
 from harness.engine.cluster import Cluster
 from harness.engine.context import RunContext
+from harness.engine.cores import usable_cores
 from harness.engine.earlier import Earlier
 from harness.engine.result import Result
 from harness.engine.run import Run
@@ -64,14 +64,12 @@ def perform(
     keys: list[str] = []
     good, interrupted = True, False
     terminal = console.is_terminal
-    begun = AwayRun(context, cluster) if cluster else Run(context, jobs or os.cpu_count() or 1)
+    begun = AwayRun(context, cluster) if cluster else Run(context, jobs or usable_cores())
     with begun as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
         needs = run.resolver.needs
         progress = stack.enter_context(
-            Compiling(
-                console, cells, lambda cell: needs.of(cell).seconds or cost_of(cell, {}), jobs or os.cpu_count() or 1
-            )
+            Compiling(console, cells, lambda cell: needs.of(cell).seconds or cost_of(cell, {}), jobs or usable_cores())
         )
 
         def complete(found: Iterable[Record]) -> None:

@@ -22,7 +22,7 @@ from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
 from harness.project import here
 from harness.project.look import programs_in
-from harness.project.programs import program_for
+from harness.project.programs import configured, program_for
 from harness.project.text_cases import text_cases
 from harness.records.programs import DIGITS
 
@@ -79,7 +79,7 @@ def programs_of(
         of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
         of_python = [*defined, *(f"--signature={name}={value}" for name, value in sorted(entries.items()))]
         words = of_cuda if "cuda" in spoken_in else of_python
-        cases += [_with(each, of_cuda, definitions, options) for each in texts.get(place, ())]
+        cases += [_of_text(each, of_cuda, definitions, options) for each in texts.get(place, ())]
         if texts.get(place):
             spoken_in = beside_texts(file, spoken_in)
             if not spoken_in:
@@ -131,6 +131,12 @@ def _texts(file: Path, place: Path) -> list[Case]:
     for sentence in unread:
         hint(sentence)
     return cases
+
+
+def _of_text(text: Case, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]) -> Case:
+    """A text of a Python file, with what the project's configuration says of that file."""
+    own = next((case for case in configured(here()) if case.path == text.path), text)
+    return replace(_with(own, words, definitions, options), program=text.program) if words else own
 
 
 def _of_project(

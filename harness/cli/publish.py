@@ -7,27 +7,15 @@ from pathlib import Path
 import click
 
 from harness.cli.command import Command
+from harness.cli.places import cases_option, out_folder, results_argument
 from harness.cli.terminal import say
 from harness.errors import PartUnavailable, UsageError
 
 
 @click.command(cls=Command)
-@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("reports/matrix"),
-    show_default=True,
-    help="Folder of the matrix.",
-)
-@click.option(
-    "--cases",
-    type=click.Path(path_type=Path),
-    default=Path("cases"),
-    show_default=True,
-    metavar="DIR",
-    help="The cases that the results are of.",
-)
+@results_argument()
+@out_folder("reports/matrix", "Folder of the matrix")
+@cases_option("The cases that the results are of")
 def publish(results: tuple[Path, ...], out: Path, cases: Path) -> int:
     """Make a matrix to publish of results: small files, from which cumatrix ask and cumatrix report answer.
 

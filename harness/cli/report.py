@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness.cli.command import Command
+from harness.cli.places import all_cases_option, out_folder, results_argument
 from harness.cli.terminal import say
 from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable, UsageError
@@ -20,17 +21,12 @@ from harness.records import read_records, write_merged
 from harness.records.shards import missing_shards
 from harness.records.where import choose
 
-_RESULTS = click.argument(
-    "results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="RESULTS…"
-)
-
-
 OWN = Path("reports")
 """Where runs put their records."""
 
 
 @click.command(cls=Command)
-@click.argument("results", nargs=-1, type=click.Path(path_type=Path, exists=True), metavar="[RESULTS…]")
+@results_argument(required=False)
 @click.option(
     "--published/--no-published",
     default=None,
@@ -42,21 +38,8 @@ OWN = Path("reports")
     metavar="DIR",
     help="Another published matrix (cumatrix publish) in its place.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("reports/html"),
-    show_default=True,
-    help="Folder of the page.",
-)
-@click.option(
-    "--cases",
-    type=click.Path(path_type=Path),
-    default=[Path("cases")],
-    multiple=True,
-    metavar="DIR",
-    help="Judge by the expectations that these cases have now; several times for several folders. Default: cases.",
-)
+@out_folder("reports/html", "Folder of the page")
+@all_cases_option("Judge by the expectations that these cases have now")
 @click.option(
     "--history",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -157,7 +140,7 @@ def write_page(
 
 
 @click.command(cls=Command)
-@_RESULTS
+@results_argument()
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),

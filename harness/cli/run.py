@@ -16,6 +16,7 @@ from harness.cli.command import Command
 from harness.cli.forecast import forecast
 from harness.cli.one import RESULTS
 from harness.cli.perform import perform
+from harness.cli.places import all_cases_option
 from harness.cli.report import write_page
 from harness.engine.session import ORDERS
 from harness.errors import UsageError
@@ -26,14 +27,7 @@ from harness.project import here
 @click.argument("selection", nargs=-1, metavar="[CASE]…", shell_complete=complete.cases)
 @axes
 @dask_option
-@click.option(
-    "--cases",
-    type=click.Path(path_type=Path),
-    default=[Path("cases")],
-    multiple=True,
-    metavar="DIR",
-    help="Folder of cases; several times for several. Default: cases.",
-)
+@all_cases_option()
 @click.option(
     "--page",
     type=click.Path(path_type=Path, file_okay=False),

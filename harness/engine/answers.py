@@ -78,6 +78,10 @@ class Answers:
             if paths is not None:
                 yield self._second(first, name, self.files.hash_of_set(name, paths))
 
+    def unread(self, firsts: Iterable[str]) -> Iterator[str]:
+        """Those of the first keys of which the cache has not been asked yet."""
+        return (first for first in firsts if first not in self._known)
+
     def key_of(self, first: str, reads: Reads) -> AnswerKey:
         """The second key of an answer that has just come about; the set of files is remembered.
 
@@ -99,7 +103,7 @@ class Answers:
         return AnswerKey(self._second(first, name, self.files.hash_of(states)))
 
     def _second(self, first: str, name: str, state: str) -> str:
-        key = Key("answer").add("first", first).add("set", name).add("state", state).hex()
+        key = Key("answer").add("first, set, state", [first, name, state]).hex()
         self.origins[key] = (first, name)
         return key
 

@@ -32,9 +32,7 @@ class AwayRun(Run):
     def results(self, cells: Sequence[Cell]) -> Iterator[Result]:
         """Results as they finish: of cells that are answered here first."""
         waiting: list[tuple[Cell, Need]] = []
-        for cell in cells:
-            with self.context.trace.span("resolve"):
-                resolved = self.resolver.resolve(cell)
+        for cell, resolved in zip(cells, self.resolver.resolve_all(cells), strict=True):
             # What is not installed here may be there, or is installed there.
             if isinstance(resolved, Result) and resolved.outcome.status is not Status.UNAVAILABLE:
                 yield resolved

@@ -8,12 +8,14 @@ import os
 import re
 import sqlite3
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
 import diskcache
 import platformdirs
 
+from harness.engine.entries import Entries
 from harness.errors import UsageError
 from harness.hints import hint
 from harness.model import Outcome, Status
@@ -22,6 +24,7 @@ UNREAD = ("plain", "crash")
 """Fingerprints of diagnostics that are not a compiler's: see `harness.engine.collect`."""
 
 _SIZE = 2 << 30
+_UNREAD = object()
 # A tool that was kept from doing its work by the machine, in the words of the C library, of compilers and of Python.
 _MACHINE = re.compile(
     r"No space left on device|Disk quota exceeded|Cannot allocate memory|Too many open files|File too large|Input/output error"
@@ -57,6 +60,12 @@ class Facts(Protocol):
 
     def keep_fact(self, key: str, value: dict[str, Any]) -> None:
         """Keep a JSON object."""
+
+    def read_ahead(self, keys: Iterable[str]) -> None:
+        """Read what stands under keys that are asked for next, in one go."""
+
+    def note_use(self) -> None:
+        """Keep what is known of when entries were asked for."""
 
     def taken_from(self, key: str) -> str:
         """Whose results gave the outcome under a key; empty for the cache's own."""
@@ -99,6 +108,8 @@ class ResultCache:
             raise kind(
                 f"cannot use the cache in {self.folder}: {error}; pass --no-cache or set CUMATRIX_CACHE"
             ) from None
+        self._entries = Entries(self.folder)
+        self._ahead: dict[str, Any] = {}
 
     def outcome(self, key: str) -> Outcome | None:
         """The outcome kept under a key; an entry that cannot be read counts as missing."""
@@ -115,17 +126,28 @@ class ResultCache:
     def fact(self, key: str) -> dict[str, Any] | None:
         """A JSON object kept under a key."""
         try:
-            text = self._store.get(key)
+            text = self._ahead.pop(key, _UNREAD)
+            text = self._store.get(key) if text is _UNREAD else text
             return json.loads(text) if isinstance(text, str) else None
         except (sqlite3.Error, OSError, ValueError):
             return None
 
     def keep_fact(self, key: str, value: dict[str, Any]) -> None:
         """Keep a JSON object; a full disk costs the next run time, not this one its results."""
+        self._ahead.pop(key, None)
         try:
             self._store.set(key, json.dumps(value))
         except (sqlite3.Error, OSError):
             return
+
+    def read_ahead(self, keys: Iterable[str]) -> None:
+        """Read what stands under keys that are asked for next, in one go: each is then answered once out of that."""
+        self._ahead = dict(self._entries.read(keys))
+
+    def note_use(self) -> None:
+        """Note when what was read ahead was asked for: what has not been for longest goes first."""
+        self._ahead = {}
+        self._entries.close()
 
     def taken_from(self, key: str) -> str:
         """The cache's own outcomes are nobody else's."""
@@ -175,6 +197,7 @@ class ResultCache:
 
     def close(self) -> None:
         """Close the files."""
+        self._entries.close()
         self._store.close()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.engine.context import RunContext
+from harness.engine.cores import usable_cores
 from harness.engine.devices import Devices
 from harness.engine.key import engine_digest
 from harness.engine.memory import available
@@ -64,7 +65,7 @@ class Cluster:
         self.memory = available() // self.local if self.local else 0
         self._cluster: Any = None
         if self.local:
-            threads = max(1, (jobs or os.cpu_count() or 1) // self.local)
+            threads = max(1, (jobs or usable_cores()) // self.local)
             self._cluster = distributed.LocalCluster(
                 n_workers=self.local, threads_per_worker=threads, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1",
                 memory_limit=0, resources={MEMORY: self.memory}, silence_logs=50,

@@ -20,6 +20,7 @@ from harness.model import Cell, Diagnostic, Outcome, Stage, Status
 from harness.protocol.message import WireError
 from harness.protocol.printed import cut
 from harness.protocol.wire import REPLY, Exit, Order, Reply
+from harness.records.values import LONGEST
 
 _FIRST = 3
 """So many lines of a log in no known form stand for it."""
@@ -236,7 +237,7 @@ def _reply(scratch: Path) -> tuple[Reply | None, str]:
         return None, f": {one_line(str(error))}"
     if reply.status not in list(Status) or (reply.stage and reply.stage not in list(Stage)):
         return None, f": no status {one_line(reply.status)}"
-    if not (reply.signal is None or 0 < reply.signal < signal.NSIG) or reply.seconds < 0:
+    if not (reply.signal is None or 0 < reply.signal < signal.NSIG) or not 0 <= reply.seconds <= LONGEST:
         return None, f": no such signal ({reply.signal}) or time ({reply.seconds} s)"
     return reply, ""
 

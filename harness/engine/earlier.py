@@ -150,6 +150,16 @@ class Earlier:
         self._taken[key] = f"{name}, run {record['run']}"
         return outcome
 
+    def read_ahead(self, keys: Iterable[str]) -> None:
+        """Have the cache read what is asked for next."""
+        if self.cache:
+            self.cache.read_ahead(keys)
+
+    def note_use(self) -> None:
+        """Have the cache note what was asked for."""
+        if self.cache:
+            self.cache.note_use()
+
     def taken_from(self, key: str) -> str:
         """Whose results answered; empty where that was the cache."""
         return self._taken.get(key, "")

@@ -93,12 +93,16 @@ class ThreadExecutor:
             thread.start()
 
 
+_Group = tuple[Toolchain, str]
+"""Toolchain of cells, and what its fork server prepares for all of them (`PreparedCell.alike`)."""
+
+
 class _Queue:
-    """Cells by toolchain; each runner empties one before it takes another, and helps with the longest at the end."""
+    """Cells by toolchain, and within one by what is prepared for them; each runner empties a group before it takes another, and helps with the longest at the end."""
 
     def __init__(self) -> None:
-        self._groups: dict[Toolchain, deque[PreparedCell]] = {}
-        self._taken: Counter[Toolchain] = Counter()
+        self._groups: dict[_Group, deque[PreparedCell]] = {}
+        self._taken: Counter[_Group] = Counter()
         self._changed = threading.Condition()
         self._stopped = False
 
@@ -107,33 +111,43 @@ class _Queue:
             if self._stopped:
                 raise RuntimeError("this executor was closed")
             for each in cells:
-                self._groups.setdefault(each.cell.toolchain, deque()).append(each)
+                self._groups.setdefault(_group_of(each), deque()).append(each)
             self._changed.notify_all()
 
-    def next(self, current: Toolchain | None, wait: bool = True) -> PreparedCell | None:
-        """The next cell for a runner that has just run one of `current`.
+    def next(self, current: PreparedCell | None, wait: bool = True) -> PreparedCell | None:
+        """The next cell for a runner that has just run `current`.
 
         None when nothing comes any more; where the runner cannot `wait`, also when nothing is there now, and it then asks again.
         """
         with self._changed:
             while not self._stopped:
-                if chosen := self._choose(current):
+                if chosen := self._choose(_group_of(current) if current else None):
                     return self._groups[chosen].popleft()
                 if not wait:
                     return None
                 self._changed.wait()
             return None
 
-    def _choose(self, current: Toolchain | None) -> Toolchain | None:
-        """The toolchain that a runner stays with, or changes to."""
+    def _choose(self, current: _Group | None) -> _Group | None:
+        """The group that a runner stays with, or changes to: of its toolchain where that has another one."""
         if current is not None and self._groups.get(current):
             return current
-        left = [toolchain for toolchain, group in self._groups.items() if group]
+        left = [group for group, cells in self._groups.items() if cells]
         if not left:
             return None
         if current is not None:
             self._taken[current] -= 1
-        chosen = min(left, key=lambda toolchain: (self._taken[toolchain], -len(self._groups[toolchain])))
+        runners, cells = Counter[Toolchain](), Counter[Toolchain]()
+        for group, waiting in self._groups.items():
+            runners[group[0]] += self._taken[group]
+            cells[group[0]] += len(waiting)
+
+        def order(group: _Group) -> tuple[int, ...]:
+            toolchain = group[0]
+            stays = current is not None and toolchain == current[0]
+            return not stays, runners[toolchain], -cells[toolchain], self._taken[group], -len(self._groups[group])
+
+        chosen = min(left, key=order)
         self._taken[chosen] += 1
         return chosen
 
@@ -143,12 +157,16 @@ class _Queue:
             self._changed.notify_all()
 
 
+def _group_of(prepared: PreparedCell) -> _Group:
+    return prepared.cell.toolchain, prepared.alike
+
+
 def _serve(runner: Runner, work: _Queue) -> None:
-    current: Toolchain | None = None
+    current: PreparedCell | None = None
     while not runner.closed:
         prepared = work.next(current, wait=runner.finished)
         if prepared is not None:
-            current = prepared.cell.toolchain
+            current = prepared
             runner.run(prepared)
         elif runner.finished:
             break

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from harness.backends import BACKENDS
 from harness.cases.launch import launches_for, references_of
-from harness.cases.options import include_of, options_for, releases_named
+from harness.cases.options import include_of, releases_named
 from harness.engine.key import Key
 from harness.engine.roots import Roots
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import PartUnavailable
-from harness.model import Cell, HeaderLibrary, Headers
+from harness.model import Case, Cell, HeaderLibrary, Headers
 from harness.protocol.job import CellJob, Options, Tools
 from harness.protocol.limits import limits_of_cell
 from harness.protocol.wire import Limits
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
+
+_JSON = json.JSONEncoder(sort_keys=True).encode
 
 
 class HeaderLibraries:
@@ -79,65 +83,129 @@ class OtherToolkits:
         return found
 
 
-def job_of(
-    cell: Cell,
-    toolchain: PreparedToolchain,
-    libraries: Iterable[Installed | Headers],
-    include: Iterable[Path],
-    tools: Mapping[str, Installed] | None = None,
-) -> CellJob:
-    """The job of a cell.
+@dataclass(frozen=True)
+class Common:
+    """What cells of one case, toolchain and choice of options have in common.
 
     Parameters
     ----------
-    cell, toolchain
-        The cell, and where it runs.
-    libraries : iterable of Installed or Headers
-        Its header libraries. They stand before the toolkit's headers, which may hold another version of them.
-    include : iterable of Path
+    job : CellJob
+        The job of each, but for what is the cell's own.
+    key : Key
+        Hash over all that is asked of a worker for it: where programs and headers lie comes in by the names of roots, options and macros as they are.
+    case : Case
+        Whose it is.
+    """
+
+    job: CellJob
+    key: Key
+    case: Case
+
+    def job_of(self, cell: Cell) -> CellJob:
+        """The job of a cell."""
+        return replace(self.job, cell=cell.id, **_own(cell))
+
+    def question_of(self, cell: Cell) -> str:
+        """Hash over all that is asked of a worker for a cell, but for the cell's name and for what files say."""
+        own = {
+            name: value if name != "launches" else [each.to_json() for each in value]
+            for name, value in _own(cell).items()
+        }
+        return self.key.copy().add("own", own).hex()
+
+
+def _own(cell: Cell) -> dict[str, Any]:
+    """What the job of a cell has for itself, by the names of its fields."""
+    return {
+        "target": str(cell.target),
+        "definitions": dict(cell.variant.definitions),
+        "launches": launches_for(cell) if cell.toolchain.device else [],
+    }
+
+
+class Jobs:
+    """The jobs of a run's cells; what cells have in common is made once.
+
+    Parameters
+    ----------
+    include : sequence of Path
         Include directories that the run was asked for.
-    tools : Mapping, optional
-        Other toolkits, by the option that names them (`OtherToolkits`).
+    limits : Limits
+        What a cell may use.
+    roots : Roots
+        Names of folders in questions.
     """
-    language = BACKENDS[cell.toolchain.backend].language(cell.case) or ""
-    options, source = options_for(cell), source_of(cell)
-    folders = include_of(cell.case, options)
-    options.pop("memory", None)  # the scheduler's, and no compiler's
-    others = {name: Tools(found.release, found.home) for name, found in (tools or {}).items()}
-    beside = [folder for library in libraries for folder in library.include]
-    return CellJob(
-        cell=cell.id,
-        source=source.absolute(),
-        entries=dict(cell.case.entries.get(language, {})),
-        definitions=dict(cell.variant.definitions),
-        target=str(cell.target),
-        options=cast("Options", options),
-        include=[str(folder) for folder in (*beside, *toolchain.include, *include, *folders)],
-        launches=launches_for(cell) if cell.toolchain.device else [],
-        together=[path.absolute() for path in cell.case.together] if language != "python" else [],
-        assembler=others.get("assembler"),
-        linker=others.get("linker"),
-    )
 
+    def __init__(self, include: Sequence[Path], limits: Limits, roots: Roots) -> None:
+        self.include = include
+        self.limits = limits
+        self.roots = roots
+        self._known: dict[tuple[Any, ...], Common] = {}
 
-def question_of(
-    cell: Cell,
-    job: CellJob,
-    libraries: Mapping[str, Installed | Headers],
-    limits: Limits,
-    roots: Roots,
-    tools: Mapping[str, Installed] | None = None,
-) -> str:
-    """Hash over all that is asked of a worker for a cell, but for the cell's name and for what files say.
+    def common(
+        self,
+        cell: Cell,
+        toolchain: PreparedToolchain,
+        options: dict[str, Any],
+        libraries: Mapping[str, Installed | Headers],
+        tools: Mapping[str, Installed],
+    ) -> Common:
+        """What a cell has in common with others.
 
-    Where programs and headers lie comes in by the names of `roots`: options and macros as they are.
-    """
-    paths = references_of(cell.case) if job.launches else []
-    references = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
-    others = {name: [found.fingerprint, roots.name(str(found.home))] for name, found in (tools or {}).items()}
-    places = {"source": roots.name(str(job.source)), "include": list(map(roots.name, job.include)), **others}
-    key = Key("question").add("job", {**job.to_json(), **places, "cell": ""})
-    key.add("references", references)
-    key.add("root", str(cell.case.root or ""))  # the log names files as seen from there
-    key.add("libraries", {name: found.fingerprint for name, found in libraries.items()})
-    return key.add("limits", limits_of_cell(limits.memory, limits.rlimits)).hex()
+        Parameters
+        ----------
+        cell, toolchain
+            The cell, and where it runs.
+        options : dict
+            The case's options for it (`options_for`).
+        libraries : Mapping
+            Its header libraries. They stand before the toolkit's headers, which may hold another version of them.
+        tools : Mapping
+            Other toolkits, by the option that names them (`OtherToolkits`); they follow from the options.
+        """
+        versions = tuple(cell.variant.libraries.items())
+        which = (
+            id(cell.case),
+            cell.toolchain,
+            versions,
+            _JSON(options),
+        )  # the case is kept, so that its id stays its own
+        if which not in self._known:
+            self._known[which] = self._make(cell, toolchain, options, libraries, tools)
+        return self._known[which]
+
+    def _make(
+        self,
+        cell: Cell,
+        toolchain: PreparedToolchain,
+        options: dict[str, Any],
+        libraries: Mapping[str, Installed | Headers],
+        tools: Mapping[str, Installed],
+    ) -> Common:
+        case, named = cell.case, self.roots.name
+        language = BACKENDS[cell.toolchain.backend].language(case) or ""
+        options = dict(options)
+        folders = include_of(case, options)
+        options.pop("memory", None)  # the scheduler's, and no compiler's
+        others = {name: Tools(found.release, found.home) for name, found in tools.items()}
+        beside = [folder for library in libraries.values() for folder in library.include]
+        job = CellJob(
+            cell="",
+            source=source_of(cell).absolute(),
+            entries=dict(case.entries.get(language, {})),
+            definitions={},
+            target="",
+            options=cast("Options", options),
+            include=[str(folder) for folder in (*beside, *toolchain.include, *self.include, *folders)],
+            together=[path.absolute() for path in case.together] if language != "python" else [],
+            assembler=others.get("assembler"),
+            linker=others.get("linker"),
+        )
+        paths = references_of(case) if cell.toolchain.device else []
+        fingerprints = {tool: [found.fingerprint, named(str(found.home))] for tool, found in tools.items()}
+        places = {"source": named(str(job.source)), "include": list(map(named, job.include)), **fingerprints}
+        key = Key("question").add("job", {**job.to_json(), **places})
+        key.add("references", [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths])
+        key.add("root", str(case.root or ""))  # the log names files as seen from there
+        key.add("libraries", {name: found.fingerprint for name, found in libraries.items()})
+        return Common(job, key.add("limits", limits_of_cell(self.limits.memory, self.limits.rlimits)), case)

@@ -13,6 +13,8 @@ import harness
 
 # Raise it when the meaning of a key's fields changes.
 _SCHEMA = 3
+# json.dumps would make an encoder for each value.
+_JSON = json.JSONEncoder(sort_keys=True).encode
 _ENGINE_FOLDERS = ("protocol", "native", "nvidia", "backends", "worker", "diagnostics", "artifacts", "engine")
 
 
@@ -21,6 +23,12 @@ class Key:
 
     def __init__(self, kind: str) -> None:
         self._hash = _begun(kind, engine_digest()).copy()
+
+    def copy(self) -> Key:
+        """Another one that begins with the same fields."""
+        other = Key.__new__(Key)
+        other._hash = self._hash.copy()
+        return other
 
     def add(self, label: str, value: Any) -> Key:
         """Add one field; `value` is anything that JSON can hold."""
@@ -42,8 +50,8 @@ def _begun(kind: str, engine: str) -> hashlib._Hash:
 
 
 def _add(to: hashlib._Hash, label: str, value: Any) -> None:
-    for part in (label.encode(), json.dumps(value, sort_keys=True).encode()):
-        to.update(len(part).to_bytes(8, "big") + part)
+    name, part = label.encode(), _JSON(value).encode()
+    to.update(b"%b%b%b%b" % (len(name).to_bytes(8, "big"), name, len(part).to_bytes(8, "big"), part))
 
 
 @cache

@@ -10,9 +10,10 @@ from harness.backends import BACKENDS, BackendInfo
 from harness.checkouts import with_local
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
+from harness.engine.host_compilers import HostCompilers
 from harness.errors import UsageError, did_you_mean
 from harness.libraries import LIBRARIES
-from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
+from harness.model import Case, Cell, HostCompiler, Target, Toolchain, ToolkitRef
 from harness.model.condition import VALUES, Version
 from harness.model.selection import CELLS, none_left, read_where
 
@@ -74,6 +75,7 @@ def plan(
     devices: Devices | None = None,
     others: Sequence[Environment] = (),
     nvcc_of: Callable[[ToolkitRef], bool] = lambda _toolkit: True,
+    host_compilers: HostCompilers | None = None,
 ) -> list[Cell]:
     """Every cell of a selection, ordered by toolchain, so that each worker process serves its cells in one go.
 
@@ -88,6 +90,8 @@ def plan(
         Environments for the backends of one library each, which do not run in `environment` then.
     nvcc_of : callable
         Whether cells of nvcc alone are wanted for a toolkit: where nobody named the backend, only those that have one.
+    host_compilers : HostCompilers, optional
+        Those of the cells of backends that run nvcc; what the cases name and the machine has, when left out.
 
     Raises
     ------
@@ -97,7 +101,9 @@ def plan(
         When it holds for none of the cells.
     """
     cells: list[Cell] = []
+    cases, hosts = list(cases), host_compilers or HostCompilers()
     for info in backends:
+        grouped = _by_host(cases, info, hosts)
         own = [each for each in others if each.library == info.library] if info.library else []
         pairs = [(each, toolkit) for each in own or [environment] for toolkit in each.toolkits or toolkits]
         for each, toolkit in pairs:
@@ -110,8 +116,9 @@ def plan(
                 environment=each.name,
                 packages=each.packages,
             )
-            for name, group in _by_device(targets, devices).items():
-                cells += _cells(cases, info, replace(toolchain, device=name), group)
+            for host, compiled in grouped.items():
+                for name, group in _by_device(targets, devices).items():
+                    cells += _cells(compiled, replace(toolchain, host=host, device=name), group)
     return choose(cells, where) if where else cells
 
 
@@ -129,6 +136,16 @@ def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef)
     return with_local(environment.build_of(*info.distributions), filter(None, words))
 
 
+def _by_host(cases: Iterable[Case], info: BackendInfo, hosts: HostCompilers) -> dict[HostCompiler, list[Case]]:
+    """Cases by the host compiler that a backend compiles them with; one that runs none has no such axis."""
+    groups: dict[HostCompiler, list[Case]] = {}
+    for case in cases:
+        if info.language(case):
+            for host in hosts.of(case) if info.nvcc else (HostCompiler(),):
+                groups.setdefault(host, []).append(case)
+    return groups
+
+
 def _by_device(targets: Sequence[Target], devices: Devices | None) -> dict[str, list[Target]]:
     """Targets by the name of the device that they run on, those without one first."""
     groups: dict[str, list[Target]] = {"": []}
@@ -137,12 +154,11 @@ def _by_device(targets: Sequence[Target], devices: Devices | None) -> dict[str, 
     return groups
 
 
-def _cells(cases: Iterable[Case], info: BackendInfo, toolchain: Toolchain, targets: Sequence[Target]) -> Iterator[Cell]:
+def _cells(cases: Iterable[Case], toolchain: Toolchain, targets: Sequence[Target]) -> Iterator[Cell]:
     for case in cases:
-        if info.language(case):
-            for variant in case.variants:
-                for target in targets:
-                    yield Cell(case=case, variant=variant, toolchain=toolchain, target=target)
+        for variant in case.variants:
+            for target in targets:
+                yield Cell(case=case, variant=variant, toolchain=toolchain, target=target)
 
 
 def choose(cells: Sequence[Cell], where: str) -> list[Cell]:

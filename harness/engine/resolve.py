@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,15 @@ from harness.backends import BACKENDS
 from harness.cases.options import options_for
 from harness.engine.answers import Answers
 from harness.engine.context import RunContext
+from harness.engine.entries import batches
 from harness.engine.finish import Finisher
 from harness.engine.fork_server import ForkServer
-from harness.engine.jobs import HeaderLibraries, OtherToolkits, job_of, question_of
+from harness.engine.jobs import Common, HeaderLibraries, Jobs, OtherToolkits
+from harness.engine.look_up import LookUp
 from harness.engine.needs import Needs
 from harness.engine.pool import ForkServers
 from harness.engine.reads import reads_of
-from harness.engine.result import PreparedCell, Result, Worker
+from harness.engine.result import PreparedCell, Result, Worker, first_key
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import PartUnavailable
 from harness.held import TEMPORARY, HeldFolder
@@ -27,6 +28,19 @@ from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
 from harness.protocol.wire import Ready
 from harness.records.inputs import Inputs
+
+_AT_A_TIME = 256
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for a cell, before anybody is: whoever has the answer need not be told all that a compiler is."""
+
+    cell: Cell
+    toolchain: PreparedToolchain
+    common: Common
+    question: str
+    worker: Worker | None
 
 
 class Resolver:
@@ -51,8 +65,10 @@ class Resolver:
         self.context = context
         self.answers = Answers(context.cache, context.roots)
         self.needs = Needs(context.cache)
+        self._earlier = LookUp(context.cache, self.answers)
         self._libraries = HeaderLibraries()
         self._tools = OtherToolkits(context.store)
+        self._jobs = Jobs(context.include, context.limits, context.roots)
         self._toolchains: dict[Toolchain, PreparedToolchain] = {}
         self._workers: dict[str, Worker] = {}
         self._said: dict[Path, Worker] = {}
@@ -63,10 +79,24 @@ class Resolver:
     def close(self) -> None:
         """Keep what was learned, and remove what the run's cells shared."""
         self.answers.close()
+        self._earlier.close()
         self._steps.remove()
 
     def resolve(self, cell: Cell) -> Result | PreparedCell:
         """The result of a cell where nothing needs to be compiled for it; else what a compiler has to be asked."""
+        (resolved,) = self.resolve_all([cell])
+        return resolved
+
+    def resolve_all(self, cells: Iterable[Cell]) -> Iterator[Result | PreparedCell]:
+        """Each cell resolved, in their order; answers of earlier runs are looked up for many at a time."""
+        for some in batches(cells, _AT_A_TIME):
+            # None of a batch is given away before all are resolved: states of files are to be no older than that takes.
+            with self.context.trace.span("resolve"):
+                resolved = list(self._look_up(list(map(self._ask_for, some))))
+            yield from resolved
+
+    def _ask_for(self, cell: Cell) -> Result | Asked:
+        """The result of a cell where it is known without asking anybody; else what is asked."""
         facts = cell.facts() if cell.case.unsupported else {}
         for rule in cell.case.unsupported:
             if rule.when(facts):
@@ -74,7 +104,8 @@ class Resolver:
         toolchain = self.toolchain(cell.toolchain)
         if toolchain.problem:
             return Result(cell, toolchain.problem)
-        if unknown := BACKENDS[cell.toolchain.backend].without_word(options_for(cell)):
+        options = options_for(cell)
+        if unknown := BACKENDS[cell.toolchain.backend].without_word(options):
             return Result(cell, Outcome(status=Status.UNSUPPORTED, reason=unknown))
         try:
             tools = self._tools.of(cell)
@@ -90,14 +121,26 @@ class Resolver:
             if isinstance(found, Headers) and found.problem:
                 return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=found.problem))
         installed = {name: found for name, found in libraries.items() if found}
-        job = job_of(cell, toolchain, installed.values(), self.context.include, tools)
-        limits = self.context.limits
-        prepared = PreparedCell(
-            cell, toolchain, job, limits, question_of(cell, job, installed, limits, self.context.roots, tools)
+        common = self._jobs.common(cell, toolchain, options, installed, tools)
+        return Asked(cell, toolchain, common, common.question_of(cell), worker)
+
+    def _look_up(self, asked: Sequence[Result | Asked]) -> Iterator[Result | PreparedCell]:
+        """Results as they are; of the others the answers of earlier runs, or what a compiler has to be asked."""
+        found = iter(self._earlier.all([(each.cell, self._firsts(each)) for each in asked if isinstance(each, Asked)]))
+        for each in asked:
+            yield each if isinstance(each, Result) else next(found) or self._prepared(each)
+
+    def _firsts(self, asked: Asked) -> dict[str, str]:
+        # What a device does is never taken from an earlier run: it is asked each time.
+        keys = asked.worker.keys if asked.worker and self.context.cache and not asked.cell.toolchain.device else ()
+        return {first_key(key, asked.question): key for key in keys}
+
+    def _prepared(self, asked: Asked) -> PreparedCell:
+        cell, worker = asked.cell, asked.worker
+        return PreparedCell(
+            cell, asked.toolchain, asked.common.job_of(cell), self.context.limits, asked.question, self.needs.of(cell),
+            frozenset(worker.keys if worker else ()),
         )  # fmt: skip
-        if worker and (answer := self.kept(prepared, worker)):
-            return answer
-        return replace(prepared, need=self.needs.of(cell), asked=frozenset(worker.keys if worker else ()))
 
     def toolchain(self, toolchain: Toolchain) -> PreparedToolchain:
         """A toolchain made ready, once in a run."""
@@ -185,12 +228,7 @@ class Resolver:
         if not self.context.cache or prepared.cell.toolchain.device:
             return None
         firsts = {prepared.first_key(key): key for key in worker.keys if key not in prepared.asked}
-        for key in chain.from_iterable(map(self.answers.keys, firsts)):
-            if outcome := self.context.cache.outcome(key):
-                first = self.answers.origins[key][0]
-                self.answers.workers[first] = firsts[first]
-                return Result(prepared.cell, outcome, True, key, self.context.cache.taken_from(key))
-        return None
+        return self._earlier.one(prepared.cell, firsts)
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
         """What outcomes of this run follow from, by their content keys."""

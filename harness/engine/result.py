@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cached_property
 
+from harness.backends import BACKENDS
 from harness.engine.key import Key
 from harness.engine.needs import Need
 from harness.engine.toolchain import PreparedToolchain
@@ -70,9 +73,21 @@ class PreparedCell:
     need: Need = _UNKNOWN
     asked: frozenset[str] = frozenset()
 
+    @cached_property
+    def alike(self) -> str:
+        """What it has in common with the cells for which its fork server prepares something once; empty where there is no such thing."""
+        if not BACKENDS[self.toolchain.toolchain.backend].prepares:
+            return ""
+        return json.dumps([self.job.target, self.job.options], sort_keys=True)
+
     def first_key(self, worker: str) -> str:
-        """First key of the answer, of a worker that has read what the key `worker` stands for; empty without one."""
-        return Key("cell").add("worker", worker).add("question", self.question).hex() if worker else ""
+        """`first_key` of its question."""
+        return first_key(worker, self.question)
+
+
+def first_key(worker: str, question: str) -> str:
+    """First key of the answer to a question, of a worker that has read what the key `worker` stands for; empty without one."""
+    return Key("cell").add("worker, question", [worker, question]).hex() if worker else ""
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,7 @@ class Run:
     def results(self, cells: Sequence[Cell]) -> Iterator[Result]:
         """Results as they finish: of cells that need no compiler first, before anything is started."""
         waiting = []
-        for cell in cells:
-            with self.context.trace.span("resolve"):
-                resolved = self.resolver.resolve(cell)
+        for resolved in self.resolver.resolve_all(cells):
             if isinstance(resolved, Result):
                 yield resolved
             else:

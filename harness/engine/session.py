@@ -18,6 +18,7 @@ from harness.engine.earlier import Earlier, read_source
 from harness.engine.environment import Environment, look
 from harness.engine.executor import executor_named
 from harness.engine.header_axis import Finder, parse_chosen, with_libraries
+from harness.engine.host_compilers import HostCompilers, parse_host_compilers
 from harness.engine.line_up import default_toolkit
 from harness.engine.nothing import nothing
 from harness.engine.nvcc_toolkit import toolkit_for
@@ -89,6 +90,8 @@ class Request:
         ``--from``: results of others, whose outcomes answer where nothing has changed.
     executor : str
         Where cells are compiled.
+    host_compilers : tuple of str
+        ``--host-compiler``: host compilers for nvcc, in the place of those that the cases name.
     """
 
     cases: Path | tuple[Path, ...] = Path("cases")
@@ -115,6 +118,7 @@ class Request:
     trace: Path | None = None
     earlier: tuple[str, ...] = ()
     executor: str = ""
+    host_compilers: tuple[str, ...] = ()
 
 
 def context_for(request: Request) -> RunContext:
@@ -203,11 +207,16 @@ def cells_of(
     loaded = _named(request) if cases is None else cases
     chosen = with_libraries(loaded, parse_chosen(request.headers, Path.cwd()), request.finder)
     backends, toolkits, targets = axes_of(request, environment, devices, others)
-    named = request.backends is not None
+    named, hosts = request.backends is not None, parse_host_compilers(request.host_compilers)
     cells = plan(
         chosen, backends, toolkits, targets, environment, request.where, devices=devices, others=others,
         nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
+        host_compilers=HostCompilers(hosts),
     )  # fmt: skip
+    if hosts and cells and not any(cell.toolchain.host.name for cell in cells):
+        raise UsageError(
+            "--host-compiler is for what nvcc compiles, and none of the chosen cells is: add -b nvcc -t 13.0"
+        )
     if not cells:
         raise nothing(chosen, backends, environment, named=named, releases=bool(others))
     if request.order == "reverse":

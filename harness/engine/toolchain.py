@@ -15,6 +15,7 @@ from harness.backends import BACKENDS, takes_wheels
 from harness.cases.options import TOOLS, options_for
 from harness.engine.environment import Environment
 from harness.engine.fork_server import ForkServer
+from harness.engine.host_compilers import absent as absent_host
 from harness.engine.key import Key
 from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
@@ -107,16 +108,16 @@ class PreparedToolchain:
                 )
             replaced = self.environment.version_of(*info.excludes)
             if replaced:
-                return _problem(
-                    Status.UNAVAILABLE, f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
-                )
+                words = f"{replaced[0]} {replaced[1]} is installed and takes the place of {info.name}"
+                return _problem(Status.UNAVAILABLE, words)
             incompatibility = info.incompatibility(found[0], ref.release)
             if incompatibility:
                 return _problem(Status.UNSUPPORTED, incompatibility)
+        if missing := absent_host(self.toolchain.host):
+            return _problem(Status.UNAVAILABLE, self.absent or missing)
         for release, toolkit in ((ref.release, self.toolkit), (ref.headers, self.headers)):
             if toolkit is None:
-                own = f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
-                return _problem(Status.UNAVAILABLE, self.absent or own)
+                return _problem(Status.UNAVAILABLE, self.absent or _not_installed(release))
             try:
                 _ = toolkit.fingerprint
             except PartUnavailable as error:
@@ -193,7 +194,7 @@ class PreparedToolchain:
         versions = {name: found.version for name, found in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
         key.add("library", self.toolchain.library)  # with where it takes CUDA from
-        key.add("device", self.toolchain.device)
+        key.add("device", self.toolchain.device).add("host_compiler", self.toolchain.host.version)
         key.add("toolkit", self.toolkit.fingerprint).add("headers", self.headers.fingerprint)
         variables = {**self._variables, "PATH": self.path}.items()
         key.add("variables", {name: self.roots.names(value) for name, value in variables})
@@ -253,8 +254,10 @@ def _to_be_known(cell: Cell) -> tuple[Target, ...]:
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:
-    """Variables by which users choose the host compiler, for backends that run one."""
+    """Variables by which the host compiler is chosen, for backends that run one: the one that was asked for, else as the user has them."""
     names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[toolchain.backend].nvcc else ()
+    if toolchain.host.name:
+        return dict.fromkeys(names, toolchain.host.program)
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
@@ -267,6 +270,10 @@ def _known_before(toolchain: Toolchain, environment: Environment) -> Outcome | N
     known = resolved is None or bool(resolved.lock)
     lacking = missing_from(ref.release) if info.nvcc and known and not ref.local else ""
     return _problem(Status.UNAVAILABLE, lacking) if lacking else None
+
+
+def _not_installed(release: str) -> str:
+    return f"CUDA {release} is not installed: run `cumatrix toolkits install {release}`"
 
 
 def _problem(status: Status, reason: str) -> Outcome:

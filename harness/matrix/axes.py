@@ -58,7 +58,7 @@ class Axis:
 
     def to_json(self) -> dict[str, Any]:
         """What the page's script needs to know of it."""
-        names = ("key", "title", "side", "about", "kind", "filter", "prefix")
+        names = ("key", "title", "side", "about", "kind", "filter", "prefix", "optional")
         return {name: getattr(self, name) for name in names}
 
 
@@ -109,6 +109,15 @@ AXES = (
         prefix="CUDA ",
     ),
     Axis(
+        key="host_compiler",
+        title="host compiler",
+        side="column",
+        value=lambda cell: cell.toolchain.host.name,
+        about="what nvcc hands the host's half to",
+        filter=True,
+        optional=True,
+    ),
+    Axis(
         key="target",
         title="target",
         side="column",
@@ -137,6 +146,9 @@ COLUMNS = (*TOOLCHAIN, "target")
 
 PLACE = (*PROGRAM, *COLUMNS)
 """Keys that tell a cell from every other one."""
+
+FIRST = tuple(key for key in PLACE if not AXIS[key].optional)
+"""Those of the first records: links to cells that have nothing else have only these, and hold for ever."""
 
 FURTHER = tuple(key for key in PLACE if key not in ("case", "variant", "backend", "library", "toolkit", "target"))
 """Keys that analyses do not know by name: they compare and fold only cells that have the same of them all."""

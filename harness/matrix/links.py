@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from harness.matrix.axes import place_of
+from harness.matrix.axes import FIRST, PLACE, place_of
 
 
 def matrix_link(**terms: str) -> str:
@@ -17,5 +17,7 @@ def matrix_link(**terms: str) -> str:
 
 def cell_link(cell: Mapping[str, Any]) -> str:
     """Address of a cell in the matrix, as `assets/matrix.js` spells it."""
-    parts = [str(part).replace("%", "%25").replace(";", "%3B") for part in place_of(cell)]
+    further = [key for key in PLACE if key not in FIRST]
+    keys = PLACE if any(cell.get(key) for key in further) else FIRST
+    parts = [str(part).replace("%", "%25").replace(";", "%3B") for part in place_of(cell, keys)]
     return f"matrix.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"

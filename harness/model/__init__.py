@@ -3,6 +3,7 @@
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.cell import Cell, Toolchain, ToolkitRef
 from harness.model.enums import Stage, Status, Verdict
+from harness.model.host import HostCompiler
 from harness.model.library import HeaderLibrary, Headers
 from harness.model.outcome import Artifact, Diagnostic, KernelResources, Outcome
 from harness.model.target import KNOWN_TARGETS, Target, TargetError
@@ -16,6 +17,7 @@ __all__ = [
     "Expectation",
     "HeaderLibrary",
     "Headers",
+    "HostCompiler",
     "KernelResources",
     "OptionRule",
     "Outcome",

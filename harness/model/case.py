@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Variant:
     libraries: Mapping[str, str] = field(default_factory=dict)
     options: str = ""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``fragment=tf32,arch=given``; empty for a case without parameters. Of a program without a case its options."""
         return self.options or ",".join(f"{key}={spell(value)}" for key, value in self.labels.items())
@@ -120,6 +121,8 @@ class Case:
         Pages of upstream that tell of it.
     backends : tuple of str
         The only backends that it is for; empty for every one that speaks a language of its sources.
+    host_compilers : tuple of str
+        Names of the compilers that nvcc hands the host's half to; the machine's own when empty.
     heavy : bool
         Whether it takes long: a run without names leaves it out.
     sources : Mapping[str, Path]
@@ -151,6 +154,7 @@ class Case:
     features: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    host_compilers: tuple[str, ...] = ()
     heavy: bool = False
     sources: Mapping[str, Path] = field(default_factory=dict)
     together: tuple[Path, ...] = ()

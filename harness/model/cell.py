@@ -10,6 +10,7 @@ from typing import Any
 from harness.model.case import Case, Variant
 from harness.model.condition import Version
 from harness.model.facts import cell_facts, toolchain_facts
+from harness.model.host import UNASKED, HostCompiler
 from harness.model.target import Target
 
 
@@ -63,6 +64,8 @@ class Toolchain:
         Versions of the distributions that the environment declares, for conditions.
     device : str
         Name of the real device that the cells go on to load, launch and verify on; empty without one.
+    host : HostCompiler
+        What nvcc hands the host's half to; the machine's own where none was asked for.
     """
 
     backend: str
@@ -71,8 +74,9 @@ class Toolchain:
     environment: str = ""
     device: str = ""
     packages: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    host: HostCompiler = UNASKED
 
-    @property
+    @cached_property
     def name(self) -> str:
         """``cupy-jitify@13.6.0+cuda12.4``, as cell ids spell it."""
         library = f"@{self.library}" if self.library else ""
@@ -88,6 +92,7 @@ class Toolchain:
             headers=self.toolkit.headers,
             device=bool(self.device),
             packages=self.packages,
+            host=self.host,
         )
 
 
@@ -100,16 +105,17 @@ class Cell:
     toolchain: Toolchain
     target: Target
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Unique and readable: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``.
 
-        A program without a case is called by its file, with its options in the place of the variant. On a real device it ends with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of
-        one program are two results, and both are kept.
+        A program without a case is called by its file, with its options in the place of the variant. A host compiler that was asked for stands behind the target (``… sm_80 with gcc-13``). On a real device it ends
+        with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of one program are two results, and both are kept.
         """
         variant = f"[{self.variant.name}]" if self.variant.name else ""
+        host = f" with {self.toolchain.host.name}" if self.toolchain.host.name else ""
         device = f" on {self.toolchain.device}" if self.toolchain.device else ""
-        return f"{self.case.name}{variant} {self.toolchain.name} {self.target}{device}"
+        return f"{self.case.name}{variant} {self.toolchain.name} {self.target}{host}{device}"
 
     def facts(self) -> dict[str, Any]:
         """Values of the names that conditions may use (`harness.model.condition.NAMES`)."""

@@ -17,6 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import did_you_mean
 from harness.libraries import names_in_conditions
+from harness.model.host import VERSIONS
 from harness.model.predicate import (
     ORDER,
     All,
@@ -50,6 +51,7 @@ NAMES: Mapping[str, type] = {
     "headers": Version,
     "library": Version,
     "python": Version,
+    **dict.fromkeys(VERSIONS, Version),
     **dict.fromkeys(names_in_conditions(), Version),
 }
 """Names that every condition may use, and what kind of value each has."""

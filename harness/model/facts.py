@@ -9,6 +9,7 @@ from packaging.version import InvalidVersion
 
 from harness.libraries import names_in_conditions
 from harness.model.condition import NAMES, Version, read_version
+from harness.model.host import UNASKED, HostCompiler
 from harness.model.target import Target
 
 
@@ -23,6 +24,7 @@ def condition_facts(
     packages: Mapping[str, str],
     libraries: Mapping[str, str],
     labels: Mapping[str, Any] | None = None,
+    host: HostCompiler = UNASKED,
     lenient: bool = False,
 ) -> dict[str, Any]:
     """Facts of a cell, or of what was kept of one.
@@ -41,6 +43,8 @@ def condition_facts(
         Versions of distributions, of which conditions know some, and of header libraries.
     labels : Mapping, optional
         The case's own parameters.
+    host : HostCompiler
+        What nvcc hands the host's half to.
     lenient : bool
         Take what is no version by PEP 440 for one that is not there: files may say anything.
 
@@ -56,13 +60,14 @@ def condition_facts(
     """
     toolchain = toolchain_facts(
         backend=backend, library=library, release=release, headers=headers, device=device, packages=packages,
-        lenient=lenient,
+        host=host, lenient=lenient,
     )  # fmt: skip
     return cell_facts(toolchain, target, libraries, labels, lenient=lenient)
 
 
 def toolchain_facts(
-    *, backend: str, library: str, release: str, headers: str, device: bool, packages: Mapping[str, str], lenient: bool = False
+    *, backend: str, library: str, release: str, headers: str, device: bool, packages: Mapping[str, str],
+    host: HostCompiler = UNASKED, lenient: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Those that the cells of one toolchain have in common; parameters as for `condition_facts`."""
     known = names_in_conditions()
@@ -77,6 +82,7 @@ def toolchain_facts(
         "toolkit": _version(release, lenient),
         "headers": _version(headers, lenient),
         "library": _version(library, lenient),
+        **{family: _version(text, lenient) for family, text in host.versions.items()},
     }
 
 

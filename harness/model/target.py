@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 TARGET_PATTERN = r"(sm|compute)_(\d{2,3})([af]?)"
 """How targets are spelled."""
@@ -52,12 +53,13 @@ class Target:
         TargetError
             When `text` is spelled differently.
         """
-        match = _PATTERN.fullmatch(text.strip())
-        if not match:
-            raise TargetError(f"{text!r} is not a target: write sm_80, sm_90a or compute_80")
-        return cls(virtual=match[1] == "compute", cc=int(match[2]), suffix=match[3])
+        return _parsed(text)
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return f"{'compute' if self.virtual else 'sm'}_{self.cc}{self.suffix}"
 
     @property
@@ -79,6 +81,14 @@ class Target:
     def sort_key(self) -> tuple[bool, int, str]:
         """Real before virtual, then by compute capability, then by suffix."""
         return (self.virtual, self.cc, self.suffix)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Target:
+    match = _PATTERN.fullmatch(text.strip())
+    if not match:
+        raise TargetError(f"{text!r} is not a target: write sm_80, sm_90a or compute_80")
+    return Target(virtual=match[1] == "compute", cc=int(match[2]), suffix=match[3])
 
 
 KNOWN_TARGETS: tuple[Target, ...] = tuple(

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import glob
 import os
+import platform
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.project.cmake_conditions import holds
 from harness.project.commands import Unit, read_command
 
 LISTS = "CMakeLists.txt"
 _LARGEST, _MOST, _DEEPEST = 1_000_000, 5_000, 12
 
 _COMMENT = re.compile(r'#\[(=*)\[.*?\]\1\]|("(?:\\.|[^"\\])*")|#[^\n]*', re.DOTALL)
-_COMMAND = re.compile(r'\b([A-Za-z_]\w*)[ \t]*\(((?:"(?:\\.|[^"\\])*"|\([^()]*\)|[^()"])*)\)')
+_COMMAND = re.compile(r'\b([A-Za-z_]\w*)[ \t]*\(((?:"(?:\\.|[^"\\])*"|\((?:[^()]|\([^()]*\))*\)|[^()"])*)\)')
 _WORD = re.compile(r'"((?:\\.|[^"\\])*)"|([^\s;"]+)')
 _NAME = re.compile(r"\$\{(\w+)\}")
 _LANGUAGE = re.compile(r"\$<\$<(?:AND:)?\$?<?COMPILE_LANGUAGE:([\w,]+)>[^:]*:(.*)>")
 _BUILD = re.compile(r"\$<(?:BUILD_INTERFACE):(.*)>")
-_ELSEWHERE = re.compile(r"\b(?:WIN32|MSVC|APPLE|HIP|ROCM|USE_ROCM|USE_HIP|ANDROID|MINGW)\b")
+_UNKNOWN = re.compile(r"\$\{(?!CUDA)\w*\}|\$ENV\{\w*\}|\$<.*")
 _KINDS = frozenset(
     "STATIC SHARED MODULE OBJECT EXCLUDE_FROM_ALL PUBLIC PRIVATE INTERFACE BEFORE AFTER SYSTEM WIN32".split()
 )
@@ -56,7 +58,8 @@ class Built:
 def built_by(root: Path) -> Built:
     """Read the CMakeLists.txt of a folder, and those that it adds."""
     reader = _Reader(root)
-    reader.read(root, {}, [], 0)
+    reader.read(root, {"CMAKE_SYSTEM_NAME": ["Linux"], "CMAKE_SYSTEM_PROCESSOR": [platform.machine()]}, [], 0)
+    unknown: list[str] = []
     for name, target in reader.targets.items():
         for source in dict.fromkeys(target.sources):
             file = Path(os.path.normpath(target.folder / source))
@@ -65,7 +68,13 @@ def built_by(root: Path) -> Built:
             if not file.is_file() or "$" in source:
                 reader.built.unread.append(f"{source} of {name}: there is no such file without a build")
                 continue
-            reader.built.units.append(read_command(["nvcc", *reader.common, *target.options], target.folder, file))
+            words = [word for word in target.options if "$" not in word]
+            reader.built.units.append(read_command(["nvcc", *reader.common, *words], target.folder, file))
+            unknown += [found[0] for word in target.options if (found := _UNKNOWN.search(word))]
+    if unknown:
+        words = list(dict.fromkeys(unknown))
+        more = f" and {len(words) - 6} more" if len(words) > 6 else ""
+        reader.built.unread.append(f"{', '.join(words[:6])}{more}: known once the build is configured")
     return reader.built
 
 
@@ -75,15 +84,12 @@ class _Reader:
     built: Built = field(default_factory=Built)
     targets: dict[str, _Target] = field(default_factory=dict)
     common: list[str] = field(default_factory=list)
+    read_so_far: int = 0
 
     def read(self, folder: Path, names: dict[str, list[str]], options: Sequence[str], depth: int) -> None:
         """One folder: `names` are the variables, `options` those of the folders above."""
-        path = folder / LISTS
-        try:
-            if depth > _DEEPEST or not path.is_file() or path.stat().st_size > _LARGEST:
-                return
-            text = path.read_text("utf-8", "replace")
-        except OSError:
+        text = self.text(folder / LISTS, depth)
+        if text is None:
             return
         place = _Folder(
             self,
@@ -94,10 +100,19 @@ class _Reader:
         )
         if depth == 0:
             place.names |= {name: [str(folder)] for name in ("CMAKE_SOURCE_DIR", "PROJECT_SOURCE_DIR")}
-        for command, words in _live(text):
-            place.run(command, words)
+        place.follow(text)
         if depth == 0:
             self._languages(place)
+
+    def text(self, path: Path, depth: int) -> str | None:
+        """A file of the project; None where there is nothing to read."""
+        self.read_so_far += 1
+        try:
+            if depth > _DEEPEST or self.read_so_far > _MOST or not path.is_file() or path.stat().st_size > _LARGEST:
+                return None
+            return path.read_text("utf-8", "replace")
+        except (OSError, ValueError):
+            return None
 
     def _languages(self, place: _Folder) -> None:
         standard = place.names.get("CMAKE_CUDA_STANDARD") or place.names.get("CMAKE_CXX_STANDARD") or []
@@ -120,12 +135,20 @@ class _Folder:
     options: list[str]
     depth: int
 
+    def follow(self, text: str) -> None:
+        for command, words in _live(text, self.names):
+            self.run(command, words)
+
     def run(self, command: str, raw: str) -> None:
         words = list(self._words(raw))
         first, rest = (words[0], words[1:]) if words else ("", [])
         match command:
             case "set" if first:
                 self.names[first] = rest[: rest.index("CACHE")] if "CACHE" in rest else rest
+            case "option" if first:
+                self.names.setdefault(first, rest[1:2] or ["OFF"])
+            case "include" if first:
+                self._include(first)
             case "list" if first.upper() == "APPEND" and rest:
                 self.names[rest[0]] = [*self.names.get(rest[0], []), *rest[1:]]
             case "string" if first.upper() == "APPEND" and rest:
@@ -147,6 +170,18 @@ class _Folder:
                 self.reader.targets[first] = _Target(self.folder, sources, self.options)
             case _ if command.startswith(("target_", "set_target_")) and first in self.reader.targets:
                 self._of_target(command, self.reader.targets[first], [word for word in rest if word not in _KINDS])
+
+    def _include(self, name: str) -> None:
+        """A file of the project, or a module of it; those that come with CMake say nothing of sources."""
+        folders = [".", *self.names.get("CMAKE_MODULE_PATH", [])]
+        files = [self.folder / folder / end for folder in folders for end in (name, f"{name}.cmake")]
+        for file in (Path(os.path.normpath(file)) for file in files):
+            if not file.is_relative_to(self.reader.root) or (text := self.reader.text(file, self.depth + 1)) is None:
+                continue
+            self.depth += 1
+            self.follow(text)
+            self.depth -= 1
+            return
 
     def _of_target(self, command: str, target: _Target, words: Sequence[str]) -> None:
         # Options of the folder are shared until a target has its own.
@@ -205,9 +240,9 @@ def _cuda_only(words: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def _live(text: str) -> Iterator[tuple[str, str]]:
-    """The commands of a file, without those of functions, and of branches that are for other systems."""
-    passed: list[bool] = []
+def _live(text: str, names: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """The commands of a file, without those of functions, and of branches that are not taken; `names` is read as they are reached."""
+    branches: list[tuple[bool, bool]] = []  # of each if(): whether this branch is taken, whether one was
     inside = 0
     for match in _COMMAND.finditer(_COMMENT.sub(lambda found: found[2] or "", text)):
         command, raw = match[1].lower(), match[2]
@@ -217,11 +252,12 @@ def _live(text: str) -> Iterator[tuple[str, str]]:
             case "endfunction" | "endmacro":
                 inside = max(0, inside - 1)
             case "if":
-                other = bool(_ELSEWHERE.search(raw))
-                passed.append(other != bool(re.match(r"\s*NOT\b", raw)) if other else False)
-            case "elseif" | "else" if passed:
-                passed[-1] = not passed[-1]
-            case "endif" if passed:
-                passed.pop()
-            case _ if not inside and not any(passed):
+                taken = holds(raw, names) is not False
+                branches.append((taken, taken))
+            case "elseif" | "else" if branches:
+                taken = not branches[-1][1] and (command == "else" or holds(raw, names) is not False)
+                branches[-1] = (taken, taken or branches[-1][1])
+            case "endif" if branches:
+                branches.pop()
+            case _ if not inside and all(taken for taken, _ in branches):
                 yield command, raw

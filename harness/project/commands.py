@@ -14,11 +14,13 @@ from typing import Any
 from harness.errors import UsageError
 
 _LARGEST = 256 << 20
+_LARGEST_OPTIONS = 1 << 20
 
 # Options of nvcc (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/) by what becomes of them; a value stands behind "=" or in the next word.
 _INCLUDE = ("-I", "--include-path", "-isystem", "--system-include")
 _DEFINE, _UNDEFINE = ("-D", "--define-macro"), ("-U", "--undefine-macro")
 _STD = ("-std", "--std")
+_FILES = ("-optf", "--options-file")
 _RELOCATABLE = ("-rdc", "--relocatable-device-code")
 _ALL_VALUES = {
     "-ftz": "-ftz", "--ftz": "-ftz", "-prec-div": "-prec-div", "--prec-div": "-prec-div", "-prec-sqrt": "-prec-sqrt",
@@ -156,6 +158,12 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
             found.define.append(word[2:] if short else take())
         elif short == "-U" or name in _UNDEFINE:
             found.flags.append(f"-U{word[2:] if short else take()}")
+        elif name in _FILES:
+            # CMake writes include directories of CUDA C++ into one.
+            for listed in take().split(","):
+                inner = _words_in(folder / listed)
+                words[:0] = inner or []
+                found.dropped += [] if inner is not None else [f"{name} {listed}"]
         elif name in _STD:
             found.std = take()
         elif name in _RELOCATABLE:
@@ -189,6 +197,16 @@ def read_command(argv: Sequence[str], folder: Path, file: Path) -> Unit:
         file, tuple(dict.fromkeys(found.include)), tuple(dict.fromkeys(found.define)), found.std, found.rdc,
         tuple(dict.fromkeys(found.flags)), tuple(dict.fromkeys(found.dropped)),
     )  # fmt: skip
+
+
+def _words_in(path: Path) -> list[str] | None:
+    """Words of an options file; None where there is none that can be read."""
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_OPTIONS:
+            return None
+        return [word for word in shlex.split(path.read_text("utf-8")) if word.split("=")[0] not in _FILES]
+    except (OSError, ValueError):
+        return None
 
 
 def _unit(entry: Any, where: str) -> Unit | None:

@@ -22,7 +22,7 @@ from harness.toolkits import LIBRARIES, parse_toolkits
 
 OWN, PYPROJECT = "cumatrix.toml", "pyproject.toml"
 TABLE = ("tool", "cumatrix")
-_SEVERAL = ("with", "library", "require")
+_SEVERAL = ("with", "library", "require", "host-compiler")
 """Settings whose options may be given several times; of the others, values of a list go into one text."""
 
 

@@ -12,6 +12,18 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]{1,300})"|<([^>\n]{
 
 _SKIPPED = frozenset("node_modules __pycache__ site-packages dist venv third_party 3rdparty external vendor".split())
 _MOST_FILES, _LARGEST = 50_000, 2_000_000
+# Headers of the system, in the C standard and POSIX (https://pubs.opengroup.org/onlinepubs/9799919799/idx/head.html): projects have
+# files of these names for systems that lack them.
+_SYSTEM = frozenset(
+    f"{name}.h"
+    for name in (
+        "aio arpa/inet assert complex ctype dirent dlfcn errno fcntl fenv float fnmatch getopt glob grp iconv inttypes iso646 langinfo "
+        "libgen limits locale malloc math memory monetary netdb netinet/in netinet/tcp nl_types poll pthread pwd regex sched search "
+        "semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings sys/ipc "
+        "sys/mman sys/resource sys/select sys/shm sys/socket sys/stat sys/statvfs sys/time sys/times sys/types sys/uio sys/un sys/wait "
+        "syslog tar termios tgmath threads time uchar unistd utime utmpx wchar wctype wordexp"
+    ).split()
+)
 _HEADERS = (".h", ".cuh", ".hpp", ".hh", ".inl")
 
 
@@ -66,7 +78,7 @@ def folder_of(
     """The folder of the project in which a header is found that does not lie beside the program."""
     quoted, pointed = pair
     wanted = quoted or pointed
-    if quoted and (project.root / os.path.dirname(name) / quoted).is_file():
+    if pointed in _SYSTEM or (quoted and (project.root / os.path.dirname(name) / quoted).is_file()):
         return
     for header in headers.get(os.path.basename(wanted), ()):
         if header == wanted or header.endswith(f"/{wanted}"):

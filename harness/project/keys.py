@@ -60,6 +60,10 @@ AXES: Mapping[str, Setting] = {
         kind="words", parameter="header_libraries", default="what the cases name",
         help='header libraries, as --library takes them: "cutlass=4.2"',
     ),
+    "host-compiler": Setting(
+        kind="words", parameter="host_compilers", variable="CUMATRIX_HOST_COMPILER", default="what the cases name, else NVCC_CCBIN or gcc",
+        help='host compilers for nvcc, as --host-compiler takes them: "gcc-11..gcc-14"',
+    ),
     "where": Setting(kind="line", parameter="where", default="every cell", help="a condition that cells must hold"),
     "device": Setting(
         kind="line", parameter="device", variable="CUMATRIX_DEVICE", default="auto", help="CUDA devices: auto, none, or numbers"

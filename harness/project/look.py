@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from harness.project.strings import texts_of
 
 
 def look(root: Path) -> Found:
-    """Look at a project: setup.py, compile_commands.json or CMakeLists.txt, other CUDA C++, Python with Numba's kernels; what a build system says counts first."""
+    """Look at a project: setup.py, compile_commands.json or CMakeLists.txt, other CUDA C++, Python with Numba's kernels or CUDA C++ in texts; what a build system says counts first."""
     files = tuple(files_in(root))
     project = ProjectFiles(root, tuple(name for name in files if name.isprintable()))
     found = Found()
@@ -43,8 +43,22 @@ def look(root: Path) -> Found:
     typed, without = python_programs(project.root, project.named(".py"))
     found.left_out += without
     if typed:
-        found.add({"sources": typed}, f"Python with Numba's kernels: {some(typed)}")
+        found.add({"sources": typed}, f"Python with Numba's kernels: {some(typed)}", "python")
+    _texts(project, typed, found)
     return found
+
+
+def _texts(project: ProjectFiles, typed: Collection[str], found: Found) -> None:
+    """Note CUDA C++ in texts of Python files; those of files with Numba's kernels are programs of theirs."""
+    by_kind: dict[str, list[str]] = {}
+    for name in project.named(".py"):
+        texts, unread = texts_of(project.root / name)
+        found.left_out += [f"{os.path.join(os.path.dirname(name), sentence)}" for sentence in unread]
+        if texts and name not in typed:
+            by_kind.setdefault(max(text.language for text in texts), []).append(name)
+    for kind, names in by_kind.items():
+        calls = "load_inline" if kind == "torch" else "RawKernel, RawModule"
+        found.add({"sources": names}, f"CUDA C++ in texts of Python ({calls}): {some(names)}", kind)
 
 
 def programs_in(root: Path) -> list[str]:

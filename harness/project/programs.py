@@ -20,6 +20,8 @@ from harness.model.condition import Condition
 from harness.project.config import Config, Part
 from harness.project.extension import extensions_of
 from harness.project.options import definitions_of, from_root, listed, only, split_flags
+from harness.project.python_kernels import has_kernels
+from harness.project.text_cases import text_cases
 
 LANGUAGES: Mapping[str, str] = {".cu": "cuda", ".cuh": "cuda", ".py": "python"}
 """Languages by how names end; other files that a pattern matches are no programs."""
@@ -88,7 +90,7 @@ def program_for(config: Config, file: Path) -> Case | None:
     report = config.report()
     cases = _Program(config, report, (), {**table, "sources": [place.relative_to(config.root).as_posix()]}).cases()
     report.close()
-    return cases[0]
+    return next((case for case in cases if place in map(Path, map(os.path.abspath, case.sources.values()))), None)
 
 
 @dataclass(frozen=True)
@@ -137,27 +139,30 @@ class _Program:
             spoken = [rules_in(self.config.place(name), parameters) for name in group]
             path = self.config.place(group[0])
             kind = language or _NAMED[path.suffix]
-            signatures = table.get("signatures", {}) if kind == "python" else {}
-            extra = [only("nvcc", ["-x", "cu"])] if kind == "cuda" and path.suffix != ".cu" else []
-            cases.append(
-                Case(
-                    name=self._name(group, files),
-                    path=path,
-                    title=table.get("title", f"{group[0]}, as the project compiles it"),
-                    features=tuple(table.get("features", ())),
-                    links=tuple(table.get("links", ())),
-                    sources={kind: path},
-                    together=tuple(self.config.place(name) for name in group[1:]),
-                    root=self.config.root,
-                    entries={kind: dict(signatures)} if signatures else {},
-                    backends=tuple(table.get("backends", ())),
-                    libraries=libraries,
-                    variants=variants,
-                    options=() if kind == "python" else (*extra, *own, *options),
-                    unsupported=(*(rule for _, rules in spoken for rule in rules), *unsupported),
-                    expectations=(*(rule for rules, _ in spoken for rule in rules), *expectations),
-                )
+            whole = Case(
+                name=self._name(group, files),
+                path=path,
+                title=table.get("title", f"{group[0]}, as the project compiles it"),
+                features=tuple(table.get("features", ())),
+                links=tuple(table.get("links", ())),
+                sources={kind: path},
+                together=tuple(self.config.place(name) for name in group[1:]),
+                root=self.config.root,
+                backends=tuple(table.get("backends", ())),
+                libraries=libraries,
+                variants=variants,
+                unsupported=(*(rule for _, rules in spoken for rule in rules), *unsupported),
+                expectations=(*(rule for rules, _ in spoken for rule in rules), *expectations),
             )
+            if kind == "python":
+                texts, _ = text_cases(path, whole.name)
+                cases += [_of_text(each, whole, (*own, *options)) for each in texts]
+                if not texts or has_kernels(path):
+                    signatures = table.get("signatures", {})
+                    cases.append(replace(whole, entries={kind: dict(signatures)} if signatures else {}))
+                continue
+            extra = [only("nvcc", ["-x", "cu"])] if kind == "cuda" and path.suffix != ".cu" else []
+            cases.append(replace(whole, options=(*extra, *own, *options)))
         return cases
 
     def _extension(self) -> dict[str, Any]:
@@ -259,6 +264,13 @@ class _Program:
             else os.path.dirname(files[0])
         )
         return f"{given}/{os.path.relpath(group[0], common or '.')}"
+
+
+def _of_text(text: Case, whole: Case, options: Sequence[OptionRule]) -> Case:
+    """CUDA C++ in a text of a Python file, with what the configuration says of that file; options of its own call come last."""
+    return replace(
+        whole, name=text.name, path=text.path, title=text.title, sources=text.sources, options=(*options, *text.options)
+    )
 
 
 def _rules(table: Mapping[str, Any]) -> dict[str, Any]:

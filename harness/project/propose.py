@@ -34,7 +34,7 @@ def proposal(found: Found, prefix: tuple[str, ...]) -> str:
     head: dict[str, Any] = {}
     if len(programs) == 1:
         head |= programs.pop()
-    kinds = {_kind(table) for table in found.programs}
+    kinds = found.kinds
     libraries = [name for kind, name in (("torch", "torch"), ("python", "numba-cuda")) if kind in kinds]
     releases = {name: LIBRARIES[name].releases[-1] for name in libraries}
     if libraries and len(kinds) > 1:
@@ -59,12 +59,6 @@ def proposal(found: Found, prefix: tuple[str, ...]) -> str:
     text = "\n\n".join(blocks) + "\n"
     tomllib.loads(text)
     return text
-
-
-def _kind(table: dict[str, Any]) -> str:
-    if "extension" in table or table.get("language") == "torch":
-        return "torch"
-    return "python" if str(table["sources"][0]).endswith(".py") else "cuda"
 
 
 def _lines(table: dict[str, Any]) -> list[str]:

@@ -19,6 +19,8 @@ class Found:
         For each, in a few words, where it is from.
     left_out : list of str
         What was seen and is not in them, each with the reason.
+    kinds : set of str
+        Of what the programs are: ``cuda``, ``torch`` (with PyTorch's headers), ``python`` (Numba's kernels).
     architectures : list of str
         Targets that the project is built for, as ``sm_80``; empty where it does not say.
     """
@@ -26,15 +28,17 @@ class Found:
     programs: list[dict[str, Any]] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
     architectures: list[str] = field(default_factory=list)
 
-    def add(self, table: dict[str, Any], why: str) -> None:
-        """Note a program; what no configuration can name is left out."""
+    def add(self, table: dict[str, Any], why: str, kind: str = "") -> None:
+        """Note a program of a kind, which its table tells where none is given; what no configuration can name is left out."""
         if not all(text.isprintable() for text in _texts(table)):
             self.left_out.append(f"{why}: a name or an option with control characters")
             return
         self.programs.append({name: value for name, value in table.items() if value})
         self.why.append(why)
+        self.kinds.add(kind or ("torch" if "extension" in table or table.get("language") == "torch" else "cuda"))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -61,7 +61,8 @@ class Text:
         What load_inline puts in front of it (https://docs.pytorch.org/docs/stable/cpp_extension.html) stands there, too.
         """
         heading = "".join(f"#include <{name}>\n" for name in _OF_PYTORCH) if self.language == "torch" else ""
-        return f'{heading}#line {self.line} "{file}"\n{self.text}\n'
+        name = file.replace("\\", r"\\").replace('"', r"\"")
+        return f'{heading}#line {self.line} "{name}"\n{self.text}\n'
 
 
 def texts_of(path: Path) -> tuple[list[Text], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from harness.backends import BACKENDS
 from harness.matrix import parameters
 from harness.model import Target
 from harness.model.facts import condition_facts
+from harness.model.host import named
 from harness.model.predicate import Spelled
 
 _TEXTS = ("cell", "case", "topic", "variant", "environment", "backend", "target")
@@ -49,6 +51,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
             device=_on_device(cell),
             packages=packages,
             libraries={},  # they stand among the parameters
+            host=named(cell.get("host_compiler") or "", _text(requested.get("host_compiler"))),
             lenient=True,
         ),
         **{name: cell[name] for name in _TEXTS if name in cell},
@@ -68,4 +71,8 @@ def _on_device(cell: Mapping[str, Any]) -> bool:
     device = cell.get("device")
     if isinstance(device, Mapping):
         return device.get("virtual") is False
-    return f" {cell['target']} on " in cell.get("cell", "")
+    return re.search(rf" {re.escape(cell['target'])}( with \S+)? on ", cell.get("cell", "")) is not None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.diagnostics import one_line
-from harness.matrix.kinds import Kind, as_expected, kind_of
-from harness.matrix.order import fold_targets, target_key
+from harness.matrix.kinds import Kind, kind_of
+from harness.matrix.order import target_key
+from harness.records.alike import Records, failures, places_of, said_of, words_of
 from harness.records.repeat import again_command
 from harness.records.spell import failed_at
 
@@ -29,6 +30,8 @@ class Finding:
         Case and what happened: ``wmma/fragments: rejected at compile``.
     message : str
         What was said, on one line.
+    always : str
+        The same without its architecture, whichever cells have it.
     where : str
         The cells: toolchains with their targets.
     again : str
@@ -43,6 +46,7 @@ class Finding:
     line: int
     title: str
     message: str
+    always: str
     where: str
     again: str
     kind: Kind
@@ -51,63 +55,48 @@ class Finding:
     @property
     def fingerprint(self) -> str:
         """The same as long as the failure is the same, whatever line it moves to and however many cells have it."""
-        return hashlib.sha256(f"{self.file}\n{self.title}\n{self.message}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.file}\n{self.title}\n{self.always}".encode()).hexdigest()[:32]
 
 
-def findings(records: Iterable[Mapping[str, Any]], cases: Path = Path("cases")) -> list[Finding]:
-    """Every failure once, in the order in which records come.
+def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path("cases"),)) -> list[Finding]:
+    """Every failure of every program once, in the order in which the terminal tells them (`harness.records.alike.failures`).
 
     Parameters
     ----------
     records : iterable of Mapping
         All of them; those that are as expected are passed over.
-    cases : Path
-        Folder of cases, in which the files of a case are looked for.
+    cases : sequence of Path
+        Folders of cases, in which the files of a case are looked for.
     """
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for record in records:
-        if not as_expected(record):
-            said = record["diagnostics"][0] if record["diagnostics"] else {}
-            key = (
-                record["case"],
-                failed_at(_any(record)),
-                said.get("file"),
-                said.get("line"),
-                said.get("fingerprint") or record["reason"],
-            )
-            groups.setdefault(key, []).append(record)
-    return [_finding(group, cases) for group in groups.values()]
+    records = list(records)
+    targets = sorted({record["target"] for record in records}, key=target_key)
+    found = []
+    for group in failures(records):
+        programs: dict[str, list[Mapping[str, Any]]] = {}
+        for record in group:
+            programs.setdefault(record["case"], []).append(record)
+        found += [_finding(each, targets, cases) for each in programs.values()]
+    return found
 
 
-def _finding(group: list[Mapping[str, Any]], cases: Path) -> Finding:
-    first = group[0]
+def _finding(group: Records, targets: Sequence[str], cases: Sequence[Path]) -> Finding:
+    first: Any = group[0]
     said = first["diagnostics"][0] if first["diagnostics"] else {}
-    file = _place(first, said.get("file") or "", cases)
-    by_toolchain: dict[str, list[str]] = {}
-    for record in group:
-        tool = " ".join(filter(None, (record["backend"], record.get("library"), f"CUDA {record['toolkit']}")))
-        by_toolchain.setdefault(tool, []).append(record["target"])
-    places = [
-        f"{tool}: {fold_targets(sorted(targets, key=target_key), sorted(targets, key=target_key))}"
-        for tool, targets in by_toolchain.items()
-    ]
     return Finding(
-        file=file, line=said.get("line") or 1, title=one_line(f"{first['case']}: {failed_at(_any(first)).replace('_', ' ')}", 200),
-        message=one_line(said.get("message") or first["reason"] or "; ".join(first["notes"]) or kind_of(first).meaning, 500),
-        where=one_line("; ".join(places), 500), again=again_command(first), kind=kind_of(first), cells=tuple(record["cell"] for record in group),
+        file=_place(first, said.get("file") or "", cases), line=said.get("line") or 1,
+        title=one_line(f"{first['case']}: {failed_at(first).replace('_', ' ')}", 200),
+        message=one_line(words_of(group), 500) or kind_of(first).meaning, always=said_of(first)[0],
+        where=one_line("; ".join(places_of(group, targets)), 500), again=again_command(first), kind=kind_of(first),
+        cells=tuple(record["cell"] for record in group),
     )  # fmt: skip
 
 
-def _place(record: Mapping[str, Any], named: str, cases: Path) -> str:
+def _place(record: Mapping[str, Any], named: str, cases: Sequence[Path]) -> str:
     """A file below the current folder: the one that was named, else the program or its case."""
     case = PurePosixPath(record["case"].partition("@")[0])
-    folder = cases / case
-    places = [folder / named, Path(case.parent) / named, Path(named)] if named else []
-    for place in [*places, Path(case), folder / "case.toml"]:
+    folders = [folder / case for folder in cases]
+    places = [*(folder / named for folder in folders), Path(case.parent) / named, Path(named)] if named else []
+    for place in [*places, Path(case), *(folder / "case.toml" for folder in folders)]:
         if not place.is_absolute() and ".." not in place.parts and place.is_file():
             return place.as_posix()
     return ""
-
-
-def _any(record: Mapping[str, Any]) -> Any:
-    return record

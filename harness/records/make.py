@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 from harness import __version__
 from harness.matrix.axes import AXES
@@ -68,14 +69,15 @@ def make_record(
                 "toolkit": toolchain.toolkit.release,
                 "headers": toolchain.toolkit.headers,
                 **({"cuda_home": toolchain.toolkit.home} if toolchain.toolkit.local else {}),
+                **({"host_compiler": toolchain.host.version} if toolchain.host.version else {}),
                 **({"libraries": dict(cell.variant.libraries)} if cell.variant.libraries else {}),
             },
             "observed": facts["observed"],
         },
-        "status": outcome.status,
-        "stage": outcome.stage,
-        "stages": facts["stages"],
-        "verdict": verdict,
+        "status": outcome.status.value,
+        "stage": outcome.stage and outcome.stage.value,
+        "stages": [stage.value for stage in outcome.stages],
+        "verdict": verdict.value,
         "expected": expected_json(expected),
         "reason": outcome.reason,
         "diagnostics": facts["diagnostics"],
@@ -86,25 +88,28 @@ def make_record(
         "peak_bytes": outcome.peak_bytes,
         "cached": cached,
         "shared_steps": list(outcome.shared_steps),
-        "command": facts["command"],
+        "command": list(outcome.command),
         "log": outcome.log,
-        "notes": facts["notes"],
+        "notes": list(outcome.notes),
         "fingerprint": fingerprint,
         "run": run,
         "cumatrix": __version__,
         **({"taken_from": taken_from} if taken_from else {}),
     }
+    ordered = {key: record[key] for key in _KEYS if key in record}
+    assert len(ordered) == len(record), "a key that Record does not have"
+    if cached and not taken_from:
+        return cast("Record", ordered)  # an outcome out of the cache has been through JSON
     # Through JSON and back: no tuple, enum or number that a reader of the file would see differently.
-    plain: Record = json.loads(_JSON.encode({key: record[key] for key in _KEYS if key in record}))
-    assert len(plain) == len(record), "a key that Record does not have"
+    plain: Record = json.loads(_JSON.encode(ordered))
     return plain
 
 
 def expected_json(expected: Expectation) -> Expected:
     """What a record says of the expectation that applied."""
     return {
-        "status": expected.status,
-        "stage": expected.stage,
+        "status": expected.status.value,
+        "stage": expected.stage and expected.stage.value,
         "diagnostic": expected.diagnostic,
         "xfail": expected.xfail,
         "reason": expected.reason,

@@ -22,7 +22,7 @@ class Toolchain(TypedDict):
 
     requested: Annotated[
         dict[str, Any],
-        "what was asked for: `packages`, the versions that the environment declares; `library`, `toolkit`, `headers`; `libraries`, the header libraries of the variant; `cuda_home` of a toolkit of the machine's own",
+        "what was asked for: `packages`, the versions that the environment declares; `library`, `toolkit`, `headers`; `libraries`, the header libraries of the variant; `cuda_home` of a toolkit of the machine's own; `host_compiler` of nvcc, with its version (`gcc 12.2.0`)",
     ]
     observed: Annotated[
         dict[str, Any],
@@ -126,6 +126,12 @@ class Record(TypedDict):
     library: Annotated[str, "version of the library behind the backend; empty for `nvrtc` and `nvcc`"]
     target: Annotated[str, TARGET, "`sm_80` or `compute_80`, with suffix"]
     toolkit: Annotated[str, FILLED, "`12.4`, or `13.5+headers13.0` where the headers are another release's"]
+    host_compiler: NotRequired[
+        Annotated[
+            str,
+            "host compiler that was asked for, such as `gcc-13`; empty where the machine's own is taken; not in records of early versions",
+        ]
+    ]
     environment: Annotated[
         str, "what the environment under test is called: tox's name for it, `local`, or as `--environment` says"
     ]

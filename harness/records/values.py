@@ -11,7 +11,7 @@ from typing import Any
 from harness.model import Target, TargetError
 from harness.model.target import TARGET_PATTERN
 
-_LONGEST = 10**12
+LONGEST = 10**12
 """In seconds: sums and roundings of what is less are numbers of JSON."""
 
 
@@ -95,7 +95,7 @@ def _seconds(value: Any) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise InvalidValue(f"must be a number, not {word_of(value)}")
     try:
-        fits = math.isfinite(value) and 0 <= value <= _LONGEST
+        fits = math.isfinite(value) and 0 <= value <= LONGEST
     except OverflowError:
         raise InvalidValue("must be a number of seconds, not one that is greater than any float") from None
     if not fits:
@@ -113,7 +113,7 @@ def _target(value: Any) -> None:
 FILLED = Check(_filled, {"type": "string", "minLength": 1}, "text")
 COUNT = Check(_count, {"type": "integer"}, WHOLE.kind)
 """A whole number that a column of ``results.parquet`` can hold."""
-SECONDS = Check(_seconds, {"type": "number", "minimum": 0, "maximum": _LONGEST}, "a number")
+SECONDS = Check(_seconds, {"type": "number", "minimum": 0, "maximum": LONGEST}, "a number")
 TARGET = Check(_target, {"type": "string", "pattern": f"^{TARGET_PATTERN}$"}, "a target")
 
 

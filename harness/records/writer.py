@@ -12,11 +12,12 @@ from typing import Any, Self
 
 from harness.held import stands_at, take_alone
 from harness.records.answers import choose, identity
-from harness.records.atomic import named_errors, plain_file, replace_files
+from harness.records.atomic import named_errors, plain_file
+from harness.records.beside import Beside
 from harness.records.errors import RecordError
-from harness.records.inputs import Inputs, inputs_path, read_inputs
+from harness.records.inputs import Inputs
 from harness.records.lock import busy
-from harness.records.plan import Plan, plan_path, plans_json, read_plans
+from harness.records.plan import Plan, plan_path
 from harness.records.record import Record
 from harness.records.remarks import Remarks, amended
 from harness.records.store import read_file
@@ -54,6 +55,10 @@ class RecordWriter:
         self.kept = 0
         """Records of other runs in the file, known once it is closed."""
         self._file = -1
+        self._beside = Beside(self.path)
+        self._own: set[tuple[str, str]] | None = None
+        """Cells of which this process has written the only record; None where the file has others."""
+        self._size = 0
 
     def __enter__(self) -> Self:
         """Open the file.
@@ -81,7 +86,7 @@ class RecordWriter:
             there = stands_at(self._file, self.path)
             if there and self.inputs:
                 with self._line():
-                    self._keep(self._inputs() | self.inputs)
+                    self._beside.keep_inputs(self._beside.inputs() | self.inputs)
             if there and take_alone(self._file):
                 self._end()
         finally:
@@ -98,6 +103,11 @@ class RecordWriter:
             if os.write(self._file, line) != len(line):
                 os.ftruncate(self._file, end)
                 raise OSError(f"{self.path}: the disk took only a part of a record, which was removed again")
+        self._size += len(line)
+        if self._own is not None:
+            known = len(self._own)
+            self._own.add(identity(record))
+            self._own = self._own if len(self._own) > known else None
 
     def _take(self, file: int) -> None:
         """Join the run's other processes, or begin the run where nobody is writing."""
@@ -114,29 +124,31 @@ class RecordWriter:
     def _is_ours(self) -> bool:
         """Whether the run that the file was last written by is this one."""
         try:
-            return bool(read_plans(plan_path(self.path))[-1]["run"] == self.plan["run"])
+            return self._beside.is_of(self.plan["run"])
         except (OSError, RecordError):
             return False
 
     def _begin(self, file: int) -> None:
         if self.fresh:
             os.ftruncate(file, 0)
-        beside = plan_path(self.path)
         earlier: list[Plan] = []
         if os.fstat(file).st_size:
             try:
                 read_file(self.path, [])
-                earlier = read_plans(beside) if beside.is_file() else []
+                earlier = self._beside.plans() if plan_path(self.path).is_file() else []
             except RecordError as error:
                 raise RecordError(f"{error}; remove {self.path} to begin anew, or name another file") from None
             self._end_line(file)
+        else:
+            self._beside.keep_inputs(Inputs())  # those that are there are of records that are no more
+            self._own = set()
         now = {(cell["cell"], cell.get("program", "")) for cell in self.plan["cells"]}
         # What is planned anew is no longer owed by an earlier run.
         earlier = [
             {**plan, "cells": [cell for cell in plan["cells"] if (cell["cell"], cell.get("program", "")) not in now]}
             for plan in earlier
         ]
-        replace_files({beside: plans_json([*earlier, dict(self.plan)])})
+        self._beside.keep_plans([*earlier, dict(self.plan)])
 
     def _end_line(self, file: int) -> None:
         """Give a whole last line its end, which editors leave out; half a line is removed before the next one is written."""
@@ -147,7 +159,13 @@ class RecordWriter:
 
     def _end(self) -> None:
         """Take out the records of which there is a newer answer, and the plans of which nothing is left."""
-        self._mend_end()
+        if (
+            self._mend_end() == self._size
+            and self._own is not None
+            and not self.remarks
+            and len(self._beside.plans()) == 1
+        ):
+            return
         lines = self.path.read_bytes().split(b"\n")[:-1]
         found: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for number, line in enumerate(lines):
@@ -163,29 +181,15 @@ class RecordWriter:
         }
         runs = {self.plan["run"], *(run for run, _ in left.values())}
         self.kept = sum(run != self.plan["run"] for run, _ in left.values())
-        if known := self._inputs():
+        if known := self._beside.inputs():
             wanted_here = known.of({fingerprint for _, fingerprint in left.values()})
             if len(wanted_here.answers) < len(known.answers):
-                self._keep(wanted_here)
-        plans = read_plans(plan_path(self.path))
+                self._beside.keep_inputs(wanted_here)
+        plans = self._beside.plans()
         wanted = [plan for plan in plans if plan["run"] in runs or plan["cells"]]
         if len(left) < len(lines) or len(wanted) < len(plans) or self.remarks:
             content = b"".join(amended(lines[number], self.remarks) + b"\n" for number in sorted(left))
-            replace_files({self.path: content, plan_path(self.path): plans_json(wanted)})
-
-    def _inputs(self) -> Inputs:
-        """What lies beside the file; a damaged list is written anew."""
-        try:
-            return read_inputs([self.path])
-        except RecordError:
-            return Inputs()
-
-    def _keep(self, inputs: Inputs) -> None:
-        beside = inputs_path(self.path)
-        if inputs:
-            replace_files({beside: inputs.to_json()})
-        else:
-            beside.unlink(missing_ok=True)
+            self._beside.keep_plans(wanted, content)
 
     @contextlib.contextmanager
     def _line(self) -> Iterator[None]:

@@ -35,7 +35,7 @@ def pictures(table: pd.DataFrame) -> dict[str, str]:
 
 
 def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, title: str = "Outcomes by version") -> str:
-    """Share of cells by outcome along the versions of ``library`` or ``toolkit``, oldest first; empty where there are none.
+    """Share of cells by outcome along the versions of ``library`` or ``toolkit``, oldest first; empty where there are less than two: a table says that better.
 
     ``unsupported`` cells are shown, so that a bar never looks fuller than it is.
     """
@@ -45,6 +45,8 @@ def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, title: st
     kinds = part["outcome"].map(_kind)
     counts = pd.crosstab(part[axis], kinds).reindex(columns=list(_KINDS), fill_value=0)
     counts = counts.loc[sorted(counts.index, key=version_key)]
+    if len(counts) < 2:
+        return ""
     description = "; ".join(
         f"{plain(str(name))}: " + ", ".join(f"{int(row[key])} {kind.word}" for key, kind in _KINDS.items() if row[key])
         for name, row in counts.iterrows()
@@ -53,7 +55,7 @@ def outcomes_by_version(table: pd.DataFrame, axis: str = "library", *, title: st
 
 
 def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, title: str = "") -> str:
-    """The greatest ``registers``, ``shared`` or ``spills`` of a kernel by real architecture, one line a toolchain; empty where nothing was built.
+    """The greatest ``registers``, ``shared`` or ``spills`` of a kernel by real architecture, one line a toolchain; empty where it was built for less than two.
 
     Parameters
     ----------
@@ -68,6 +70,8 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, tit
     if part.empty:
         return ""
     targets = sorted(set(part["target"]), key=target_key)
+    if len(targets) < 2:
+        return ""
     unit = {"registers": "registers a thread", "shared": "bytes of shared memory", "spills": "bytes spilled"}[resource]
     values = part.assign(series=_series(part)).groupby(["series", "target"], sort=False)[resource].max().unstack()
     different = _same_together(values.reindex(columns=targets).astype("float64"))
@@ -81,7 +85,7 @@ def resources_by_target(table: pd.DataFrame, resource: str = "registers", *, tit
 
 
 def compile_times(table: pd.DataFrame, *, title: str = "Compile time by toolkit") -> str:
-    """Median seconds of a cell by toolkit, on a logarithmic scale; empty where nothing was compiled.
+    """Median seconds of a cell by toolkit, on a logarithmic scale; empty where less than two toolkits compiled anything.
 
     One line a backend and library, or a backend where those are too many; each over the programs that all its toolkits compiled.
     """
@@ -93,6 +97,8 @@ def compile_times(table: pd.DataFrame, *, title: str = "Compile time by toolkit"
     if part.empty:
         return ""
     toolkits = sorted(set(part["toolkit"]), key=version_key)
+    if len(toolkits) < 2:
+        return ""
     names = (part["backend"] + " " + part["library"]).str.strip()
     part = part.assign(series=names if names.nunique() <= MANY else part["backend"])
     medians = {

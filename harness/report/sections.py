@@ -133,15 +133,21 @@ def _statement(items: Sequence[Statement]) -> dict[str, Any]:
 
 
 def _disagreements(table: pd.DataFrame) -> dict[str, Any]:
-    """One fact once, whatever number of variants it is true of."""
+    """One fact once, whatever number of variants it is true of; and what several cases have in common, messages too, once as well."""
     facts: dict[tuple[Any, ...], list[Disagreement]] = {}
     for item in disagreements(table):
         sides = tuple((side.outcome, side.toolchains) for side in item.sides)
         facts.setdefault((item.kind, item.case, item.further, item.places, sides), []).append(item)
+    alike: dict[tuple[Any, ...], list[list[Disagreement]]] = {}
+    for of_it in facts.values():
+        first = of_it[0]
+        told = tuple((side.outcome, side.toolchains, side.message) for side in first.sides)
+        alike.setdefault((first.kind, first.further, first.places, told), []).append(of_it)
     items = [
-        (of_it[0], [item.variant for item in of_it if item.variant], _link_of(of_it)) for of_it in list(facts.values())[:LISTED]
+        (of_it[0], [item.variant for item in of_it if item.variant], _link_of(of_it), [(other[0].case, _link_of(other)) for other in others])
+        for of_it, *others in list(alike.values())[:LISTED]
     ]  # fmt: skip
-    return {"items": items, "count": len(facts)}
+    return {"items": items, "count": len(alike)}
 
 
 def _link_of(items: Sequence[Disagreement]) -> str:
@@ -190,7 +196,10 @@ def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
     found = [(name.replace("-", " "), Markup(svg)) for name, svg in pictures(table).items()]  # noqa: S704 (our own markup; every word of others in it is escaped)
     built = table[table["registers"].notna() & table["target"].str.startswith("sm_")]
     spread = built.groupby(["case", "variant"], sort=False)["registers"].nunique()
-    for case, variant in spread[spread > 1].sort_values(ascending=False, kind="stable").index[:RESOURCES]:
+    programs = spread[spread > 1].sort_values(ascending=False, kind="stable").index
+    # One variant of a case: the others look much the same.
+    most = dict(reversed(list(programs)))
+    for case, variant in [program for program in programs if most[program[0]] == program[1]][:RESOURCES]:
         part = built[(built["case"] == case) & (built["variant"] == variant)]
         title = f"{case} {variant}".strip()
         for resource in ("registers", "shared"):

@@ -225,7 +225,7 @@ def front_of(site: Site) -> dict[str, Any]:
         ],
         "differing": [
             {"case": item.case, "sentence": item.sentence, "link": link}
-            for item, _, link in differing["items"][:DIFFERING]
+            for item, _, link, _ in differing["items"][:DIFFERING]
         ],
         "differing_count": differing["count"],
         "newest": grouped(known.runs),

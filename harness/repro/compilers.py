@@ -6,7 +6,7 @@ from harness.backends import nvcc as nvcc_backend
 from harness.backends import nvrtc as nvrtc_backend
 from harness.backends.torch.backend import quoted
 from harness.nvidia.nvcc import device_only
-from harness.repro.script import BUILT, JOINED, Script, lines_of, list_of, of_each, start, text_of, words_of
+from harness.repro.script import BUILT, JOINED, Script, host_of, lines_of, list_of, of_each, start, text_of, words_of
 from harness.repro.subject import Subject
 
 
@@ -64,6 +64,7 @@ def nvcc(subject: Subject) -> Script:
         commands.append(list_of(more))
     text = (
         start(subject, "subprocess", "sys")
+        + host_of(subject, "NVCC_CCBIN")
         + f"""\
 options = {lines_of(options)}
 try:
@@ -104,6 +105,7 @@ extension = cpp_extension.load_inline(
         call = f'cpp_extension.load(\n    "kernel",\n    {sources},\n    is_python_module=False,  # it is built, and loaded as a library\n'
     text = (
         start(subject, "tempfile")
+        + host_of(subject, "NVCC_CCBIN", "CC", "CXX")
         + f"""\
 os.environ["CUDA_HOME"] = cuda
 os.environ["TORCH_CUDA_ARCH_LIST"] = "{capability}"

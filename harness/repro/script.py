@@ -82,6 +82,18 @@ def cuda_of(subject: Subject) -> str:
     return first
 
 
+def host_of(subject: Subject, *variables: str) -> str:
+    """Lines that name the host compiler, where one was asked for; whoever has it elsewhere sets the first variable."""
+    host = subject.cell.toolchain.host
+    if not host.name:
+        return ""
+    first = text_of(variables[0])
+    said = " ".join(host.version.encode("ascii", "replace").decode().split())
+    lines = f"# The host compiler: {said}\n"
+    lines += f"os.environ.setdefault({first}, {text_of(host.program or host.name)})\n"
+    return lines + "".join(f"os.environ[{text_of(name)}] = os.environ[{first}]\n" for name in variables[1:])
+
+
 def text_of(value: str) -> str:
     """A text as Python writes it, with double quotes where that can be."""
     return f'"{value}"' if value.isprintable() and value.isascii() and not set(value) & set('"\\') else repr(value)

@@ -14,6 +14,7 @@ from harness.backends import BACKENDS, WHEELS
 from harness.cases.options import NAMED, include_of, options_for
 from harness.errors import UsageError
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
+from harness.model.host import named
 from harness.protocol.backend import Job
 from harness.protocol.job import Options
 from harness.protocol.wire import Setup
@@ -97,7 +98,7 @@ def cell_of(record: Record, case: Case) -> Cell:
             release=requested["toolkit"], headers=requested["headers"], home=requested.get("cuda_home", ""),
             local="cuda_home" in requested,
         )  # fmt: skip
-        packages = dict(requested["packages"])
+        packages, said = dict(requested["packages"]), str(requested.get("host_compiler", ""))
         # These stand in scripts, and a record may come from anybody.
         if not all(re.fullmatch(r"\d{1,3}\.\d{1,3}", release) for release in (toolkit.release, toolkit.headers)):
             raise ValueError
@@ -117,7 +118,7 @@ def cell_of(record: Record, case: Case) -> Cell:
         variant=variant,
         toolchain=Toolchain(
             backend=record["backend"], library=record["library"], toolkit=toolkit,
-            environment=record["environment"], packages=packages,
+            environment=record["environment"], packages=packages, host=named(record.get("host_compiler", ""), said),
         ),
         target=Target.parse(record["target"]),
     )  # fmt: skip

@@ -54,6 +54,16 @@ def test_what_has_parts_itself_is_a_sentence_of_its_own() -> None:
     assert said(records) == [("", f"Works up to n=1. From n=2: CUDA 12.4: {WHY}; from CUDA 13.0: works")]
 
 
+def test_the_name_of_a_parameter_stays_as_it_is() -> None:
+    records = [
+        tried({"n": n}, n == 1 or (n == 2 and toolkit == "13.0"), toolkit=toolkit)
+        for n in (1, 2, 3)
+        for toolkit in ("12.4", "13.0")
+    ]
+    text = f"Works up to n=1. n=2: CUDA 12.4: {WHY}; from CUDA 13.0: works. From n=3 {WHY}"
+    assert said(records) == [("", text)]
+
+
 def test_the_other_parameters_stay_apart() -> None:
     records = [
         tried({"bytes": size, "form": form}, works=form == "dynamic" or size == 1)

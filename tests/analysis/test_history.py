@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from history_builders import night
 from record_builders import built, cell, plan, record, rejected
@@ -54,6 +56,19 @@ def test_partial_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
     history = read_history(tmp_path)
     assert history.runs == ("run-1",)
     assert len(history.warnings) == 2
+
+
+def test_a_run_with_two_beginnings_is_read(tmp_path: Path) -> None:
+    night(tmp_path, 1, built("sm_75"), built("sm_80"))
+    file = tmp_path / "run=run-1" / FILE
+    table = pq.read_table(file, partitioning=None)
+    begun = pa.array(
+        ["2026-01-03T12:00:00.000+00:00", *table["started"].to_pylist()[1:]], table.schema.field("started").type
+    )
+    pq.write_table(
+        table.set_column(table.schema.get_field_index("started"), table.schema.field("started"), begun), file
+    )
+    assert read_history(tmp_path).runs == ("run-1",)
 
 
 def test_read_while_written(tmp_path: Path) -> None:

@@ -118,6 +118,38 @@ def test_what_is_kept_from_nothing_is_given_plain_options_alone(
     assert (tmp_path / "compiled").exists() is compiled
 
 
+def test_the_headers_used_last_are_kept_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a fake NVRTC, which makes empty ones."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(precompiled, "_ROOM", 0)
+
+    def compiled(_program: int, options: tuple[str, ...]) -> None:
+        for option in options:
+            if option.startswith("--create-pch="):
+                Path(option.partition("=")[2]).write_text("")
+
+    nvrtc = SimpleNamespace(
+        createProgram=lambda *_: 1, compileProgram=compiled, getProgramLog=lambda _: "using precompiled header", destroyProgram=lambda _: None
+    )  # fmt: skip
+    jitify = SimpleNamespace(jitify=lambda _text, options: ("headers.cu", options, [], []))
+    headers = Precompiled(SimpleNamespace(nvrtc=nvrtc), jitify, {})
+
+    def asked(target: str) -> None:
+        job = Job("case", tmp_path / "kernel.cu", {}, {}, target, {}, [])
+        headers.ahead(job, [], lambda _: jitify.jitify("", (f"-arch={target}",)), lambda: None)
+
+    made = []
+    for target in ("sm_80", "sm_80", "sm_90", "sm_90", "sm_80", "sm_100", "sm_100", "sm_90", "sm_90"):
+        asked(target)
+        made.append([header.options[0].removeprefix("-arch=") for header in headers._headers.values()])
+        assert sorted(tmp_path.rglob("header.pch")) == sorted(Path(each.path) for each in headers._headers.values())
+    assert made == [
+        [], ["sm_80"], ["sm_80"], ["sm_80", "sm_90"], ["sm_90", "sm_80"], ["sm_90", "sm_80"], ["sm_80", "sm_100"],
+        ["sm_80", "sm_100"], ["sm_100", "sm_90"],
+    ]  # fmt: skip
+
+
 def test_words_are_what_a_macro_could_change() -> None:
     text = b"""\
 // a comment's N, and /* M */

@@ -112,6 +112,21 @@ def test_the_action_passes_what_is_as_expected(project: Path, tmp_path: Path) ->
     assert job.said["report"].stdout.count("::error") == 0
 
 
+def test_the_action_takes_what_the_projects_configuration_says(project: Path, tmp_path: Path) -> None:
+    (project / "cumatrix.toml").write_text(
+        'sources = "*.cu"\ncases = ["tests/cuda"]\nbackend = "nvrtc"\ntoolkit = "12.9"\ntarget = "sm_80"\n'
+    )
+    case = project / "tests" / "cuda" / "own" / "throws"
+    case.mkdir(parents=True)
+    (case / "throws.cu").write_text(BAD)
+    (case / "case.toml").write_text('title = "throws"\n[source]\ncuda = "throws.cu"\n')
+    job = Job(project, tmp_path / "runner")
+    assert job.run() == 1, job.said
+    lines = [line for line in job.said["report"].stdout.splitlines() if line.startswith("::")]
+    assert [line.partition(",title")[0] for line in lines] == ["::error file=tests/cuda/own/throws/throws.cu,line=2"]
+    assert "2 cells" in job.summary.read_text()
+
+
 def test_the_action_tells_what_is_not_at_its_line(project: Path, tmp_path: Path) -> None:
     (project / "kernel.cu").write_text(BAD)
     marker = tmp_path / "run"

@@ -71,6 +71,15 @@ def test_a_child_without_an_answer_crashed(
     assert words in outcome.diagnostics[0].message
 
 
+@pytest.mark.parametrize("seconds", [-1.0, 1e308])
+def test_a_time_that_no_record_can_have_is_no_answer(
+    settled: Callable[..., Outcome], built: dict[str, Any], seconds: float
+) -> None:
+    outcome = settled({**built, "seconds": seconds}, exit=0)
+    assert outcome.status == "crashed"
+    assert f"time ({seconds} s)" in outcome.diagnostics[0].message
+
+
 def test_the_deadline_outweighs_an_answer(settled: Callable[..., Outcome], built: dict[str, Any]) -> None:
     outcome = settled(built, timed_out=True, exit=None, signal=9)
     assert (outcome.status, outcome.stage, outcome.signal, outcome.artifact) == ("timed_out", "compile", None, None)

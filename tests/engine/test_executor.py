@@ -70,11 +70,42 @@ def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(store: 
     assert first is not None and first.cell.toolchain.library == "b"
     other = work.next(None)
     assert other is not None and other.cell.toolchain.library == "a"
-    current = first.cell.toolchain
+    current = first
     order: list[str] = []
     while len(order) < 3 and (found := work.next(current)):
         order.append(found.cell.toolchain.library)
-        current = found.cell.toolchain
+        current = found
     assert order == ["b", "b", "a"]
     work.stop()
     assert work.next(current) is None
+
+
+def test_cells_for_which_a_fork_server_prepares_the_same_come_one_after_another(
+    store: ToolkitStore, cell: Cell
+) -> None:
+    resolver = Resolver(RunContext(PLAIN, store, None))
+    prepared = resolver.resolve(cell)
+    resolver.close()
+    assert isinstance(prepared, PreparedCell)
+
+    def of(target: str, backend: str) -> PreparedCell:
+        toolchain = replace(prepared.toolchain, toolchain=replace(cell.toolchain, backend=backend))
+        job = replace(prepared.job, target=target)
+        return replace(prepared, cell=replace(cell, toolchain=toolchain.toolchain), toolchain=toolchain, job=job)
+
+    def order(backend: str) -> list[str]:
+        """Of two runners that take turns."""
+        work = _Queue()
+        work.add([of(target, backend) for _ in range(3) for target in ("sm_80", "sm_90", "sm_100")])
+        runners: list[PreparedCell | None] = [None, None]
+        found = []
+        for turn in range(9):
+            runners[turn % 2] = taken = work.next(runners[turn % 2])
+            assert taken is not None
+            found.append(taken.job.target)
+        return found
+
+    assert order("nvrtc") == ["sm_80", "sm_90", "sm_100"] * 3
+    taken = order("cupy-jitify")
+    assert taken[::2] == ["sm_80"] * 3 + ["sm_100"] * 2
+    assert taken[1::2] == ["sm_90"] * 3 + ["sm_100"]

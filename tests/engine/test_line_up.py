@@ -81,7 +81,8 @@ def test_only_the_backends_of_the_libraries_run_unless_others_are_named() -> Non
         [made("cupy", "13.6.0", "cupy-cuda12x"), made("numba-cuda", "0.15.0")],
     )
     assert [info.name for info in choose_backends(None, here, others)] == ["cupy-nvrtc", "cupy-jitify", "numba-cuda"]
-    assert [info.name for info in choose_backends("nvrtc,cupy-nvrtc", here, others)] == ["nvrtc", "cupy-nvrtc"]
+    named = choose_backends("nvrtc,numba-cuda,cupy-nvrtc", here, others)
+    assert [info.name for info in named] == ["nvrtc", "numba-cuda", "cupy-nvrtc"]
 
 
 def test_each_environment_has_cells_of_its_own() -> None:

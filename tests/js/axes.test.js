@@ -46,4 +46,11 @@ describe("an axis that is only in the data", () => {
     assert.equal(matrix.address(0), "wmma/fragments;n=1;nvrtc;;12.4;3.0.0;sm_80");
     for (let cell = 0; cell < matrix.size; cell++) assert.equal(matrix.find(matrix.address(cell)), cell);
   });
+
+  it("leaves links to cells without it as they were, where it came later", () => {
+    const later = matrixOf(cells, { axes: MORE.map((axis) => ({ ...axis, optional: axis.key === "cccl" })) });
+    assert.equal(later.address(0), "wmma/fragments;n=1;nvrtc;;12.4;3.0.0;sm_80");
+    assert.equal(later.address(4).split(";").length, 6);
+    for (let cell = 0; cell < later.size; cell++) assert.equal(later.find(later.address(cell)), cell);
+  });
 });

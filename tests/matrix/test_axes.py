@@ -124,6 +124,7 @@ def test_the_pages_script_is_handed_the_axis_with_its_filter(report: Path) -> No
         "kind": "version",
         "filter": True,
         "prefix": "CCCL ",
+        "optional": True,
     }
     assert found["names"]["cccl"] == ["", "2.8.0", "3.0.0"]
     assert len(found["columns"]["cccl"]) == len(found["columns"]["target"]) == 5

@@ -31,19 +31,19 @@ def test_columns_are_in_the_order_of_backends_versions_and_targets() -> None:
     table = frame(merge(map(record, cells), []))
     columns = set(table[[*COLUMNS]].itertuples(index=False, name=None))
     assert sorted(columns, key=lambda column: column_key(*column)) == [
-        ("nvrtc", "", "12.4", "sm_80"),
-        ("cupy-nvrtc", "13.9.0rc1", "12.4", "sm_80"),
-        ("cupy-nvrtc", "13.9.0", "12.9", "sm_80"),
-        ("cupy-nvrtc", "13.9.0", "12.9+headers12.10", "sm_80"),
-        ("cupy-nvrtc", "13.9.0", "12.10", "sm_90"),
-        ("cupy-nvrtc", "13.9.0", "12.10", "sm_90a"),
-        ("cupy-nvrtc", "13.9.0", "12.10", "sm_100"),
-        ("cupy-nvrtc", "13.9.0", "12.10", "compute_50"),
-        ("cupy-nvrtc", "13.9.0", "13.0", "sm_80"),
-        ("cupy-nvrtc", "13.10.0", "12.4", "sm_80"),
-        ("cupy-jitify", "13.6.0", "12.4", "sm_80"),
-        ("numba", "0.61.0", "12.4", "sm_80"),
-        ("torch-nvcc", "2.5", "12.4", "sm_80"),
+        ("nvrtc", "", "12.4", "", "sm_80"),
+        ("cupy-nvrtc", "13.9.0rc1", "12.4", "", "sm_80"),
+        ("cupy-nvrtc", "13.9.0", "12.9", "", "sm_80"),
+        ("cupy-nvrtc", "13.9.0", "12.9+headers12.10", "", "sm_80"),
+        ("cupy-nvrtc", "13.9.0", "12.10", "", "sm_90"),
+        ("cupy-nvrtc", "13.9.0", "12.10", "", "sm_90a"),
+        ("cupy-nvrtc", "13.9.0", "12.10", "", "sm_100"),
+        ("cupy-nvrtc", "13.9.0", "12.10", "", "compute_50"),
+        ("cupy-nvrtc", "13.9.0", "13.0", "", "sm_80"),
+        ("cupy-nvrtc", "13.10.0", "12.4", "", "sm_80"),
+        ("cupy-jitify", "13.6.0", "12.4", "", "sm_80"),
+        ("numba", "0.61.0", "12.4", "", "sm_80"),
+        ("torch-nvcc", "2.5", "12.4", "", "sm_80"),
     ]
 
 

@@ -81,3 +81,32 @@ def test_what_is_no_cmake_is_no_error(project: Path) -> None:
         "add_executable(a csrc/scale.cu\nendif()\nset()\nlist(APPEND)\nadd_subdirectory(.)\n"
     )
     assert built_by(project).units == []
+
+
+def test_branches_are_taken_as_cmake_takes_them(project: Path) -> None:
+    (project / "cmake").mkdir()
+    (project / "cmake" / "Options.cmake").write_text('option(FAST "" ON)\noption(MINE_CUDA "" OFF)\n')
+    (project / "CMakeLists.txt").write_text("""
+        list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_SOURCE_DIR}/cmake)
+        include(Options)
+        include(CheckCXXCompilerFlag)
+        if(DEBUG_DEVICE AND (FAST OR (A AND B)))
+          set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -G")
+        elseif(FAST)
+          set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -lineinfo")
+        else()
+          set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -w")
+        endif()
+        if(MINE_CUDA)
+          if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT "${CMAKE_SYSTEM_PROCESSOR}" STREQUAL "sparc")
+            add_library(mine csrc/scale.cu)
+          endif()
+          target_compile_definitions(mine PRIVATE N=4 ${FOUND_DEFINITIONS})
+          target_include_directories(mine PRIVATE include ${CUDAToolkit_INCLUDE_DIRS})
+        endif()
+    """)
+    built = built_by(project)
+    (unit,) = built.units
+    assert (unit.flags, unit.define, unit.include) == (("-lineinfo",), ("N=4",), (str(project / "include"),))
+    # A configuration with names of CMake's in it could not be read.
+    assert built.unread == ["${FOUND_DEFINITIONS}: known once the build is configured"]

@@ -86,3 +86,12 @@ def test_what_is_no_database_is_told(project: Path, text: str, words: str) -> No
 def test_a_device_is_no_database(project: Path) -> None:
     with pytest.raises(UsageError, match="is no file"):
         units_of(Path("/dev/zero"))
+
+
+def test_options_in_a_file_are_read_as_cmake_writes_them(tmp_path: Path) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "includes_CUDA.rsp").write_text(f'-I"{tmp_path}/a b" -isystem ../include -optf again.rsp\n')
+    words = "nvcc --options-file includes_CUDA.rsp -DN=4 -optf none.rsp -c ../a.cu".split()
+    unit = read_command(words, tmp_path / "build", tmp_path / "a.cu")
+    assert unit.include == (f"{tmp_path}/a b", str(tmp_path / "include"))
+    assert (unit.define, unit.dropped) == (("N=4",), ("again.rsp", "-optf none.rsp"))

@@ -38,6 +38,16 @@ def test_loose_files_come_with_the_folders_of_their_headers(project: Path, names
     assert _proposed(project) == {"cuda": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
 
 
+def test_a_header_of_the_system_is_not_taken_from_the_project(project: Path) -> None:
+    # As llm.c has one for Windows, which no other system can read.
+    (project / "windows").mkdir()
+    (project / "windows" / "unistd.h").write_text("#include <direct.h>\n")
+    (project / "csrc" / "scale.cu").write_text('#include <unistd.h>\n#include "three.h"\n')
+    assert [table["include"] for table in look(project).programs if table["sources"] == ["csrc/scale.cu"]] == [
+        ["include"]
+    ]
+
+
 def test_a_folder_of_one_kind_is_a_pattern(project: Path, names: None) -> None:
     (project / "csrc" / "more.cu").write_text('#include "three.h"\n')
     assert {"sources": ["csrc/*.cu"], "include": ["include"]} in look(project).programs
@@ -72,6 +82,20 @@ def test_programs_of_the_host_and_of_pytorch_go_to_their_compilers(project: Path
     programs = look(project).programs
     assert {"sources": ["csrc/scale.cu"], "backends": ["nvcc"]} in programs
     assert {"sources": ["csrc/deep/shift.cu"], "language": "torch"} in programs
+
+
+def test_texts_of_python_are_programs(project: Path) -> None:
+    raw = 'import cupy\nk = cupy.RawKernel("__global__ void add(float *x) { *x += 1; }", "add")\n'
+    (project / "python" / "raw.py").write_text(raw + "m = cupy.RawModule(code=input())\n")
+    (project / "python" / "inline.py").write_text(
+        'from torch.utils.cpp_extension import load_inline\nload_inline("m", [], ["__global__ void two() {}"])\n'
+    )
+    seen = look(project)
+    assert {"sources": ["python/raw.py"]} in seen.programs
+    assert "python/raw.py:3: the text of this RawModule is made while the program runs" in seen.left_out
+    assert seen.kinds == {"cuda", "torch"}
+    assert _proposed(project)["torch"] == {"python/inline.py:two"}
+    assert "python/raw.py:add" in _proposed(project)["cuda"]
 
 
 def test_kernels_of_numba_need_types(project: Path) -> None:

@@ -33,6 +33,23 @@ def test_a_pattern_names_programs_and_leaves_other_files(configure: Configure, p
     assert cases["csrc/scale.cu"].root == project
 
 
+def test_texts_of_a_python_file_are_programs_with_its_options(configure: Configure, project: Path) -> None:
+    call = 'cupy.RawKernel("__global__ void add(float *x) {}", "add", options=("-lineinfo",))\n'
+    (project / "python" / "raw.py").write_text(f"import cupy\nk = {call}")
+    both = f"from numba import cuda\nk = {call}@cuda.jit('void(float32[:])')\ndef axpy(x):\n    x[0] = 1\n"
+    (project / "python" / "both.py").write_text(both)
+    path = configure('sources = ["python/raw.py", "python/both.py"]\ninclude = ["include"]\nflags = ["-w"]\n')
+    cases = cases_of(path)
+    assert {name: list(case.sources) for name, case in cases.items()} == {
+        "python/raw.py:add": ["cuda"], "python/both.py:add": ["cuda"], "python/both.py": ["python"],
+    }  # fmt: skip
+    options = _options(cases["python/raw.py:add"], "nvrtc")
+    assert options["flags"] == ["-w", "-lineinfo"]
+    assert options["include"] == [str(project / "include")]
+    whole = program_for(read_config(path), project / "python" / "both.py")
+    assert whole is not None and whole.name == "python/both.py"
+
+
 def test_options_go_to_the_backend_that_they_name(configure: Configure, project: Path) -> None:
     (case,) = cases_of(
         configure(

@@ -1,27 +1,31 @@
-"""Projects of others, as they are: `init` proposes, `try` compiles, and the outcome is nvcc's own. By hand, with folders that somebody has fetched.
+"""Projects of others, as they are: `init` proposes, `try` compiles, and the outcome is nvcc's or NVRTC's own. By hand, with folders that somebody has fetched.
 
-CUMATRIX_PROJECTS=~/cuda-samples:~/llm.c pytest tests/project/test_real.py
+CUMATRIX_PROJECTS=~/cuda-samples:~/llm.c:~/numba-cuda CUMATRIX_PROJECTS_OUT=cells.csv pytest -n 0 tests/project/test_real.py
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from command import Command
 
-from harness.project.files import INCLUDE, ProjectFiles, files_in, folder_of, headers_of
-from harness.project.look import look
-from harness.project.loose import kind_of
-from harness.project.propose import proposal
+from harness.toolkits import Installed
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [Path(text) for text in os.environ.get("CUMATRIX_PROJECTS", "").split(os.pathsep) if text]
-MOST = 12
+MOST = int(os.environ.get("CUMATRIX_PROJECTS_MOST", "12"))
+OUT = os.environ.get("CUMATRIX_PROJECTS_OUT", "")
+TARGET, RELEASE = "sm_90", "13.0"
 
 pytestmark = [
     pytest.mark.compilers, pytest.mark.timeout(7200),
@@ -29,32 +33,96 @@ pytestmark = [
 ]  # fmt: skip
 
 
+def _proposed(project: Path) -> dict[str, dict[str, Any]]:
+    """The programs of CUDA C++ that `init` has written down, each with its table."""
+    own = project / "cumatrix.toml"
+    if own.is_file():
+        config = tomllib.loads(own.read_text())
+    else:
+        config = tomllib.loads((project / "pyproject.toml").read_text())["tool"]["cumatrix"]
+    tables = config.get("programs", [config])
+    return {
+        file.relative_to(project).as_posix(): table
+        for table in tables
+        for pattern in table.get("sources", ())
+        for file in sorted(project.glob(pattern))
+        if file.suffix == ".cu" and table.get("language") != "torch"
+    }
+
+
+def _options(project: Path, table: dict[str, Any], backend: str) -> Iterator[str]:
+    """What a table says, as nvcc's and NVRTC's own options."""
+    for folder in table.get("include", ()):
+        yield f"-I{project / folder}"
+    for macro in table.get("define", ()):
+        yield f"-D{macro}"
+    if "std" in table:
+        yield f"-std={table['std']}"
+    if {"rdc": True} in table.get("options", ()):
+        yield "-rdc=true"
+    for flag in table.get("flags", ()):
+        whose, colon, option = flag.partition(":")
+        if not colon or whose == backend:
+            yield option if colon else flag
+
+
+def _by_hand(
+    home: Path, project: Path, name: str, table: dict[str, Any], backend: str
+) -> tuple[str, str, dict[str, int]]:
+    """Status, SHA-256 of the cubin, and registers; in a process of its own, since a compiler may die, and one NVRTC is enough for a process."""
+    words = [backend, str(home), str(project / name), TARGET, *_options(project, table, backend)]
+    script = ROOT / "benchmarks" / "agreement.py"
+    done = subprocess.run([sys.executable, script, "by-hand", *words], capture_output=True, text=True, timeout=900)
+    if not done.stdout:
+        return "crashed", "", {}
+    status, cubin, registers = json.loads(done.stdout)
+    return status, cubin, registers
+
+
 @pytest.mark.parametrize("folder", FOLDERS or [Path()], ids=lambda folder: folder.name)
-def test_outcomes_are_nvcc_s_own(folder: Path, tmp_path: Path, toolkit: Callable[[str], object]) -> None:
-    toolkit("13.0")
-    found = look(folder)
-    assert found.programs, found.left_out
-    assert proposal(found, ())
-    project = ProjectFiles(folder, tuple(files_in(folder)))
-    names = [name for name in project.named(".cu") if kind_of(project.text(name)) != "torch"][:MOST]
-    headers = headers_of(project)
-    include = dict.fromkeys(
-        place
-        for name in names
-        for pair in INCLUDE.findall(project.text(name))
-        for place in folder_of(project, name, pair, headers)
-    )
-    out = tmp_path / "cells.csv"
-    argv: list[str | Path] = [
-        sys.executable, ROOT / "benchmarks" / "agreement.py", "nvcc", "13.0", "sm_90", out, "--device-only",
-        *(f"-I{folder / place}" for place in include), *(folder / name for name in names),
-    ]  # fmt: skip
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run(argv, check=True, timeout=7000, env={**os.environ, "PATH": path})
-    with out.open() as file:
-        cells = list(csv.DictReader(file))
-    assert len(cells) == len(names) > 0
-    # Cubins may differ from one run of nvcc to the next (docs/agreement.md); what happened, and registers, do not.
-    answered = [cell for cell in cells if cell["verdict"] != "answered otherwise"]
-    assert answered
-    assert [cell for cell in answered if cell["cumatrix"] != cell["by hand"] or cell["registers"] != "True"] == []
+def test_outcomes_are_the_compilers_own(
+    folder: Path, tmp_path: Path, cumatrix: Command, toolkit: Callable[[str], Installed]
+) -> None:
+    home = toolkit(RELEASE).home
+    project = tmp_path / "project"
+    shutil.copytree(folder, project, ignore=shutil.ignore_patterns(".git"))
+    cumatrix.folder = project
+    done = cumatrix("init")
+    assert done.returncode == 0, done.stderr
+    every = _proposed(project)
+    found = {path.relative_to(project).as_posix() for path in project.rglob("*.cu")}
+    print(f"{folder.name}: {len(found)} files, {len(every)} proposed")
+    names = sorted(every)[:: max(1, len(every) // MOST)]
+    rows = []
+    for name in names:
+        table = every[name]
+        backends = table.get("backends") or ["nvcc", "nvrtc"]
+        said = cumatrix("try", name, "-b", ",".join(backends), "-t", RELEASE, "-a", TARGET, "--json", timeout=1800)
+        records = {record["backend"]: record for record in map(json.loads, said.stdout.splitlines())}
+        assert records.keys() == set(backends), said.stderr
+        for backend, record in records.items():
+            status, cubin, registers = _by_hand(home, project, name, table, backend)
+            artifact = record["artifact"] or {"kernels": [], "sha256": ""}
+            kernels = {each["name"]: each["num_regs"] for each in artifact["kernels"]}
+            same = not registers or all(kernels.get(kernel) == number for kernel, number in registers.items())
+            why = record["reason"] or next((each["message"] for each in record["diagnostics"]), "")
+            rows.append(
+                [
+                    folder.name,
+                    name,
+                    backend,
+                    record["status"],
+                    status,
+                    same,
+                    artifact["sha256"] == cubin,
+                    len(kernels),
+                    why,
+                ]
+            )
+    if OUT:
+        with open(OUT, "a", newline="") as file:
+            csv.writer(file).writerows(rows)
+    # What a part of CUDA that is not installed would bring, and what a backend cannot be asked, is refused by hand as well.
+    alike = {"unavailable": "rejected", "unsupported": "rejected"}
+    assert rows
+    assert [row for row in rows if alike.get(row[3], row[3]) != row[4] or not row[5]] == []

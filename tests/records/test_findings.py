@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from record_builders import built, cell, changed, record, rejected
 
+from harness.model import Outcome, Status
 from harness.records.findings import findings
 from harness.records.repeat import again_command, not_repeatable
 from harness.report.annotate import DOCUMENTS, MOST, github
@@ -25,12 +26,27 @@ def test_equal_failures_are_one_with_all_their_cells(tmp_path: Path, monkeypatch
         12,
         "incomplete type is not allowed",
     )
-    assert found.where == "cupy-nvrtc 13.6.0 CUDA 12.4: sm_75, sm_80"
+    assert found.where == "cupy-nvrtc 13.6.0, CUDA 12.4, sm_75, sm_80"
     assert found.again == "cumatrix run wmma/fragments -b cupy-nvrtc -t 12.4 -a sm_75"
     assert len(found.cells) == 2
-    (other,) = findings([bad[0]], cases=tmp_path / "none")
+    (other,) = findings([bad[0]], cases=[tmp_path / "none"])
     assert other.file == ""
     assert len(findings([bad[0], record(cell(target="sm_80"), rejected("another"))])) == 2
+
+
+def test_they_come_as_in_the_terminal_and_stay_the_same_as_cells_come_and_go() -> None:
+    died = Outcome(status=Status.CRASHED, signal=11, reason="the compiler's process was ended by signal 11")
+    absent = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not installed")
+    bad = [record(cell(target=target), rejected(f"{target} is no target")) for target in ("sm_90", "sm_80")]
+    many = [*(record(cell(case=f"topic/{name}"), absent) for name in "ba"), *bad, record(cell(target="sm_75"), died)]
+    found = findings(many)
+    assert [each.title for each in found] == [
+        "wmma/fragments: crashed", "wmma/fragments: rejected at compile", "topic/a: unavailable", "topic/b: unavailable",
+    ]  # fmt: skip
+    assert findings(many[::-1]) == found
+    (one,) = findings(bad[:1])
+    assert (one.message, found[1].message) == ("sm_90 is no target", "sm_XX is no target")
+    assert one.fingerprint == found[1].fingerprint
 
 
 def test_no_path_leads_out_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import json
+import marshal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from record_builders import artifact_of, built, cell, record, rejected
 
 from harness import __version__
+from harness.cases import load_cases
 from harness.model import Expectation, Outcome, Stage, Status, Verdict
 from harness.model.condition import Condition
+from harness.model.judge import expectation_of
 from harness.records import make_record
 from harness.records.schema import check_record
 
 KEYS = [
     *("schema", "cell", "case", "title", "topic", "features", "links", "variant", "backend", "library", "target"),
-    *("toolkit", "environment", "toolchain", "status", "stage", "stages", "verdict", "expected", "reason"),
+    *(
+        "toolkit",
+        "host_compiler",
+        "environment",
+        "toolchain",
+        "status",
+        "stage",
+        "stages",
+        "verdict",
+        "expected",
+        "reason",
+    ),
     *(
         "diagnostics",
         "artifact",
@@ -36,6 +53,21 @@ KEYS = [
 
 def test_has_exactly_the_documented_keys() -> None:
     assert list(record()) == KEYS
+
+
+def test_a_cached_outcome_gives_the_same_plain_values() -> None:
+    """It has been through JSON, and is not sent through it again: for every case of the library, to the types of its values."""
+    for case in load_cases(Path(__file__).parents[2] / "cases"):
+        one = replace(cell(), case=case, variant=case.variants[0])
+        for outcome in (built(), rejected()):
+            again = Outcome.from_json(json.loads(json.dumps(outcome.to_json())))
+            for expected in (expectation_of(one), *case.expectations):
+                told = {"run": "r", "fingerprint": "f"}
+                fresh = make_record(one, outcome, expected, Verdict.PASS, cached=False, **told)
+                kept = make_record(one, again, expected, Verdict.PASS, cached=True, **told)
+                # marshal takes no subclass of a type, and tells one type from another.
+                same: list[Any] = [{**kept, "cached": False}, fresh]
+                assert marshal.dumps(same[0], 2) == marshal.dumps(same[1], 2)
 
 
 def test_tells_what_was_asked_for_and_what_was_found() -> None:

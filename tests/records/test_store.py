@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from record_builders import artifact_of, built, cell, plan, record, rejected
+from record_builders import artifact_of, built, cell, changed, plan, record, rejected
 
 from harness.model import Outcome, Status
 from harness.records import (
@@ -27,7 +27,8 @@ from harness.records import (
     schema,
     write_merged,
 )
-from harness.records.plan import Plan
+from harness.records.inputs import Inputs, read_inputs
+from harness.records.plan import Plan, plans_json
 
 
 def write(path: Path, *records: Record, of: Plan | None = None) -> Path:
@@ -74,6 +75,7 @@ def test_plan_lists_every_cell_before_the_first_is_done(tmp_path: Path) -> None:
         "backend": "cupy-nvrtc",
         "library": "13.6.0",
         "toolkit": "12.4",
+        "host_compiler": "",
         "target": "sm_90",
         "environment": "cupy13",
         "title": "Fragments of every shape",
@@ -333,6 +335,38 @@ def test_cells_that_a_run_answers_anew_are_replaced_and_others_stay(tmp_path: Pa
     # A plan of which nothing is left goes, too.
     write(path, record(a, run="three"), of=plan(a, run="three", day=3))
     assert [item["run"] for item in read_plans(plan_path(path))] == ["two", "three"]
+
+
+def test_what_another_process_writes_meanwhile_is_seen_at_the_end(tmp_path: Path) -> None:
+    """The first writer knows every line of its own; the other's come beside them."""
+    a, b = cell(target="sm_80"), cell(target="sm_90")
+    path, both = tmp_path / "r.jsonl", plan(a, b, run="one")
+    with RecordWriter(path, both) as first:
+        first.append(record(a, run="one"))
+        with RecordWriter(path, both) as second:
+            second.append(record(a, Outcome(status=Status.UNAVAILABLE), run="one"))
+            second.append(record(b, run="one"))
+    assert lines(path) == [("sm_80", "built", "one"), ("sm_80", "unavailable", "one"), ("sm_90", "built", "one")]
+
+
+def test_what_records_followed_from_that_are_no_more_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    for number, fresh in ((1, False), (2, True), (3, False)):
+        key = str(number) * 64
+        with RecordWriter(path, plan(cell(target=f"sm_{number}0"), run=key), fresh=fresh) as writer:
+            writer.append(changed(record(cell(target=f"sm_{number}0"), run=key), fingerprint=key))
+            writer.inputs = Inputs(answers={key: (key, key, key)})
+        wanted = {"1" * 64} if number == 1 else {str(each) * 64 for each in range(2, number + 1)}
+        assert set(read_inputs([path]).answers) == wanted
+
+
+def test_a_plan_has_a_line_for_each_cell(tmp_path: Path) -> None:
+    plans = [plan(cell(target=f"sm_{cc}") if cc else cell(), run=str(cc)) for cc in (80, 90)]
+    for some in (plans, plans[:1], [{**plans[0], "cells": []}]):
+        path = tmp_path / "r.plan.json"
+        path.write_bytes(plans_json(some))
+        assert read_plans(path) == some
+        assert path.read_text().count('\n{"cell": ') == sum(len(each["cells"]) for each in some)
 
 
 def test_a_fresh_run_forgets(tmp_path: Path) -> None:

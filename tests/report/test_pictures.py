@@ -102,8 +102,19 @@ def test_nothing_gives_nothing() -> None:
     assert resources_by_target(empty) == outcomes_by_version(empty) == ""
 
 
+def test_one_point_is_no_picture(table: pd.DataFrame) -> None:
+    one = table[(table["library"] == "13.1.0") & (table["toolkit"] == "12.4")]
+    assert len(one) > 1
+    assert outcomes_by_version(one) == compile_times(one) == ""
+    assert resources_by_target(one)
+    assert resources_by_target(one[one["target"] == "sm_80"]) == ""
+
+
 def test_a_strict_policy_and_hostile_names() -> None:
-    table = make_frame([record(cell(case=HOSTILE, library=library), built()) for library in ("1.0", HOSTILE)])
+    cells = [
+        cell(case=HOSTILE, library=library, target=of) for library in ("1.0", HOSTILE) for of in ("sm_80", "sm_90")
+    ]
+    table = make_frame([record(of, built(str(of.target))) for of in cells])
     made = [*pictures(table).values(), resources_by_target(table), outcomes_by_version(table, title=HOSTILE)]
     ids: list[str] = []
     for svg in made:
@@ -135,7 +146,7 @@ def test_a_strict_policy_and_hostile_names() -> None:
     assert "2026" not in "".join(made)
 
 
-@pytest.mark.parametrize("bars", [1, 2])
+@pytest.mark.parametrize("bars", [2, 3])
 def test_legends_are_not_cut_off(bars: int) -> None:
     other = [rejected(status=status) for status in (Status.REJECTED, Status.CRASHED, Status.UNSUPPORTED)]
     records = [

@@ -23,7 +23,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -41,11 +41,11 @@ _PLAIN = re.compile(
 )
 _WORTH = 2
 """A header takes as long as one cell without it: it is made for so many cells that ask for the same."""
-_MOST = 4
-"""Headers that one fork server makes; each is a file of 70 MB, in memory where the temporary folder is."""
+_MOST = 2
+"""Headers that one fork server has at a time, the ones used last; each is a file of 70 MB, in memory where the temporary folder is. Cells of one header come one after another."""
 # Of the builtin headers, which are texts in a library of NVRTC.
 _TEXT = re.compile(rb"[\t\n\v\f\r -~]{200,}")
-_ROOM = 4 << 30  # bytes that have to be free where they are kept
+_ROOM = 1 << 30  # bytes that have to be free where they are kept
 _SECONDS = 30.0
 _BEAT = 0.5  # seconds
 
@@ -72,7 +72,7 @@ class Precompiled:
         self._nvrtc, self._jitify = compiler.nvrtc, jitify
         self._names, self._texts = list(table), list(table.values())
         self._table = table
-        self._headers: dict[str, Header] = {}
+        self._headers: OrderedDict[str, Header] = OrderedDict()
         self._asked_for: Counter[str] = Counter()
         self._added: tuple[str, ...] | None = None
         self._folder = own_folder.make()
@@ -104,11 +104,18 @@ class Precompiled:
         key = _key(job)
         if job.definitions:
             _ = self.words  # once here, not in each cell
+        if key in self._headers:
+            self._headers.move_to_end(key)
+            return
         self._asked_for[key] += 1
-        if self._asked_for[key] != _WORTH or len(self._headers) >= _MOST:
+        if self._asked_for[key] != _WORTH:
             return
         if not all(map(_PLAIN.fullmatch, asked)):
             return
+        while len(self._headers) >= _MOST:
+            old, gone = self._headers.popitem(last=False)
+            del self._asked_for[old]
+            shutil.rmtree(Path(gone.path).parent, ignore_errors=True)
         try:
             room = os.statvfs(self._folder)
             if room.f_bavail * room.f_frsize < _ROOM:

@@ -12,6 +12,7 @@
  * @property {string} kind what its values are: name, word, backend, version, release, target
  * @property {boolean} filter whether there is a filter for it above the table
  * @property {string} prefix what stands before a value in headings
+ * @property {boolean} optional whether it came after the first records
  */
 /**
  * A parameter of variants, or a header library: a dimension of rows (harness/matrix/parameters.py).
@@ -99,6 +100,8 @@ class Matrix {
     });
     /** What a link to a cell is made of: a case is of one topic, so that need not be said. */
     this.addressed = this.axes.map((axis) => axis.key).filter((key) => key !== "topic");
+    // Axes that came later: links to cells that have nothing of them leave them out, as links of before do.
+    this.later = this.axes.filter((axis) => axis.optional).map((axis) => axis.key);
     /** @type {Map<string, Uint32Array>} */
     this.known = new Map();
     /** @type {More | null} messages and numbers, which come after the first look */
@@ -209,7 +212,9 @@ class Matrix {
    * @param {number} cell
    */
   address(cell) {
-    return this.addressed.map((key) => this.value(cell, key).replace(/[%;]/g, encodeURIComponent)).join(";");
+    const all = this.later.some((key) => this.value(cell, key));
+    const keys = this.addressed.filter((key) => all || !this.later.includes(key));
+    return keys.map((key) => this.value(cell, key).replace(/[%;]/g, encodeURIComponent)).join(";");
   }
 
   /**
@@ -225,7 +230,11 @@ class Matrix {
         return part;
       }
     });
-    const codes = new Map(this.addressed.map((key, place) => [key, this.names[key].indexOf(parts[place])]));
+    const all = parts.length >= this.addressed.length;
+    const named = this.addressed.filter((key) => all || !this.later.includes(key));
+    /** @param {string} key */
+    const wanted = (key) => (named.includes(key) ? parts[named.indexOf(key)] : "");
+    const codes = new Map(this.addressed.map((key) => [key, this.names[key].indexOf(wanted(key))]));
     /** @param {Codes} side @param {number} at */
     const is = (side, at) =>
       this.addressed.every((key) => !Object.hasOwn(side, key) || side[key][at] === codes.get(key));

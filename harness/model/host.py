@@ -1,0 +1,53 @@
+"""Host compilers: what nvcc hands the host's half of a program to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+VERSIONS = ("gcc", "clang", "glibc")
+"""What conditions may ask of a host compiler: its version, under the name of its family, and that of the C library whose headers it finds."""
+
+NAME = r"(gcc|clang)-(\d{1,2})"
+"""How one of the machine's is named, as distributions name its package."""
+
+PROGRAMS = {"gcc": "g++", "clang": "clang++"}
+"""What is run of each family: nvcc wants a compiler of C++."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostCompiler:
+    """A host compiler, as a toolchain asks for it; two of one name are the same.
+
+    Parameters
+    ----------
+    name : str
+        What it is called: ``gcc-13``. Empty for the machine's own, where none was asked for.
+    version : str
+        What it says of itself: ``gcc 12.2.0, glibc 2.36``; of one that is not there what its name says, and empty where that says nothing.
+    program : str
+        The program: a path, or a name to look for on the path.
+    """
+
+    name: str = ""
+    version: str = field(default="", compare=False)
+    program: str = field(default="", compare=False)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Each of `VERSIONS`; empty for what it has not."""
+        pairs = (part.partition(" ") for part in self.version.split(", "))
+        return {**dict.fromkeys(VERSIONS, ""), **{name: number for name, _, number in pairs if name in VERSIONS}}
+
+
+UNASKED = HostCompiler()
+"""Nobody asked for one."""
+
+
+def named(name: str, version: str = "") -> HostCompiler:
+    """A host compiler of which a record, a plan or a case tells the name, and maybe the version; ``gcc-13`` is the program g++-13."""
+    found = re.fullmatch(NAME, name)
+    if not found:
+        return HostCompiler(name=name, version=version)
+    program = f"{PROGRAMS[found[1]]}-{found[2]}"
+    return HostCompiler(name=name, version=version or f"{found[1]} {found[2]}", program=program)
