@@ -17,6 +17,7 @@ from harness.environments.store import EnvironmentStore
 from harness.errors import CumatrixError, PartUnavailable, UsageError
 from harness.libraries import LIBRARIES
 from harness.model import Cell, HeaderLibrary
+from harness.nvidia.nvcc import missing_from
 from harness.toolkits import RELEASES, LibraryStore, Release, ToolkitStore
 from harness.toolkits.libraries import known_versions
 from harness.toolkits.store import data_folder
@@ -107,9 +108,11 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
         unknown = offline and _unknown(environment)
         if not _can_run(replace(environment, broken={}) if unknown else environment, cell):
             continue
+        ref = toolchain.toolkit
+        if BACKENDS[toolchain.backend].nvcc and not unknown and not ref.local and missing_from(ref.release):
+            continue
         if environment.resolved and not environment.python and environment not in found.environments:
             found.environments.append(environment)
-        ref = toolchain.toolkit
         if unknown and LIBRARIES[environment.library].follows_runtime and not _recipe_of(environment).cuda:
             continue  # PyTorch: which CUDA it was built for, its wheels will tell
         own = () if ref.local else (ref.release, ref.headers)

@@ -21,6 +21,7 @@ from harness.engine.roots import Roots
 from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
 from harness.model import Case, Cell, Outcome, Status, Target, Toolchain
+from harness.nvidia.nvcc import missing_from
 from harness.protocol.backend import Ended
 from harness.protocol.job import made_for
 from harness.protocol.wire import Ready, Setup
@@ -89,9 +90,9 @@ class PreparedToolchain:
         """Why no cell can run here, known without starting anything; None where they can."""
         info, ref = BACKENDS[self.toolchain.backend], self.toolchain.toolkit
         found = self.environment.version_of(*info.distributions)
+        if early := _known_before(self.toolchain, self.environment):
+            return early
         if info.distributions:
-            if self.environment.resolved and self.environment.resolved.recipe.refused:
-                return _problem(Status.UNSUPPORTED, self.environment.resolved.recipe.refused)
             broken = [
                 self.environment.broken[name]
                 for name in (*info.distributions, *info.beside)
@@ -258,6 +259,17 @@ def _host(toolchain: Toolchain) -> dict[str, str]:
     if toolchain.host.name:
         return dict.fromkeys(names, toolchain.host.program)
     return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def _known_before(toolchain: Toolchain, environment: Environment) -> Outcome | None:
+    """Why no cell can run whatever is installed: nothing is, for these."""
+    info, ref, resolved = BACKENDS[toolchain.backend], toolchain.toolkit, environment.resolved
+    if info.distributions and resolved and resolved.recipe.refused:
+        return _problem(Status.UNSUPPORTED, resolved.recipe.refused)
+    # Of what was never resolved nobody knows its CUDA.
+    known = resolved is None or bool(resolved.lock)
+    lacking = missing_from(ref.release) if info.nvcc and known and not ref.local else ""
+    return _problem(Status.UNAVAILABLE, lacking) if lacking else None
 
 
 def _not_installed(release: str) -> str:

@@ -17,6 +17,8 @@ from harness.nvidia.tools import Hidden, Step, ask, check, run, start
 from harness.protocol.backend import Job, Setup, Unavailable
 from harness.protocol.wire import Product, Ready
 
+_FIRST = 13
+"""The first CUDA release whose wheels have nvcc (https://pypi.org/project/nvidia-cuda-nvcc/)."""
 _VARIABLE = re.compile(r"#\$ (\w+)=(.*)")
 
 
@@ -30,11 +32,20 @@ def tool(setup: Setup) -> Path:
     """
     path = setup.home / "bin" / "nvcc"
     if not path.is_file():
-        raise Unavailable(
-            f"CUDA {setup.release} as installed from PyPI has no nvcc (its wheels have one from 13.0 on): "
-            "take one of this machine's with --toolkit local"
-        )
+        raise Unavailable(_without(setup.release))
     return path
+
+
+def missing_from(release: str) -> str:
+    """Why a CUDA release has no nvcc where it is installed from wheels, known before it is; empty where it has one."""
+    return "" if int(release.split(".")[0]) >= _FIRST else _without(release)
+
+
+def _without(release: str) -> str:
+    return (
+        f"CUDA {release} as installed from PyPI has no nvcc (its wheels have one from 13.0 on): "
+        "take one of this machine's with --toolkit local"
+    )
 
 
 def describe(setup: Setup) -> Ready:

@@ -61,6 +61,14 @@ def test_only_what_cells_need_is_missing() -> None:
     assert more.command == "cumatrix toolkits install 12.4 cutlass==3.5.1 && cumatrix libraries install numba=0.59.1"
 
 
+def test_nothing_is_installed_for_an_nvcc_that_no_wheel_has() -> None:
+    """PyTorch takes gigabytes, and those of its releases that were built for CUDA 12 want the nvcc of that."""
+    others = (made("torch", "2.10.0"),)
+    wanted = replace(context(), others=others)
+    assert not missing([cell("torch-nvcc", "12.8", name=others[0].name), cell("nvcc", "12.9")], wanted)
+    assert missing([cell("torch-nvcc", "13.0", name=others[0].name)], wanted).environments == [others[0]]
+
+
 def test_nothing_is_needed_for_what_is_not_applicable() -> None:
     rule = UnsupportedRule(when=Condition.parse('toolkit == "12.4"', {}), reason="no")
     given = cell()

@@ -15,7 +15,7 @@ from record_builders import built, changed, record, rejected
 from harness.cases import load_cases
 from harness.cases.packaged import packaged_cases
 from harness.errors import UsageError
-from harness.model import Cell, Outcome, Status, Target, Toolchain, ToolkitRef
+from harness.model import Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.records import Record
 from harness.repro.conditions import find
 from harness.repro.folder import make_folder
@@ -80,7 +80,7 @@ def test_the_whole_folder_of_nvrtc(tmp_path: Path) -> None:
     ],
 )
 def test_every_script_and_what_stands_beside_it_is_python(backend: str, case: str, more: dict[str, Any]) -> None:
-    what = subject(cell(case, backend, **more), rejected(stages=("compile", "link")))
+    what = subject(cell(case, backend, **more), rejected(stages=(Stage.COMPILE, Stage.LINK)))
     contents = script_of(what).contents()
     for name, data in contents.items():
         if name.endswith(".py"):
@@ -100,7 +100,7 @@ def test_a_script_compiles_every_file_of_a_program(backend: str, tmp_path: Path)
         (tmp_path / name).write_text("__global__ void kernel() {}\n")
     files = [tmp_path / "cuda" / "a.cu", tmp_path / "cuda" / "b.cu"]
     several = replace(of, case=replace(of.case, sources={"cuda": files[0]}, together=(files[1],)))
-    what = subject_of(record(several, rejected(stages=("compile", "link"))), several.case)
+    what = subject_of(record(several, rejected(stages=(Stage.COMPILE, Stage.LINK))), several.case)
     text = script_of(what).contents()[SCRIPT].decode()
     compile(text, SCRIPT, "exec")
     places = ["a.cu", "b.cu"] if backend != "cuda-core" else ["program/a.cu", "program/b.cu"]
