@@ -49,6 +49,8 @@ class Options(TypedDict, total=False):
         Further limits of each process, as ulimit has them: ``{"stack": "64M"}``.
     trace : str or Path
         File for a trace of the run.
+    keep_artifacts : str or Path
+        Folder that what was built is kept in, each file under its SHA-256 (``--keep-artifacts``).
     executor : str
         Where cells are compiled; ``threads`` when left out.
     out : str or Path
@@ -78,6 +80,7 @@ class Options(TypedDict, total=False):
     total_memory: int | str
     limit: Mapping[str, int | str]
     trace: str | Path
+    keep_artifacts: str | Path
     executor: str
     out: str | Path
     fresh: bool

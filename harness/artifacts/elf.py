@@ -142,3 +142,21 @@ class _Names:
             raise ValueError("its names are not to be read: one has no end, or they are too long together")
         self._left -= end - place
         return self.texts[place:end].decode()
+
+
+def split(data: bytes) -> list[bytes]:
+    """Files that lie one after another, as artifacts of several kernels do; what is left over stays with the last.
+
+    A file ends with its tables of section and program headers: so ptxas, nvlink and nvJitLink write cubins.
+    """
+    found: list[bytes] = []
+    while data.startswith(b"\x7fELF") and len(data) >= _HEADER.size:
+        fields = _HEADER.unpack_from(data)
+        programs, sections = fields[5:7]
+        program_size, programs_count, section_size, sections_count = fields[9:13]
+        end = max(_HEADER.size, programs + program_size * programs_count, sections + section_size * sections_count)
+        found.append(data[:end])
+        data = data[end:]
+    if data or not found:
+        found[-1:] = [b"".join((*found[-1:], data))]
+    return found

@@ -127,6 +127,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Write what every runner did when, as a trace that https://ui.perfetto.dev opens.",
         ),
         click.option(
+            "--keep-artifacts", "keep_artifacts", type=click.Path(path_type=Path), metavar="DIR",
+            help="Keep what was built (PTX, cubins, relocatable objects) in DIR, each file under its SHA-256; cumatrix report --artifacts DIR shows it. A cell that an earlier run has answered is compiled again where DIR does not have its artifact yet. Some 5 kB a cell of the cases that come with cumatrix; nothing is ever removed from DIR.",
+        ),
+        click.option(
             "--executor", envvar="CUMATRIX_EXECUTOR", default="", metavar="NAME",
             help="Where cells are compiled. Default: threads, on this machine; others come with other distributions.",
         ),
@@ -163,5 +167,6 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         earlier=tuple(options["earlier"]),
         executor=options["executor"],
         host_compilers=tuple(options["host_compilers"]),
+        artifacts=options["keep_artifacts"],
         **more,
     )

@@ -13,9 +13,9 @@ from harness.project.keys import AXES
 _ALL = {setting.parameter: name for name, setting in AXES.items()}
 
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "run": {**_ALL, "cases": "cases", "page": "page"},
-    "try": {name: key for name, key in _ALL.items() if key != "where"},
-    "report": {"results": "results", "out": "page", "cases": "cases"},
+    "run": {**_ALL, "cases": "cases", "page": "page", "keep_artifacts": "artifacts"},
+    "try": {**{name: key for name, key in _ALL.items() if key != "where"}, "keep_artifacts": "artifacts"},
+    "report": {"results": "results", "out": "page", "cases": "cases", "artifacts": "artifacts"},
     "annotate": {"results": "results", "cases": "cases"},
     "merge": {"results": "results"},
     "explain": {"results": "results"},

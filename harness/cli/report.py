@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from harness.cli.command import Command
 from harness.cli.places import all_cases_option, out_folder, results_argument
@@ -54,6 +55,12 @@ OWN = Path("reports")
     metavar="NAME",
     help="Also what an exporter of another distribution makes, into exports/NAME.",
 )
+@click.option(
+    "--artifacts",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder that runs kept what was built in (--keep-artifacts): cells then show their PTX, and their SASS where an installed CUDA has nvdisasm (cumatrix toolkits install 13.5 --with nvdisasm), beside another cell's. Default: artifacts of the project's configuration.",
+)
 @click.option("--address", default="", metavar="URL", help="Where the page is published, for the links of its feed.")
 def report(
     results: tuple[Path, ...],
@@ -66,6 +73,7 @@ def report(
     title: str,
     address: str,
     export: tuple[str, ...],
+    artifacts: Path | None,
 ) -> int:
     """Build the page and its data from records.
 
@@ -89,9 +97,13 @@ def report(
         results = (OWN,) if OWN.is_dir() else ()
     if not results and beside is None:
         raise UsageError(f"there is no folder {OWN} here: run cases first, or name results")
+    named = click.get_current_context().get_parameter_source("artifacts") is ParameterSource.COMMANDLINE
+    if named and artifacts and not artifacts.is_dir():
+        raise UsageError(f"there is no folder {artifacts}: cumatrix run --keep-artifacts {artifacts} makes it")
     write_page(
-        results, out, cases, history=history, where=where, title=title, address=address, export=export, published=beside
-    )
+        results, out, cases, history=history, where=where, title=title, address=address, export=export, published=beside,
+        artifacts=artifacts,
+    )  # fmt: skip
     return 0
 
 
@@ -106,6 +118,7 @@ def write_page(
     address: str = "",
     export: Sequence[str] = (),
     published: Path | None = None,
+    artifacts: Path | None = None,
 ) -> None:
     """Write the page, with what today's cases and the project's configuration expect, and say what is on it."""
     try:
@@ -126,6 +139,7 @@ def write_page(
         where=where,
         export=export,
         published=published,
+        artifacts=artifacts,
     )
     for warning in summary.warnings:
         say(f"cumatrix: {warning}", err=True)

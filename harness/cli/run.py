@@ -106,5 +106,5 @@ def run(
             cluster=cluster,
         )  # fmt: skip
     if page and out and code != 130:
-        write_page([out], page, cases)
+        write_page([out], page, cases, artifacts=options["keep_artifacts"])
     return code

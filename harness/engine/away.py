@@ -9,6 +9,7 @@ from harness.engine.context import RunContext
 from harness.engine.needs import Need
 from harness.engine.result import Result
 from harness.engine.run import Run
+from harness.errors import UsageError
 from harness.model import Cell, Status
 from harness.records.inputs import Inputs
 
@@ -25,6 +26,10 @@ class AwayRun(Run):
     """
 
     def __init__(self, context: RunContext, cluster: Cluster) -> None:
+        if context.artifacts:
+            raise UsageError(
+                "--keep-artifacts and --dask exclude each other: what was built lies on the cluster's machines"
+            )
         super().__init__(context)
         self.cluster = cluster
         self._inputs = Inputs()

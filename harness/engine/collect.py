@@ -20,6 +20,7 @@ from harness.model import Cell, Diagnostic, Outcome, Stage, Status
 from harness.protocol.message import WireError
 from harness.protocol.printed import cut
 from harness.protocol.wire import REPLY, Exit, Order, Reply
+from harness.records.artifact_folder import ArtifactFolder
 from harness.records.values import LONGEST
 
 _FIRST = 3
@@ -30,7 +31,9 @@ _ROOM = 64 << 10  # bytes
 _LARGEST_REPLY = 16 << 20  # bytes
 
 
-def collect_outcome(cell: Cell, order: Order, ended: Exit, home: Path, tools: Path) -> Outcome:
+def collect_outcome(
+    cell: Cell, order: Order, ended: Exit, home: Path, tools: Path, keep: ArtifactFolder | None = None
+) -> Outcome:
     """The outcome of a cell whose child has ended.
 
     Nothing that the child left is trusted alone: without a reply it has crashed; where it claims ``built`` it must have left
@@ -46,6 +49,8 @@ def collect_outcome(cell: Cell, order: Order, ended: Exit, home: Path, tools: Pa
         How the child ended.
     home, tools : Path
         The toolkit, and cumatrix's own stand-ins: the only places that CUDA libraries may have been loaded from.
+    keep : ArtifactFolder, optional
+        Where what was built is kept.
     """
     left = _Left.of(cell, order, ended, home, tools)
     base = left.outcome()
@@ -66,7 +71,7 @@ def collect_outcome(cell: Cell, order: Order, ended: Exit, home: Path, tools: Pa
         how = _death(ended) + left.unreadable
         who = "compiler" if left.stage.rank < Stage.LOAD.rank else "program"
         return _crashed(base, left, how, f"the {who}'s process {how}")
-    return _judged(base, left, left.reply, home, tools)
+    return _judged(base, left, left.reply, home, tools, keep)
 
 
 def collect_lost(cell: Cell, order: Order, how: str, seconds: float, home: Path, tools: Path) -> Outcome:
@@ -174,7 +179,7 @@ class _Left:
         )
 
 
-def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -> Outcome:
+def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path, keep: ArtifactFolder | None) -> Outcome:
     """The outcome of a child that lived to reply."""
     status, reason = Status(reply.status), one_line(reply.reason)
     diagnostics, notes, artifact = base.diagnostics, list(base.notes), None
@@ -187,12 +192,14 @@ def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path) -
         try:
             if reply.artifact is None:
                 raise ValueError("nothing came out")
-            artifact, remarks = read_product(left.cell, reply.artifact, left.order.scratch, base.log)
+            artifact, data, remarks = read_product(left.cell, reply.artifact, left.order.scratch, base.log)
             if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
                 notes.append("not linked: what came out is relocatable device code")
             notes += remarks
             status, reason, note = check_product(left.cell, reply.artifact, artifact, left.order.job.entries)
             notes += [note] if note else []
+            if keep and status is Status.BUILT:
+                keep.keep(artifact.format, artifact.sha256, data)
         except (OSError, Unreadable, ValueError, TypeError, LookupError, AttributeError) as error:
             status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
     if status is Status.CRASHED:

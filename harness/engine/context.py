@@ -13,6 +13,7 @@ from harness.engine.roots import Roots
 from harness.engine.trace import Trace
 from harness.model import Toolchain
 from harness.protocol.wire import Limits
+from harness.records.artifact_folder import ArtifactFolder
 from harness.toolkits import ToolkitStore
 from harness.toolkits.store import data_folder
 
@@ -49,6 +50,8 @@ class RunContext:
         Where cells are compiled (`harness.engine.executor.EXECUTORS`); threads of this process when empty.
     absent : str
         What is said of cells whose parts are not there, where nothing may be installed; empty where each part names its own command.
+    artifacts : ArtifactFolder or None
+        Where what was built is kept; what is not there yet is compiled, whatever the cache has.
     named : Roots or None
         Names of folders for a run that was asked for on another machine.
     """
@@ -66,6 +69,7 @@ class RunContext:
     others: tuple[Environment, ...] = ()
     executor: str = ""
     absent: str = ""
+    artifacts: ArtifactFolder | None = None
     named: Roots | None = None
 
     @cached_property

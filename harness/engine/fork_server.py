@@ -26,6 +26,7 @@ from harness.model import Cell, Outcome
 from harness.protocol.message import Message, WireError
 from harness.protocol.reads import VARIABLE
 from harness.protocol.wire import Exit, Order, Ready, Setup
+from harness.records.artifact_folder import ArtifactFolder
 
 _PACKAGE = Path(harness.__file__).parent
 _LOOK = 1.0
@@ -130,7 +131,12 @@ class ForkServer:
         return self._receive(Exit, _SILENCE, beats=True)
 
     def compile(
-        self, cell: Cell, order: Order, products: Sequence[str], meanwhile: Callable[[], None] = lambda: None
+        self,
+        cell: Cell,
+        order: Order,
+        products: Sequence[str],
+        meanwhile: Callable[[], None] = lambda: None,
+        keep: ArtifactFolder | None = None,
     ) -> Callable[[], Compiled]:
         """Run one cell; what is returned collects what became of it, from its folder. A cell is lost with its fork server.
 
@@ -144,6 +150,8 @@ class ForkServer:
             Folders of which nothing counts as read (`harness.engine.toolchain.PreparedToolchain.products`).
         meanwhile : callable
             Called while its compiler works.
+        keep : ArtifactFolder, optional
+            Where what was built is kept.
         """
         started, home, tools = time.monotonic(), self._setup.home, self._setup.tools
         try:
@@ -152,7 +160,7 @@ class ForkServer:
             self._lost = True
             lost = collect_lost(cell, order, str(error), time.monotonic() - started, home, tools)
             return lambda: Compiled(lost, Reads())
-        return lambda: Compiled(collect_outcome(cell, order, ended, home, tools), reads_of(ended.reads, products))
+        return lambda: Compiled(collect_outcome(cell, order, ended, home, tools, keep), reads_of(ended.reads, products))
 
     def scratch(self) -> Path:
         """A new folder for a cell."""

@@ -8,7 +8,8 @@ from itertools import chain
 from harness.engine.answers import Answers
 from harness.engine.cache import Facts
 from harness.engine.result import Result
-from harness.model import Cell
+from harness.model import Cell, Outcome
+from harness.records.artifact_folder import ArtifactFolder
 
 Firsts = Mapping[str, str]
 """First keys under which a cell's answer may be found, each with the key of the worker that it stands for."""
@@ -23,10 +24,13 @@ class LookUp:
         The cache; None finds nothing.
     answers : Answers
         What makes its keys.
+    artifacts : ArtifactFolder, optional
+        Where what was built is kept: a cell is not answered whose artifact is not there.
     """
 
-    def __init__(self, cache: Facts | None, answers: Answers) -> None:
+    def __init__(self, cache: Facts | None, answers: Answers, artifacts: ArtifactFolder | None = None) -> None:
         self.cache = cache
+        self.artifacts = artifacts
         self.answers = answers
 
     def all(self, asked: Sequence[tuple[Cell, Firsts]]) -> list[Result | None]:
@@ -54,8 +58,12 @@ class LookUp:
         if self.cache is None:
             return None
         for key in keys:
-            if outcome := self.cache.outcome(key):
+            if (outcome := self.cache.outcome(key)) and self._is_kept(outcome):
                 first = self.answers.origins[key][0]
                 self.answers.workers[first] = firsts[first]
                 return Result(cell, outcome, True, key, self.cache.taken_from(key))
         return None
+
+    def _is_kept(self, outcome: Outcome) -> bool:
+        made = outcome.artifact
+        return self.artifacts is None or made is None or self.artifacts.has(made.format, made.sha256, made.bytes)

@@ -15,13 +15,13 @@ from harness.protocol.wire import Product
 _MOST = 1 << 30
 
 
-def read_product(cell: Cell, product: Product, folder: Path, log: str) -> tuple[Artifact, list[str]]:
+def read_product(cell: Cell, product: Product, folder: Path, log: str) -> tuple[Artifact, bytes, list[str]]:
     """What came out; where that is one program a kernel, all of them, one after another.
 
     Returns
     -------
     tuple
-        The artifact, and remarks on kernels that only trap, as what is not meant for an architecture is often written.
+        The artifact; its content; and remarks on kernels that only trap, as what is not meant for an architecture is often written.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def read_product(cell: Cell, product: Product, folder: Path, log: str) -> tuple[
         kernels=tuple(kernel for _, contents, _ in parts for kernel in contents.kernels),
     )
     trapping = [name for _, contents, _ in parts for name in contents.only_trap]
-    return artifact, [f"remark: {name} does nothing but trap: it may be compiled out here" for name in trapping]
+    return artifact, data, [f"remark: {name} does nothing but trap: it may be compiled out here" for name in trapping]
 
 
 def check_product(cell: Cell, product: Product, artifact: Artifact, entries: Iterable[str]) -> tuple[Status, str, str]:

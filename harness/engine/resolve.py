@@ -65,7 +65,7 @@ class Resolver:
         self.context = context
         self.answers = Answers(context.cache, context.roots)
         self.needs = Needs(context.cache)
-        self._earlier = LookUp(context.cache, self.answers)
+        self._earlier = LookUp(context.cache, self.answers, context.artifacts)
         self._libraries = HeaderLibraries()
         self._tools = OtherToolkits(context.store)
         self._jobs = Jobs(context.include, context.limits, context.roots)

@@ -36,6 +36,8 @@ class Run:
         sweep(Path(tempfile.gettempdir()), TEMPORARY)
         context.store.sweep()
         self.context = context
+        if context.artifacts:
+            context.artifacts.open()
         made = executor_named(context.executor or "threads")
         self.resolver = Resolver(context)
         try:

@@ -109,7 +109,13 @@ class Runner:
 
         try:
             with self._order(prepared, scratch) as order, self.trace.span("child"):
-                collect = fork_server.compile(prepared.cell, order, toolchain.products(fork_server.folder), meanwhile)
+                collect = fork_server.compile(
+                    prepared.cell,
+                    order,
+                    toolchain.products(fork_server.folder),
+                    meanwhile,
+                    self.resolver.context.artifacts,
+                )
             worker = self.resolver.started(toolchain, fork_server)
         except BaseException:
             self.fork_servers.end(toolchain)  # it may still be at work; the next cell starts another one

@@ -35,6 +35,7 @@ from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
 from harness.plugins import problems
 from harness.protocol.wire import Limits
 from harness.records import Record, make_record
+from harness.records.artifact_folder import ArtifactFolder
 from harness.toolkits import LibraryStore, ToolkitStore, parse_toolkits
 
 ORDERS = ("plan", "reverse", "random")
@@ -90,6 +91,8 @@ class Request:
         ``--from``: results of others, whose outcomes answer where nothing has changed.
     executor : str
         Where cells are compiled.
+    artifacts : Path or None
+        ``--keep-artifacts``: the folder that what was built is kept in.
     host_compilers : tuple of str
         ``--host-compiler``: host compilers for nvcc, in the place of those that the cases name.
     """
@@ -119,6 +122,7 @@ class Request:
     earlier: tuple[str, ...] = ()
     executor: str = ""
     host_compilers: tuple[str, ...] = ()
+    artifacts: Path | None = None
 
 
 def context_for(request: Request) -> RunContext:
@@ -149,6 +153,7 @@ def context_for(request: Request) -> RunContext:
             there=environment if own_python(request) else None,
         ),
         executor=request.executor,
+        artifacts=ArtifactFolder(request.artifacts) if request.artifacts else None,
     )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ class Config:
         value = self.values.get(name)
         if value is None:
             return None
-        if name in ("results", "page"):
+        if name in ("results", "page", "artifacts"):
             return self.place(value)
         texts = value if isinstance(value, list) else [value]
         if name == "cases":

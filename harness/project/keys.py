@@ -37,6 +37,10 @@ PLACES: Mapping[str, Setting] = {
         kind="line", parameter="page", default="no page after a run; reports/html for cumatrix report",
         help="folder of the page, which a run then writes when it has ended",
     ),
+    "artifacts": Setting(
+        kind="line", parameter="keep_artifacts", default="nothing is kept",
+        help="folder that what was built is kept in, as --keep-artifacts has it; pages then show PTX and SASS",
+    ),
 }  # fmt: skip
 
 AXES: Mapping[str, Setting] = {

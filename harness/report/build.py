@@ -103,6 +103,7 @@ def build_report(
     title: str = TITLE,
     export: Sequence[str] = (),
     published: Path | None = None,
+    artifacts: Path | None = None,
 ) -> ReportSummary:
     """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
 
@@ -132,6 +133,8 @@ def build_report(
         Names of exporters of other distributions (`harness.report.exporters`).
     published : Path, optional
         A published matrix (`harness.published`) to show beside the records, or alone where there are none. What is exported and counted are the records.
+    artifacts : Path, optional
+        Folder of what was built (``--keep-artifacts``), whose PTX and SASS cells then show.
 
     Raises
     ------
@@ -147,10 +150,13 @@ def build_report(
     check(export)
     with _no_collection():
         site = replace(
-            _read(paths, (cases, programs), history, rejudge, where, published), title=title, address=address
+            _read(paths, (cases, programs), history, rejudge, where, published),
+            title=title,
+            address=address,
+            artifacts=artifacts,
         )
         table, merged = site.own_table, site.own or site.merged
-        _ = site.groups  # both halves need them
+        _ = site.groups, site.code  # both halves need them
         with _replacing(Path(out)) as folder:
             in_parallel(
                 lambda: _write(folder, chain(case_files_of(site), _lists(site))),
@@ -169,8 +175,13 @@ def build_report(
         missing=len(merged.missing),
         conflicts=len(merged.conflicts),
         unanswered=len(merged.unanswered),
-        warnings=site.warnings,
+        warnings=(*site.warnings, *_without_code(site)),
     )
+
+
+def _without_code(site: Site) -> Iterator[str]:
+    if site.code and not site.code.artifacts:
+        yield f"nothing in {site.artifacts} was built by these cells: cumatrix run --keep-artifacts {site.artifacts} keeps it there"
 
 
 def _lists(site: Site) -> Iterator[tuple[str, bytes]]:

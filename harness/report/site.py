@@ -19,6 +19,7 @@ from harness.answers.now import broken_now, latest_changes
 from harness.model import Case
 from harness.published.place import ENVIRONMENT
 from harness.records import Merged
+from harness.records.artifact_folder import ArtifactFolder
 from harness.report import card
 from harness.report.annotations import annotator
 from harness.report.answers import (
@@ -31,6 +32,7 @@ from harness.report.answers import (
     shown_lines,
 )
 from harness.report.beside import Publication, is_own
+from harness.report.code import Code
 from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
 from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
@@ -84,6 +86,8 @@ class Site:
         Records and plans without those; None where there are no others, or nothing else.
     address : str
         Where the report is published, for what is embedded elsewhere; may be empty.
+    artifacts : Path or None
+        Folder of what was built.
     """
 
     merged: Merged
@@ -96,6 +100,15 @@ class Site:
     publication: Publication | None = None
     own: Merged | None = None
     address: str = ""
+    artifacts: Path | None = None
+
+    @cached_property
+    def code(self) -> Code | None:
+        """What that folder has of the cells; None without one."""
+        if self.artifacts is None:
+            return None
+        records = {record["cell"]: record for record in self.merged.records}
+        return Code.of(ArtifactFolder(self.artifacts), list(self.table["cell"]), records)
 
     @cached_property
     def own_table(self) -> pd.DataFrame:
@@ -191,6 +204,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     matrix = matrix_data(site.table, about, site.files)
     for case, item in zip(site.table["case"].unique(), matrix["cases"], strict=True):
         item["files"] = _stem(site, case) if case in site.sources else ""
+        item["code"] = _code(site, case) if site.code and case in site.code.cells else ""
     yield "data/matrix.js", script("matrix", compact({**matrix, "cellsPerFile": CELLS}))
     yield "data/more.js", script("more", compact(more_data(site.table)))
 
@@ -236,6 +250,8 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
     """Name and content of each case's page, and of the details of its cells."""
     for (case,), part in parts(site.table, "case"):
         sources = site.sources.get(case, {})
+        if site.code and case in site.code.cells:
+            yield f"data/{_code(site, case)}.js", script(_code(site, case), compact(site.code.index(case)))
         if sources:
             yield f"data/{_stem(site, case)}.js", script(_stem(site, case), compact(sources))
         feature, faults = feature_page(site.known, case), site.known.features[case].faults
@@ -260,6 +276,13 @@ def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
     records = {record["cell"]: record for record in site.merged.records}
     for number, text in enumerate(chunks(list(site.table["cell"]), records, annotator(site.history))):
         yield f"data/cells-{number}.js", script(f"cells-{number}", text)
+
+    for name, content in site.code.texts() if site.code else ():
+        yield f"data/{name}.js", script(name, compact(content))
+
+
+def _code(site: Site, case: str) -> str:
+    return f"code-of-{site.files[case].removesuffix('.html')}"
 
 
 def _stem(site: Site, case: str) -> str:

@@ -1,0 +1,115 @@
+"""A folder of what compilers made (``--keep-artifacts``): each file under the SHA-256 of its content, which is what records have of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import threading
+from collections import Counter
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.records.atomic import replace_files
+
+FORMATS = ("ptx", "cubin", "object")
+"""What an artifact may be, as records have it, and how its file's name ends."""
+
+
+class ArtifactFolder:
+    """What was built, kept by its content: no program and no compiler chooses a name in here.
+
+    Used by several threads at a time. Several processes may share a folder: a file is renamed into place when it is whole,
+    and whoever else has the same content writes the same bytes.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+
+    Attributes
+    ----------
+    unkept : Counter
+        Why something was not kept, and how many.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.unkept: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Make the folder where it is missing.
+
+        Raises
+        ------
+        UsageError
+            When it is no folder, or cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot keep artifacts in {self.path}: {error.strerror}") from None
+        if not os.access(self.path, os.W_OK | os.X_OK):
+            raise UsageError(f"cannot keep artifacts in {self.path}: it cannot be written")
+
+    def file(self, kind: str, sha256: str) -> Path:
+        """Where an artifact of a format and a hash lies, if it is kept.
+
+        Raises
+        ------
+        ValueError
+            When either is none: records may come from anywhere.
+        """
+        if kind not in FORMATS or len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
+            raise ValueError(f"no artifact: {kind!r}, {sha256!r}")
+        return self.path / f"{sha256}.{kind}"
+
+    def has(self, kind: str, sha256: str, size: int) -> bool:
+        """Whether an artifact is kept, by name and size in bytes."""
+        try:
+            found = self.file(kind, sha256).lstat()
+        except (OSError, ValueError):
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_size == size
+
+    def keep(self, kind: str, sha256: str, data: bytes) -> None:
+        """Keep an artifact; where that fails, `unkept` says why, and nothing is half written."""
+        if self.has(kind, sha256, len(data)):
+            return
+        with self._lock:  # one at a time: writing asks for the umask, which is the whole process's
+            try:
+                replace_files({self.file(kind, sha256): data})
+            except (OSError, UsageError) as error:
+                self.unkept[(isinstance(error, OSError) and error.strerror) or str(error)] += 1
+
+    def read(self, kind: str, sha256: str, most: int) -> bytes:
+        """The content of an artifact.
+
+        Parameters
+        ----------
+        kind, sha256 : str
+            Which one.
+        most : int
+            Largest size that is read, in bytes.
+
+        Raises
+        ------
+        ValueError
+            When what lies there is not that artifact, or is larger; the message says so.
+        OSError
+            When it cannot be read.
+        """
+        path = self.file(kind, sha256)
+        # No link to elsewhere is followed, and a pipe without a writer would wait for one.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise ValueError(f"{path.name} is no plain file")
+            if found.st_size > most:
+                raise ValueError(f"{path.name} has {found.st_size:,} bytes, which is more than {most:,}")
+            data = file.read(most + 1)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise ValueError(f"{path.name} is not what its name says: it was changed")
+        return data
