@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.hints import hint
 from harness.protocol.printed import cut
 from harness.records import Record
 from harness.records.artifact_folder import ArtifactFolder
@@ -20,8 +21,12 @@ LONGEST = 256 << 10
 TOTAL = 64 << 20
 """Characters of all texts of a report."""
 
+MOST = 5000
+"""Texts of a report: nvdisasm takes a fifth of a second for each cubin, however small."""
+
 _LARGEST = 64 << 20  # bytes of an artifact that is read
-_AT_A_TIME = 64
+_AT_A_TIME = 50
+_LONG = 200  # cubins, from which on it is said that there are many
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,17 @@ class Code:
 
     def texts(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Name and content of each text, made on all cores: ``text`` and ``by``, or ``problem``, a sentence in their place."""
-        tools = find_disassemblers() if set(self.artifacts.values()) - {"ptx"} else []
+        cubins = sum(kind != "ptx" for kind in self.artifacts.values())
+        tools = find_disassemblers() if cubins else []
+        if tools and cubins > _LONG:
+            hint(f"{min(cubins, MOST)} cubins are disassembled, which takes a fifth of a second each on one core")
         left, names = TOTAL, list(self.artifacts)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for start in range(0, len(names), _AT_A_TIME):
                 some = names[start : start + _AT_A_TIME]
-                made = pool.map(lambda sha256: self._text(sha256, tools), some) if left > 0 else iter(())
+                made = (
+                    pool.map(lambda sha256: self._text(sha256, tools), some) if left > 0 and start < MOST else iter(())
+                )
                 for sha256 in some:
                     content = next(made, {"problem": _TOO_MUCH})
                     left -= len(content.get("text", ""))
@@ -103,7 +113,7 @@ class Code:
         return {"text": cut(clean(text), LONGEST), "by": by}
 
 
-_TOO_MUCH = f"not shown: the texts of this report have {TOTAL >> 20} MiB already; make one of fewer cells (cumatrix report --where)"
+_TOO_MUCH = f"not shown: the texts of this report are {MOST} or have {TOTAL >> 20} MiB already; make one of fewer cells (cumatrix report --where)"
 
 
 def name_of(sha256: str) -> str:

@@ -22,7 +22,7 @@ NONE = (
 )
 
 _SECONDS = 30.0
-_OFFSET = re.compile(r"^(\s*)/\*[0-9a-f]{4,}\*/", re.MULTILINE)
+_OFFSET = re.compile(r"^( *)/\*[0-9a-f]{4,}\*/ {0,12}", re.MULTILINE)
 
 
 class NotDisassembled(Exception):
@@ -44,8 +44,8 @@ class Disassembler:
     tool: Path
     version: str
 
-    def text(self, cubin: bytes, most: int) -> str:
-        """What it prints of a cubin, without the middle where that is more than `most` bytes.
+    def text(self, cubin: bytes, most: int) -> tuple[str, str]:
+        """What it prints of a cubin, without the middle where that is more than `most` bytes; and what it warns of.
 
         Offsets of instructions are left out: one instruction more would change all lines after it. Branches go to labels.
 
@@ -58,15 +58,17 @@ class Disassembler:
             file = Path(folder, "kernel.cubin")
             file.write_bytes(cubin)
             try:
-                done = printed.run([str(self.tool), "-c", str(file)], seconds=_SECONDS, keep=most)
+                done = printed.run(
+                    [str(self.tool), "-c", str(file)], seconds=_SECONDS, errors=printed.Errors.APART, keep=most
+                )
             except subprocess.TimeoutExpired:
                 raise NotDisassembled(f"nvdisasm {self.version} was ended after {_SECONDS:.0f} s") from None
             except OSError as error:
                 raise NotDisassembled(f"{self.tool} cannot be run: {error.strerror}") from None
+        warned = one_line(done.errors.replace(str(file), "the cubin"))
         if done.code:
-            said = one_line(done.said.replace(str(file), "the cubin")) or f"it ended with {done.code}"
-            raise NotDisassembled(f"nvdisasm {self.version} cannot read it: {said}")
-        return _OFFSET.sub(r"\1", done.said).strip("\n") + "\n"
+            raise NotDisassembled(f"nvdisasm {self.version} cannot read it: {warned or f'it ended with {done.code}'}")
+        return _OFFSET.sub(r"\1", done.said).strip("\n") + "\n", warned
 
 
 def find_disassemblers() -> list[Disassembler]:
@@ -99,7 +101,9 @@ def sass(cubins: bytes, tools: Sequence[Disassembler], most: int) -> tuple[str, 
     problem = NotDisassembled(NONE)
     for tool in tools:
         try:
-            return "\n".join(tool.text(cubin, most) for cubin in split(cubins)), f"nvdisasm {tool.version}"
+            texts, warnings = zip(*(tool.text(cubin, most) for cubin in split(cubins)), strict=True)
+            warned = next(filter(None, warnings), "")
+            return "\n".join(texts), f"nvdisasm {tool.version}" + (f", which says: {warned}" if warned else "")
         except NotDisassembled as error:
             problem = error
     raise problem

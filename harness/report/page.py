@@ -43,7 +43,7 @@ SCRIPTS = (
     *("dom", "text", "timers", "data", "matrix"),
     *("fields", "parser", "values", "query", "completion", "counts", "pivot", "address"),
     *("part", "squares", "headings", "rows", "cursor", "grid"),
-    *("commands", "next", "facts", "sections", "panel"),
+    *("commands", "next", "facts", "sections", "diff", "code", "panel"),
     *("search", "filters", "views", "app"),
 )
 """The matrix's scripts, in the order in which they are loaded: what only computes, the table, the panel, the page."""

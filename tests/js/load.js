@@ -24,6 +24,7 @@ const SCRIPTS = {
   commands: "commands",
   next: "next",
   views: "views",
+  diff: "diff",
   question: "question",
   answer: "answering",
 };

@@ -125,6 +125,7 @@ class Panel {
       sections.diagnostics(record.diagnostics || [], files),
       record.remedy && sections.remedy(record.remedy),
       record.artifact && sections.resources(record.artifact),
+      record.artifact && code.section(matrix, cell),
       record.log && facts.section("Log", log()),
       record.command && facts.section("Command", facts.code(record.command.join("\n"), "Command")),
       again,
