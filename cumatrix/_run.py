@@ -72,7 +72,9 @@ class _Work:
         found = remarks(self.records)
         records = sorted((with_remark(record, found) for record in self.records), key=lambda each: order[each["cell"]])
         silence = without_answer(records)
-        return Results(records, notes=[silence] if silence else unanswered(self.chosen.asked, records))
+        artifacts = self.chosen.context.artifacts
+        notes = [silence] if silence else unanswered(self.chosen.asked, records)
+        return Results(records, notes=[*notes, *(artifacts.problems if artifacts else ())])
 
 
 def run(

@@ -128,7 +128,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--keep-artifacts", "keep_artifacts", type=click.Path(path_type=Path), metavar="DIR",
-            help="Keep what was built (PTX, cubins, relocatable objects) in DIR, each file under its SHA-256; cumatrix report --artifacts DIR shows it. A cell that an earlier run has answered is compiled again where DIR does not have its artifact yet. Some 5 kB a cell of the cases that come with cumatrix; nothing is ever removed from DIR.",
+            help="Keep what was built (PTX, cubins, relocatable objects) in DIR, each file under its SHA-256; cumatrix report --artifacts DIR shows it. A cell that an earlier run has answered is compiled again where DIR does not have its artifact yet. Some 10 kB a cell; nothing is ever removed from DIR.",
         ),
         click.option(
             "--executor", envvar="CUMATRIX_EXECUTOR", default="", metavar="NAME",

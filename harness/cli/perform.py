@@ -121,10 +121,8 @@ def perform(
         console.print(
             clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
         )
-    if context.artifacts:
-        for why, count in context.artifacts.unkept.most_common(3):
-            sentence = f"not kept in {context.artifacts.path} ({count} artifacts of {len(records)} cells): {why}"
-            console.print(clean(sentence), markup=False, soft_wrap=True)
+    for sentence in context.artifacts.problems if context.artifacts else ():
+        console.print(clean(sentence), markup=False, soft_wrap=True)
     for where, count in taken.items():
         if where:
             console.print(clean(f"taken from {where}: {count} of {len(records)} cells"), markup=False, soft_wrap=True)

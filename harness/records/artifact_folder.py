@@ -83,6 +83,11 @@ class ArtifactFolder:
             except (OSError, UsageError) as error:
                 self.unkept[(isinstance(error, OSError) and error.strerror) or str(error)] += 1
 
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each reason why something was not kept, the commonest three."""
+        return [f"not kept in {self.path} ({count} artifacts): {why}" for why, count in self.unkept.most_common(3)]
+
     def read(self, kind: str, sha256: str, most: int) -> bytes:
         """The content of an artifact.
 

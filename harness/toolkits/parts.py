@@ -19,7 +19,7 @@ class Part:
     name : str
         What users call it: ``cufft``.
     headers : tuple of str
-        Headers by which programs ask for it, as they are included, or patterns of them.
+        Headers by which programs ask for it, as they are included, or patterns of them; none for a tool.
     wheels : Mapping[str, tuple of str]
         Full name of the wheel on PyPI and its exact version, by CUDA release; not all releases have one.
     """

@@ -138,7 +138,9 @@ const code = (() => {
     }
     const count = (/** @type {string} */ wanted) =>
       runs.reduce((sum, run) => sum + (run.kind === wanted ? run.lines.length : 0), 0);
-    const summary = `${text.count(count("gone"))} lines of this cell alone (−), ${text.count(count("new"))} of the other (+).`;
+    const gone = count("gone");
+    const lines = `${text.count(gone)} line${gone === 1 ? "" : "s"}`;
+    const summary = `${lines} of this cell alone (−), ${text.count(count("new"))} of the other (+).`;
     const body = runs.flatMap((run, at) => part(run, at === 0, at === runs.length - 1));
     return [
       h("p", { role: "status" }, summary),
