@@ -131,13 +131,9 @@ class ForkServer:
         return self._receive(Exit, _SILENCE, beats=True)
 
     def compile(
-        self,
-        cell: Cell,
-        order: Order,
-        products: Sequence[str],
-        meanwhile: Callable[[], None] = lambda: None,
+        self, cell: Cell, order: Order, products: Sequence[str], meanwhile: Callable[[], None] = lambda: None,
         keep: ArtifactFolder | None = None,
-    ) -> Callable[[], Compiled]:
+    ) -> Callable[[], Compiled]:  # fmt: skip
         """Run one cell; what is returned collects what became of it, from its folder. A cell is lost with its fork server.
 
         Parameters

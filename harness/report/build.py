@@ -34,7 +34,6 @@ from harness.report.site import TITLE, Site, case_files_of, front_files
 from harness.report.table import totals
 
 DEFAULT_OUT = Path("reports/html")
-
 _MANY = 10_000
 
 _OURS = frozenset(
@@ -149,20 +148,15 @@ def build_report(
     """
     check(export)
     with _no_collection():
-        site = replace(
-            _read(paths, (cases, programs), history, rejudge, where, published),
-            title=title,
-            address=address,
-            artifacts=artifacts,
-        )
+        read = _read(paths, (cases, programs), history, rejudge, where, published)
+        site = replace(read, title=title, address=address, artifacts=artifacts)
         table, merged = site.own_table, site.own or site.merged
         _ = site.groups, site.code  # both halves need them
         with _replacing(Path(out)) as folder:
+            others = chain(front_files(site), _exports(site, address), exported(export, merged.records))
             in_parallel(
                 lambda: _write(folder, chain(case_files_of(site), _lists(site))),
-                lambda: _write(
-                    folder, chain(front_files(site), _exports(site, address), exported(export, merged.records))
-                ),
+                lambda: _write(folder, others),
                 # Starting a process for a small report takes longer than the report.
                 apart=len(site.table) > _MANY,
             )
@@ -175,13 +169,8 @@ def build_report(
         missing=len(merged.missing),
         conflicts=len(merged.conflicts),
         unanswered=len(merged.unanswered),
-        warnings=(*site.warnings, *_without_code(site)),
+        warnings=(*site.warnings, *(site.code.warnings if site.code else ())),
     )
-
-
-def _without_code(site: Site) -> Iterator[str]:
-    if site.code and not site.code.artifacts:
-        yield f"nothing in {site.artifacts} was built by these cells: cumatrix run --keep-artifacts {site.artifacts} keeps it there"
 
 
 def _lists(site: Site) -> Iterator[tuple[str, bytes]]:

@@ -73,6 +73,13 @@ class Code:
                 found.setdefault(record["case"], []).append((number, sha256))
         return cls(folder, artifacts, found)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence where nothing of these cells lies in the folder."""
+        place = self.folder.path
+        said = f"nothing in {place} was built by these cells: cumatrix run --keep-artifacts {place} keeps it there"
+        return () if self.artifacts else (said,)
+
     def index(self, case: str) -> dict[str, Any]:
         """Which cells of a case have which text: the texts' names, whether they are PTX or SASS, and pairs of a cell's and a text's number."""
         own = self.cells.get(case, ())
