@@ -1,7 +1,11 @@
 // PTX and SASS of a cell, and beside it those of another cell of the same program. Loaded when somebody asks for them.
 "use strict";
 
-/** @typedef {{texts: [string, string][], cells: [number, number][]}} CodeIndex names and kinds of texts; cells with the number of theirs */
+/**
+ * Names and kinds of texts; cells with the number of theirs.
+ *
+ * @typedef {{texts: [string, string][], cells: [number, number][]}} CodeIndex
+ */
 /** @typedef {{text?: string, by?: string, problem?: string}} CodeText */
 
 const code = (() => {

@@ -1,7 +1,11 @@
 // Two texts line by line: which lines of one are in the other.
 "use strict";
 
-/** @typedef {{kind: "same" | "gone" | "new", lines: string[]}} Run lines of both texts, of the first alone, or of the second alone */
+/**
+ * Lines of both texts, of the first alone, or of the second alone.
+ *
+ * @typedef {{kind: "same" | "gone" | "new", lines: string[]}} Run
+ */
 
 const diff = (() => {
   /** So many lines may differ before it is not looked any further which of them belong together. */

@@ -27,7 +27,8 @@
  * @typedef {Record<string, string>} Names
  */
 /** @typedef {{key: string, letter: string, word: string, meaning: string, good: boolean, style: string}} Mark */
-/** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string, code: string}} Case */
+/** @typedef {{page: string, topic: number, title: string, features: string[], links: string[], files: string,
+ * code: string}} Case */
 /** @typedef {Record<string, number[]>} Codes by dimension, numbers into the names of that dimension */
 /** @typedef {{texts: string[], message: number[], numbers: Record<string, (number | null)[]>}} More */
 
