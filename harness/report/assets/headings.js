@@ -28,8 +28,8 @@ class Headings {
   }
 
   /**
-   * Levels of headings: backend and library in one, and what few cells have with what stands before it; what would stand above
-   * one column only goes into its own label.
+   * Levels of headings: backend and library in one, and what few cells have with what stands before it; what
+   * would stand above one column only goes into its own label.
    *
    * @param {PivotAxis} columns
    * @param {number} least columns that a heading stands above on average

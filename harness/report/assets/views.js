@@ -3,7 +3,8 @@
 
 const views = (() => {
   /**
-   * Keys of the axes of one side, with commas, from the outermost on; of one that came later only where a cell has a value of it.
+   * Keys of the axes of one side, with commas, from the outermost on; of one that came later only where a cell has a
+   * value of it.
    *
    * @param {Matrix} matrix
    * @param {"row" | "column"} side
