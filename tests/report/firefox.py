@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +33,8 @@ class Firefox:
 
     def __init__(self, program: str, home: Path) -> None:
         self.errors: list[str] = []
+        # In a thread of its own: playwright's loop, which Chromium's tests leave running in theirs, allows no other.
+        self._thread = ThreadPoolExecutor(1)
         self._runner = asyncio.Runner()
         self._socket: WebSocketClientConnection | None = None
         self._sent = 0
@@ -63,7 +66,7 @@ class Firefox:
 
     def __enter__(self) -> Self:
         try:
-            self._socket = self._runner.run(self._connect())
+            self._socket = self._thread.submit(self._runner.run, self._connect()).result()
             self.send("session.new", capabilities={})
             self.send("session.subscribe", events=["log.entryAdded"])
             self.window = self.send("browsingContext.getTree")["contexts"][0]["context"]
@@ -74,18 +77,19 @@ class Firefox:
 
     def __exit__(self, *_: object) -> None:
         if self._socket:
-            self._socket.close()
+            self._thread.submit(self._socket.close).result()
         self._process.terminate()
         try:
             self._process.wait(STARTS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._runner.close()
+        self._thread.submit(self._runner.close).result()
+        self._thread.shutdown()
 
     def send(self, method: str, /, **parameters: Any) -> dict[str, Any]:
         """Ask for something, and wait for the answer; errors that the page has logged meanwhile are kept."""
-        return self._runner.run(asyncio.wait_for(self._send(method, parameters), STARTS))
+        return self._thread.submit(self._runner.run, self._answer(method, parameters)).result()
 
     def goto(self, address: str) -> None:
         """Open a page, and wait until its scripts have run."""
@@ -125,6 +129,9 @@ class Firefox:
                 break
             await asyncio.sleep(0.1)
         raise RuntimeError(f"Firefox did not start: {said}")
+
+    async def _answer(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        return await asyncio.wait_for(self._send(method, parameters), STARTS)
 
     async def _send(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         assert self._socket is not None
