@@ -64,12 +64,13 @@ def perform(
     keys: list[str] = []
     good, interrupted = True, False
     terminal = console.is_terminal
-    begun = AwayRun(context, cluster) if cluster else Run(context, jobs or usable_cores())
+    runners = jobs or usable_cores()
+    begun = AwayRun(context, cluster) if cluster else Run(context, runners)
     with begun as run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
         needs = run.resolver.needs
         progress = stack.enter_context(
-            Compiling(console, cells, lambda cell: needs.of(cell).seconds or cost_of(cell, {}), jobs or usable_cores())
+            Compiling(console, cells, lambda cell: needs.of(cell).seconds or cost_of(cell, {}), runners)
         )
 
         def complete(found: Iterable[Record]) -> None:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line, parse_log, read_line
-from harness.engine.left import Unreadable, read_file, read_text
+from harness.engine.left import read_file, read_text
 from harness.engine.logs import LOG_LIMIT, Places, whole_log
 from harness.engine.products import check_product, read_product
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status
 from harness.protocol.message import WireError
+from harness.protocol.plain import Unreadable
 from harness.protocol.printed import cut
 from harness.protocol.wire import REPLY, Exit, Order, Reply
 from harness.records.artifact_folder import ArtifactFolder

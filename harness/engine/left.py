@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import subprocess
 from pathlib import Path
 
+from harness.protocol.plain import Unreadable, read_plain
+
 _MOST = 64 << 20
-
-
-class Unreadable(Exception):
-    """A file that is not what it should be; the message says how."""
 
 
 def read_file(path: Path, folder: Path, most: int = _MOST) -> bytes:
@@ -34,14 +31,7 @@ def read_file(path: Path, folder: Path, most: int = _MOST) -> bytes:
     """
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise Unreadable(f"{path.name} lies outside of the cell's folder")
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer would wait for one
-    with open(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise Unreadable(f"{path.name} is no plain file")
-        if found.st_size > most:
-            raise Unreadable(f"{path.name} has {found.st_size} bytes, which is more than {most}")
-        return file.read(found.st_size)  # a buffer of the size that is asked for is made at once
+    return read_plain(path, most)
 
 
 def remove(folder: Path) -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.protocol.plain import read_plain
 from harness.records.atomic import replace_files
 
 FORMATS = ("ptx", "cubin", "object")
@@ -106,15 +107,7 @@ class ArtifactFolder:
             When it cannot be read.
         """
         path = self.file(kind, sha256)
-        # No link to elsewhere is followed, and a pipe without a writer would wait for one.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                raise ValueError(f"{path.name} is no plain file")
-            if found.st_size > most:
-                raise ValueError(f"{path.name} has {found.st_size:,} bytes, which is more than {most:,}")
-            data = file.read(most + 1)
+        data = read_plain(path, most, os.O_NOFOLLOW)  # no link to elsewhere is followed
         if hashlib.sha256(data).hexdigest() != sha256:
             raise ValueError(f"{path.name} is not what its name says: it was changed")
         return data

@@ -11,8 +11,9 @@ import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
 from harness.engine.collect import collect_outcome
-from harness.engine.left import Unreadable, read_file, read_text
+from harness.engine.left import read_file, read_text
 from harness.model import Outcome
+from harness.protocol.plain import Unreadable
 
 
 def sparse(path: Path) -> None:
