@@ -150,7 +150,10 @@ def _line_up(text: str, toolkits: str | None, python: str | None) -> tuple[Envir
             python = mark.removeprefix("python")
         else:
             spec += f"+{mark}"
-    return line_up([spec], toolkits, python)
+    try:
+        return line_up([spec], toolkits, python)
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix("--with ")) from None
 
 
 @libraries.command()
@@ -174,6 +177,7 @@ def remove(wanted: tuple[str, ...]) -> int:
     """Remove environments: all of a library (cupy), or those of a release (cupy=13.6.0) or series (cupy=13). Wheels stay in uv's cache."""
     store = EnvironmentStore()
     store.sweep()
+    removed = False
     for text in wanted:
         name, _, version = text.partition("=")
         _known([name])
@@ -186,7 +190,10 @@ def remove(wanted: tuple[str, ...]) -> int:
         for made in chosen:
             size = made.size()
             store.remove(made)
+            removed = True
             say(f"{made.key}: removed, {decimal(size)}", err=True)
         if not chosen:
             say(f"{text}: was not installed", err=True)
+    if removed:
+        say("their wheels stay in uv's cache, and most of the room with them: `uv cache clean NAME` frees it", err=True)
     return 0

@@ -168,7 +168,7 @@ def own_python(request: Request) -> str | None:
     """
     if versions_of_python(request):
         return None
-    if request.python and re.fullmatch(r"[\d.,\s]+", request.python):
+    if request.python and re.fullmatch(r"\d[^/]*", request.python):
         if request.libraries:
             parse_pythons(request.python)  # says what is wrong with them
         raise UsageError(

@@ -130,8 +130,10 @@ describe("a place of several cells", () => {
 it("headings that would stand above one column only go into its label", () => {
   const columns = (entries) => ({ dimensions: ["backend", "library", "toolkit", "target"], entries, place: null });
   const targets = [0, 1, 2].flatMap((toolkit) => [0, 1, 2].map((target) => [0, 0, toolkit, target]));
-  assert.deepEqual(Headings.levels(columns(targets), 2.5), { groups: [[0, 1], [2]], leaf: [3] });
-  assert.deepEqual(Headings.levels(columns([[0, 0, 0, 0]]), 2.5), { groups: [], leaf: [0, 1, 2, 3] });
+  assert.deepEqual(Headings.levels(columns(targets), 2.5, []), { groups: [[0, 1], [2]], leaf: [3] });
+  // What few cells have a value of is no level of its own, with nothing to say of all the others.
+  assert.deepEqual(Headings.levels(columns(targets), 2.5, ["toolkit"]), { groups: [[0, 1, 2]], leaf: [3] });
+  assert.deepEqual(Headings.levels(columns([[0, 0, 0, 0]]), 2.5, []), { groups: [], leaf: [0, 1, 2, 3] });
 });
 
 describe("commands that run a cell again", () => {

@@ -16,7 +16,7 @@ class Headings {
     const many = ["target", "variant"].some((key) => across.includes(key)) && across.length > 1;
     /** Whether columns are wide enough for numbers. */
     this.wide = !many;
-    this.levels = Headings.levels(pivot.columns, this.wide ? 1.2 : 2.5);
+    this.levels = Headings.levels(pivot.columns, this.wide ? 1.2 : 2.5, matrix.later);
     /** Whether each column is the first of its group. */
     this.begins = pivot.columns.entries.map((entry, column) => {
       const upto = (this.levels.groups.at(-1)?.at(-1) ?? -1) + 1;
@@ -28,17 +28,20 @@ class Headings {
   }
 
   /**
-   * Levels of headings: backend and library in one; what would stand above one column only goes into its own label.
+   * Levels of headings: backend and library in one, and what few cells have with what stands before it; what would stand above
+   * one column only goes into its own label.
    *
    * @param {PivotAxis} columns
    * @param {number} least columns that a heading stands above on average
+   * @param {string[]} later axes that few cells have a value of
    * @returns {Levels}
    */
-  static levels(columns, least) {
+  static levels(columns, least, later) {
     /** @type {number[][]} */
     const found = [];
     columns.dimensions.forEach((key, place) => {
-      if (key === "library" && columns.dimensions[place - 1] === "backend") found[found.length - 1].push(place);
+      const joins = later.includes(key) || (key === "library" && columns.dimensions[place - 1] === "backend");
+      if (joins && found.length) found[found.length - 1].push(place);
       else found.push([place]);
     });
     const spans = (/** @type {number} */ upto) =>

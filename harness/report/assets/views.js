@@ -3,7 +3,7 @@
 
 const views = (() => {
   /**
-   * Keys of the axes of one side, with commas, from the outermost on.
+   * Keys of the axes of one side, with commas, from the outermost on; of one that came later only where a cell has a value of it.
    *
    * @param {Matrix} matrix
    * @param {"row" | "column"} side
@@ -12,6 +12,7 @@ const views = (() => {
   const keys = (matrix, side, ...but) =>
     matrix.axes
       .filter((axis) => axis.side === side && !but.includes(axis.key))
+      .filter((axis) => !axis.optional || matrix.names[axis.key].some(Boolean))
       .map((axis) => axis.key)
       .join();
 
