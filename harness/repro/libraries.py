@@ -55,9 +55,13 @@ image = virtual_gpu.images[-1] if virtual_gpu.images else b""
 def _without_toolkit(subject: Subject) -> str:
     """Lines that have CuPy find no toolkit, as on a machine with the driver alone."""
     lines = 'for name in ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"):\n    os.environ.pop(name, None)\n'
-    lines += "from cupy import _environment  # noqa: E402\n\n_environment._cuda_path = None  # there is no CUDA toolkit\n"
+    lines += (
+        "from cupy import _environment  # noqa: E402\n\n_environment._cuda_path = None  # there is no CUDA toolkit\n"
+    )
     if subject.series >= (14, 0):
-        lines += "import cuda.pathfinder  # noqa: E402\n\ncuda.pathfinder.find_nvidia_header_directory = lambda name: None\n"
+        lines += (
+            "import cuda.pathfinder  # noqa: E402\n\ncuda.pathfinder.find_nvidia_header_directory = lambda name: None\n"
+        )
     return lines
 
 
