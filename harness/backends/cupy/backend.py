@@ -108,7 +108,7 @@ class CupyBackend:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
         if job.together:
             raise Unsupported("RawModule takes one text, and this program has several files")
-        self._begin(setup, job)
+        _begin(self.core, self.compiler, setup, job)
         built = self._pretend(setup, job)
         options = options_of(setup, job, built)
         if is_program(job):
@@ -152,7 +152,7 @@ class CupyBackend:
         """``RawModule(…).get_function(…)`` and a launch, with nothing in the place of anything: only listened to."""
         import cupy
 
-        self._begin(setup, job)
+        _begin(self.core, self.compiler, setup, job)
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
         self.compiler.function = SimpleNamespace(
@@ -193,21 +193,6 @@ class CupyBackend:
         finally:
             calls = nvrtc_tap.heard(tap) if self.jitify else []
             job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
-
-    def _begin(self, setup: Setup, job: Job) -> None:
-        """Have CuPy keep what it compiles in the cell's folder, and find what the case lets it find."""
-        if job.arch[-1] in "af":
-            raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
-        os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
-        if hasattr(self.compiler, "_DiskKernelCacheBackend"):  # from 14 on it chooses a folder when it is imported
-            self.compiler._kernel_cache_backend = self.compiler._DiskKernelCacheBackend()
-        if not job.toolkit_include(setup):
-            error = cupy_headers.without_toolkit(setup, self.core, self.compiler)
-            if error and not is_program(job):
-                job.enter("compile")
-                job.command.append(f"cupy.RawModule(code=…, options={options_of(setup, job, job.target)!r})")
-                job.say(f"RuntimeError: {error}")
-                raise Rejected("CuPy finds no headers of CUDA", stage="compile")
 
     def _run(self, setup: Setup, job: Job) -> None:
         """A program in Python, on the device that there is, or with a stand-in for one."""
@@ -260,6 +245,22 @@ class CupyBackend:
                 f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}: for a device of {arch} it builds for {chosen}"
             )
         return job.target
+
+
+def _begin(core: Any, compiler: Any, setup: Setup, job: Job) -> None:
+    """Have CuPy keep what it compiles in the cell's folder, and find what the case lets it find."""
+    if job.arch[-1] in "af":
+        raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+    os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+    if hasattr(compiler, "_DiskKernelCacheBackend"):  # from 14 on it chooses a folder when it is imported
+        compiler._kernel_cache_backend = compiler._DiskKernelCacheBackend()
+    if not job.toolkit_include(setup):
+        error = cupy_headers.without_toolkit(setup, core, compiler)
+        if error and not is_program(job):
+            job.enter("compile")
+            job.command.append(f"cupy.RawModule(code=…, options={options_of(setup, job, job.target)!r})")
+            job.say(f"RuntimeError: {error}")
+            raise Rejected("CuPy finds no headers of CUDA", stage="compile")
 
 
 def _keywords(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
