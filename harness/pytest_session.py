@@ -65,9 +65,7 @@ class Session:
         silence = without_answer(self.reported)
         if silence:
             return [silence]
-        return unanswered(
-            asked_of(self.request, self.context.environment, self.context.devices, self.context.others), self.reported
-        )
+        return unanswered(asked_of(self.request, self.context.environment, self.context.devices), self.reported)
 
     @cached_property
     def project(self) -> Config:

@@ -73,7 +73,7 @@ def cells_of_cases(
         cells = part.take(cells, before)
     elif costs:
         raise UsageError("--costs is for --shard: it says what cells took before")
-    asked = asked_of(request, context.environment, context.devices, context.others)
+    asked = asked_of(request, context.environment, context.devices)
     if request.where:
         whole = cells_of(replace(request, where=None), *environments)
     return Chosen(cells=cells, context=context, asked=without_left_out(asked, whole, cells), shard=in_plan)
@@ -85,7 +85,7 @@ def cells_of_files(options: Mapping[str, Any], files: Sequence[Path], cluster: C
     request = program_request(options)
     context = _with_devices(context_for(request), cluster, request.device)
     whole, cells = _cells(request, cases, context)
-    asked = [*_files(cases), *asked_of(request, context.environment, context.devices, context.others)]
+    asked = [*_files(cases), *asked_of(request, context.environment, context.devices)]
     return Chosen(cells=cells, context=context, asked=without_left_out(asked, whole, cells))
 
 

@@ -39,9 +39,7 @@ class Asked:
     called: str = ""
 
 
-def asked_of(
-    request: Request, environment: Environment, devices: Devices | None = None, others: Sequence[Environment] = ()
-) -> list[Asked]:
+def asked_of(request: Request, environment: Environment, devices: Devices | None = None) -> list[Asked]:
     """Every case, backend, toolkit and target that a request names; what it leaves to cumatrix is not among them."""
 
     def words(text: str | None) -> Iterator[str]:
@@ -49,7 +47,7 @@ def asked_of(
 
     found: dict[str, dict[str, Iterable[str]]] = {
         "case": {item: names_of(request.cases, [item], request.programs) for item in request.selection},
-        "backend": {word: [info.name for info in choose_backends(word, environment, others)] for word in words(request.backends)},
+        "backend": {word: [info.name for info in choose_backends(word, environment)] for word in words(request.backends)},
         "toolkit": {word: map(str, parse_toolkits(word)) for word in words(request.toolkits)},
         "target": {word: map(str, parse_targets(with_native(word, devices))) for word in words(request.targets)},
     }  # fmt: skip

@@ -51,6 +51,14 @@ def test_each_release_is_a_column(cumatrix: Command, file: Path, toolkit: Callab
     assert (again.returncode, "installing" in again.stderr) == (0, False)
 
 
+@pytest.mark.compilers
+def test_another_backend_may_stand_beside_that_of_the_library(cumatrix: Command, tmp_path: Path) -> None:
+    write_case(tmp_path / "cases", "made/scale", 'extern "C" __global__ void k() {}')
+    words = ("-b", "nvrtc,cupy-nvrtc", "-t", "12.4", "-a", "sm_80")
+    done = cumatrix("run", "--dry-run", "--json", "--with", "cupy=13.6.0", *words)
+    assert (done.returncode, json.loads(done.stdout)["cells"]) == (0, 2), done.stderr
+
+
 def test_offline_names_what_is_missing_once(cumatrix: Command, file: Path, tmp_path: Path) -> None:
     env = {"CUMATRIX_HOME": str(tmp_path / "home")}
     done = cumatrix(
