@@ -145,6 +145,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             module="cupy.nvrtc",
             seconds=0.2,
             languages=("cupy", "cuda"),
+            words=("toolkit_headers",),
             library="cupy",
             script=True,
         ),

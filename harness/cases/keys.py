@@ -74,7 +74,8 @@ OPTIONS: Mapping[str, Key] = {
         help="include directories: folders of the case or elsewhere in the project, seen from the case's; tables add to each other",
     ),
     "toolkit_headers": Key(
-        kind="flag", help="false: the toolkit's include directories are not there, as for who calls NVRTC by hand"
+        kind="flag",
+        help="false: the toolkit's include directories are not there, as for who calls NVRTC by hand, or has CuPy and no toolkit",
     ),
     "compile_for": Key(
         kind="architecture",

@@ -30,6 +30,8 @@ def cupy(subject: Subject) -> Script:
         path = f'os.environ["CUDA_PATH"] = {"cuda" if setup.headers == setup.release else "headers"}\n'
     device = f'"{subject.cell.target.capability}", cuda, "{setup.release}"{", ptx=True" if job.virtual else ""}'
     used = f"virtual_gpu.use({device})  # only where this machine has no such GPU\n"
+    if not job.toolkit_include(setup):
+        path, used = "", used + _without_toolkit(subject)
     old = subject.series < (13, 0)
     files = ["cuda_home.py", "gpu.py", "link.py", "virtual_gpu_cupy.py"]
     files += [*(["nvrtc_log.c"] if jitify else []), *(["stand_ins.py"] if old else [])]
@@ -48,6 +50,19 @@ module.compile()
 image = virtual_gpu.images[-1] if virtual_gpu.images else b""
 """ + BUILT.replace("print(", 'print("built and loaded" if not image else ', 1)  # fmt: skip
     return Script(text, tuple(files))
+
+
+def _without_toolkit(subject: Subject) -> str:
+    """Lines that have CuPy find no toolkit, as on a machine with the driver alone."""
+    lines = 'for name in ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"):\n    os.environ.pop(name, None)\n'
+    lines += (
+        "from cupy import _environment  # noqa: E402\n\n_environment._cuda_path = None  # there is no CUDA toolkit\n"
+    )
+    if subject.series >= (14, 0):
+        lines += (
+            "import cuda.pathfinder  # noqa: E402\n\ncuda.pathfinder.find_nvidia_header_directory = lambda name: None\n"
+        )
+    return lines
 
 
 def _run(subject: Subject, options: Sequence[str], jitify: bool) -> str:

@@ -195,6 +195,26 @@ def test_include_directories_are_cupys_in_its_order(run_cell: RunCell, requireme
     assert reply["observed"]["headers"]["cub"] == versions[requirement]
 
 
+@pytest.mark.parametrize(
+    ("requirement", "status", "words"),
+    [
+        (BUNDLED, "built", ""),
+        (BY_RELEASE, "rejected", 'cannot open source file "vector_types.h"'),
+        (NEWEST, "rejected", "RuntimeError: Failed to find CUDA headers"),
+    ],
+)
+def test_without_a_toolkit_there_is_what_cupy_bundles(
+    run_cell: RunCell, requirement: str, status: str, words: str
+) -> None:
+    """https://github.com/cupy/cupy/issues/8466; what it says of one cell does not stay for the next."""
+    text = "#include <cuda_fp16.h>\n" + PLAIN
+    reply = run_cell(requirement, "cupy-nvrtc", "12.4", text, "sm_80", {"scale": ""}, {"toolkit_headers": False})
+    assert reply["status"] == status, reply["log"]
+    assert not words or words in reply["diagnostics"][0]["message"]
+    assert not added(reply) or "$CUDA_HOME/include" not in added(reply)
+    assert run_cell(requirement, "cupy-nvrtc", "12.4", text, "sm_80", {"scale": ""}, {})["status"] == "built"
+
+
 WHEELS = {"13.6.0": "nvidia-cuda-runtime-cu12==12.9.79", "14.2.0": "nvidia-cuda-runtime-cu12==12.9.79"}
 
 
@@ -208,12 +228,13 @@ def test_headers_out_of_wheels(
     assert default_toolkit(environment) == "12.9"
     with Run(RunContext(environment, store, None, Limits(seconds=120))) as run:
         outcomes = {}
-        for name, text in (("plain", "#include <cuda_fp16.h>\n" + PLAIN), ("matrix", ACCUMULATOR)):
+        half, none = "#include <cuda_fp16.h>\n" + PLAIN, {"toolkit_headers": False}
+        for name, text, options in (("plain", half, {}), ("matrix", ACCUMULATOR, {}), ("alone", half, none)):
             source = tmp_path / name / "kernel.cu"
             source.parent.mkdir()
             source.write_text(text)
             cells = plan(
-                [make_case(source)], [BACKENDS["cupy-nvrtc"]], parse_toolkits("12.9"), parse_targets("sm_80"), environment
+                [make_case(source, options=options)], [BACKENDS["cupy-nvrtc"]], parse_toolkits("12.9"), parse_targets("sm_80"), environment
             )  # fmt: skip
             assert [cell.toolchain.library for cell in cells] == [f"{version}+wheels"]
             assert cells[0].facts()["wheels"] is True
@@ -221,6 +242,8 @@ def test_headers_out_of_wheels(
     assert outcomes["plain"].status == "built"
     assert outcomes["plain"].observed["headers_from"] == "wheels"
     assert added({"command": outcomes["plain"].command})[-1].endswith("/site-packages/nvidia/cuda_runtime/include")
+    assert outcomes["alone"].status == "unsupported"
+    assert "lie in CuPy's own environment (nvidia-cuda-runtime-cu12 12.9.79)" in outcomes["alone"].reason
     assert outcomes["matrix"].status == "rejected"
     assert outcomes["matrix"].diagnostics[0].message == 'cannot open source file "crt/mma.h"'
 

@@ -41,6 +41,8 @@ def test_what_code_is_made_for(options: dict[str, str], target: str, made: str) 
         ("nvrtc", {"assembler": "12.4", "compile_for": "compute_80", "linker": "12.4"}, ""),
         ("nvcc", {"compile_for": "compute_80"}, ""),
         ("nvcc", {"assembler": "12.4"}, "nvcc has no word for assembler"),
+        ("cupy-nvrtc", {"toolkit_headers": False}, ""),
+        ("cupy-jitify", {"toolkit_headers": False}, "cupy-jitify has no word for toolkit_headers"),
         ("cupy-nvrtc", {"linker": "12.4"}, "cupy-nvrtc has no word for linker"),
         ("numba", {"std": "c++17"}, ""),
     ],

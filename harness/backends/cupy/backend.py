@@ -106,10 +106,9 @@ class CupyBackend:
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
-        _check_target(job)
         if job.together:
             raise Unsupported("RawModule takes one text, and this program has several files")
-        _own_cache(self.compiler, job)
+        _begin(self.core, self.compiler, setup, job)
         built = self._pretend(setup, job)
         options = options_of(setup, job, built)
         if is_program(job):
@@ -153,8 +152,7 @@ class CupyBackend:
         """``RawModule(…).get_function(…)`` and a launch, with nothing in the place of anything: only listened to."""
         import cupy
 
-        _check_target(job)
-        _own_cache(self.compiler, job)
+        _begin(self.core, self.compiler, setup, job)
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
         self.compiler.function = SimpleNamespace(
@@ -233,7 +231,7 @@ class CupyBackend:
         if not self.jitify:
             compiler.nvrtc = Listening(compiler.nvrtc, job, every=is_program(job))
         compiler.function = SimpleNamespace(Module=lambda: Module(job), LinkState=lambda: LinkState(setup, job))
-        if setup.wheels:
+        if setup.wheels or not job.toolkit_include(setup):
             compiler._get_cudadevrt_path = no_runtime(compiler._get_cudadevrt_path, job)
         else:
             # The compiler's, not that of the headers; PyPI's wheels before 12.9 have none: compiled, and noted as not linked.
@@ -249,9 +247,20 @@ class CupyBackend:
         return job.target
 
 
-def _check_target(job: Job) -> None:
+def _begin(core: Any, compiler: Any, setup: Setup, job: Job) -> None:
+    """Have CuPy keep what it compiles in the cell's folder, and find what the case lets it find."""
     if job.arch[-1] in "af":
         raise Unsupported("CuPy builds for the compute capability of its device, which has no suffix")
+    os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
+    if hasattr(compiler, "_DiskKernelCacheBackend"):  # from 14 on it chooses a folder when it is imported
+        compiler._kernel_cache_backend = compiler._DiskKernelCacheBackend()
+    if not job.toolkit_include(setup):
+        error = cupy_headers.without_toolkit(setup, core, compiler)
+        if error and not is_program(job):
+            job.enter("compile")
+            job.command.append(f"cupy.RawModule(code=…, options={options_of(setup, job, job.target)!r})")
+            job.say(f"RuntimeError: {error}")
+            raise Rejected("CuPy finds no headers of CUDA", stage="compile")
 
 
 def _keywords(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
@@ -277,13 +286,6 @@ def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -
         # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
         *(f"-I{folder}" for folder in job.include_beside(setup)),
     )
-
-
-def _own_cache(compiler: Any, job: Job) -> None:
-    """Have CuPy keep what it compiles in the cell's folder; from 14 on it chooses a folder when it is imported."""
-    os.environ["CUPY_CACHE_DIR"] = str(job.scratch / "cupy-cache")
-    if hasattr(compiler, "_DiskKernelCacheBackend"):
-        compiler._kernel_cache_backend = compiler._DiskKernelCacheBackend()
 
 
 def _distribution(setup: Setup) -> tuple[str, str]:

@@ -7,13 +7,15 @@ here is what it finds when it looks: a toolkit under CUDA_PATH, or no toolkit at
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
 from harness.libraries import runtime_wheel
-from harness.protocol.backend import Setup, Unavailable
+from harness.protocol.backend import Setup, Unavailable, Unsupported
 
 _HEADER = "cuda_runtime_api.h"
 
@@ -56,16 +58,77 @@ def hide_toolkits(setup: Setup, environment: Any, version: tuple[int, ...], head
 
 
 def added(core: Any, compiler: Any) -> list[str]:
-    """Include directories that CuPy adds to every program, in its order; empty before 13.0, which cannot be asked."""
-    assemble = getattr(core, "assemble_cupy_compiler_options", None)
-    if assemble is None:
-        return []
+    """Include directories that CuPy adds to every program, in its order; empty before 13.0, which cannot be asked.
+
+    A child asks: CuPy keeps the answer for as long as its process lives, and a cell may be one without a toolkit (`without_toolkit`).
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, json.dumps(_asked(core, compiler)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    if not said:
+        raise Unavailable("CuPy died when it was asked for its include directories")
+    folders, error = json.loads(said)
+    if error:
+        raise Unavailable(f"CuPy finds no headers: {error}")
+    return list(folders)
+
+
+def _asked(core: Any, compiler: Any) -> tuple[list[str], str]:
+    """CuPy's include directories, or what it says where it knows of none."""
+    if not hasattr(core, "assemble_cupy_compiler_options"):
+        return [], ""
     try:
-        options = assemble(())
+        options = core.assemble_cupy_compiler_options(())
     except RuntimeError as error:
-        raise Unavailable(f"CuPy finds no headers: {error}") from None
+        return [], str(error)
     options += getattr(compiler, "_get_extra_include_dir_opts", tuple)()
-    return [option.removeprefix("-I") for option in options if option.startswith("-I")]
+    return [option.removeprefix("-I") for option in options if option.startswith("-I")], ""
+
+
+def without_toolkit(setup: Setup, core: Any, compiler: Any) -> str:
+    """Have CuPy find neither a toolkit nor its headers, as on a machine that has the driver alone; in a cell, before CuPy looks.
+
+    Parameters
+    ----------
+    setup : Setup
+        What the worker was started for.
+    core, compiler : module
+        ``cupy._core.core`` and ``cupy.cuda.compiler``.
+
+    Returns
+    -------
+    str
+        What CuPy says where it compiles nothing without a toolkit; empty where it goes on with what it bundles.
+
+    Raises
+    ------
+    Unsupported
+        Where a wheel in CuPy's environment has the headers: they are found without any toolkit.
+    """
+    name = runtime_wheel(setup.version[0])
+    try:
+        wheel = distribution(name)
+    except PackageNotFoundError:
+        pass
+    else:
+        raise Unsupported(f"CUDA's headers lie in CuPy's own environment ({name} {wheel.version}), toolkit or not")
+    for variable in ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"):
+        os.environ.pop(variable, None)
+    from cupy import _environment
+
+    _environment._cuda_path = None
+    if pathfinder := sys.modules.get("cuda.pathfinder"):
+        # CuPy 14 looks with it, also in /usr/local, which this machine may have.
+        pathfinder.find_nvidia_header_directory = lambda _library: None  # type: ignore[attr-defined]
+    return _asked(core, compiler)[1]
 
 
 def check(folders: list[str], headers: Path, setup: Setup) -> None:
