@@ -151,6 +151,14 @@ class _Queue:
         self._taken[chosen] += 1
         return chosen
 
+    def alike(self, taken: PreparedCell) -> int:
+        """How many cells for which the same can be prepared wait for the runner that has taken this one: others take their share of them."""
+        if not taken.alike:
+            return 0
+        with self._changed:
+            group = _group_of(taken)
+            return len(self._groups[group]) // max(1, self._taken[group])
+
     def stop(self) -> None:
         with self._changed:
             self._stopped = True
@@ -167,7 +175,7 @@ def _serve(runner: Runner, work: _Queue) -> None:
         prepared = work.next(current, wait=runner.finished)
         if prepared is not None:
             current = prepared
-            runner.run(prepared)
+            runner.run(prepared, work.alike(prepared))
         elif runner.finished:
             break
         else:

@@ -167,6 +167,8 @@ class Order(Message):
         Path of compute-sanitizer, which goes over the launch; empty for none.
     steps : str
         Folder of steps that the cells of one program share (`harness.nvidia.step_cache`); empty where they share none.
+    alike : int
+        How many cells are to come for which the fork server can make the same as for this one (`harness.protocol.backend.Ahead`).
     """
 
     job: CellJob
@@ -177,6 +179,7 @@ class Order(Message):
     device: dict[str, JsonValue] = field(default_factory=dict)
     sanitizer: str = ""
     steps: str = ""
+    alike: int = 0
 
 
 @dataclass

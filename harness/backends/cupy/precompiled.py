@@ -86,7 +86,12 @@ class Precompiled:
         return set().union(*map(words_of, [*self._texts, *builtin])) if builtin else set()
 
     def ahead(
-        self, job: Job, asked: Sequence[str], compile_job: Callable[[Job], None], pulse: Callable[[], None]
+        self,
+        job: Job,
+        asked: Sequence[str],
+        alike: int,
+        compile_job: Callable[[Job], None],
+        pulse: Callable[[], None],
     ) -> None:
         """Make the header for a cell and all like it, when it is not the first of them.
 
