@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.nvidia import nvjitlink, precompiled, ptxas
+from harness.nvidia import nvjitlink, pch_store, precompiled, ptxas
 from harness.nvidia.launch import run_on_driver
 from harness.nvidia.nvrtc import COMPILATION, SUCCESS, Nvrtc
 from harness.protocol.backend import Job, Rejected, Setup, Unsupported
@@ -120,8 +120,8 @@ class NvrtcBackend:
             if early:
                 code, log, program = self.nvrtc.compile(early.text, str(source), early.options)
                 made = b"" if code else self.nvrtc.get(program, "PTX")
-                if code in (SUCCESS, COMPILATION) and precompiled.usable(log, made):
-                    return code, early.log + log, program
+                if code in (SUCCESS, COMPILATION) and early.usable(log, made):
+                    return code, pch_store.behind(early.log, log), program
         return self.nvrtc.compile(text, str(source), argv)
 
     def _built(self, text: bytes, name: str, options: Sequence[str]) -> tuple[bool, str]:

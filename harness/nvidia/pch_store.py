@@ -23,6 +23,9 @@ from typing import Any
 from harness.protocol import own_folder
 
 SILENT = "--pch-messages=false"
+ONCE = "Remark: The warnings can be suppressed"
+"""NVRTC says that behind the first warning of a compilation: with such a header, it would be said of the program too."""
+_OF_OPTIONS = re.compile(r"(?:nvrtc: .*\n)*")
 _MOST = 2
 """Headers that one fork server has at a time, the ones used last; each is a file of 10 to 120 MB, in memory where the temporary folder is. Cells of one header come one after another."""
 _ROOM = 1 << 30  # bytes that have to be free where they are kept
@@ -84,6 +87,12 @@ class Store:
             return False
         self._kept[key] = str(folder / "header.pch"), said
         return True
+
+
+def behind(said: str, log: str) -> str:
+    """NVRTC's log of a program as it is without a precompiled header: `log`, behind what was `said` of the header, but for what NVRTC says of its options in both."""
+    own = _OF_OPTIONS.match(said)
+    return said + log.removeprefix(own[0] if own else "")
 
 
 def builtin() -> list[bytes]:

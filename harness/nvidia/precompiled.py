@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.nvidia.first_includes import FirstIncludes, defined, first_includes, words_of
-from harness.nvidia.pch_store import SILENT, Store, builtin
+from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
 from harness.protocol import reads
 from harness.protocol.backend import Job, Setup
 
@@ -34,7 +34,7 @@ _PLAIN = re.compile(
 )
 _BY_HASH = re.compile(rb"(?:_INTERNAL_|GLOBAL__N__)[0-9a-f]{8}_\d+_\w+?_[0-9a-f]{8}_\d")
 _NOT_USED = "precompiled header"  # in what NVRTC says where a header does not fit
-_ONCE = "Remark: The warnings can be suppressed"  # it says that behind the first warning of a compilation
+_PLACED = "declared at line"  # of a macro: where it was defined, which is not said of the command line
 # Seconds: what a header takes beside its compilation, what a program takes with it, and of what it took without it.
 _APART, _LEAST, _LEFT, _UNKNOWN = 0.08, 0.02, 0.15, 0.1
 
@@ -61,11 +61,18 @@ class Early:
         All that NVRTC is given.
     log : str
         What NVRTC said of the header, and would say of each program that includes it, before anything else.
+    defines : bool
+        Whether macros of the command line stand in the text.
     """
 
     text: bytes
     options: tuple[str, ...]
     log: str
+    defines: bool
+
+    def usable(self, log: str, made: bytes) -> bool:
+        """Whether what came of it is what would have come of the program without a header: `made` is its PTX, if it was built."""
+        return _NOT_USED not in log and not (self.defines and _PLACED in log) and not _BY_HASH.search(made)
 
 
 class Precompiled:
@@ -141,7 +148,7 @@ class Precompiled:
             lines += f"#line {found.lines + 1}\n"
         program = text.decode("utf-8")
         early = program[: found.end] + lines + program[found.end :]
-        return Early(early.encode("utf-8"), (*rest, f"--use-pch={path}", SILENT), said["log"])
+        return Early(early.encode("utf-8"), (*rest, f"--use-pch={path}", SILENT), said["log"], bool(lines))
 
     def _worth(self, found: FirstIncludes, alike: int) -> bool:
         seconds = self._took.get(found.names, _UNKNOWN)
@@ -179,7 +186,7 @@ class Precompiled:
             return None
         started, name, text = time.process_time(), str(blank.source), found.text.encode("utf-8")
         built, log = self._compile(text, name, (*options, f"--create-pch={path}", SILENT))
-        if not built or _ONCE in log:
+        if not built or ONCE in log:
             return None
         seconds = time.process_time() - started
         files = _files(reads.without(records.read_bytes(), [folder]))
@@ -208,11 +215,6 @@ class Precompiled:
                     self._words_in[path] = words_of(Path(path).read_bytes())
                 words |= self._words_in[path]
         return words
-
-
-def usable(log: str, made: bytes) -> bool:
-    """Whether what came of a program with a header is what would have come of it without: `made` is its PTX, if it was built."""
-    return _NOT_USED not in log and not _BY_HASH.search(made)
 
 
 def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncludes | None:

@@ -146,7 +146,7 @@ class CupyBackend:
         except Loading:
             pass  # the last step, for which a device would be needed
         except (self.compiler.CompileException, self.compiler.JitifyException) as error:
-            explain(job, tap if self.jitify else None, error)
+            explain(job, tap if self.jitify else None, error, early.log if early else "")
         except LinkFailed as error:
             raise Rejected(str(error), stage="link") from None
         finally:

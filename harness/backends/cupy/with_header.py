@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.backends.nvrtc import macros
-from harness.nvidia.precompiled import Compile, Precompiled, usable
+from harness.nvidia.pch_store import behind
+from harness.nvidia.precompiled import Compile, Precompiled
 from harness.protocol.backend import Job, Setup
 
 
@@ -37,7 +38,7 @@ class WithHeader:
 
     def getProgramLog(self, program: int) -> str:
         log: str = self._nvrtc.getProgramLog(self._instead.get(program, program))
-        return self._logs.get(program, "") + log
+        return behind(self._logs[program], log) if program in self._logs else log
 
     def destroyProgram(self, program: int) -> None:
         other = self._instead.pop(program, None)
@@ -68,7 +69,7 @@ class WithHeader:
         except self._nvrtc.NVRTCError as error:
             refused = error
         compiled = refused is None or "COMPILATION" in str(refused)
-        if not compiled or not usable(str(self._nvrtc.getProgramLog(other)), made):
+        if not compiled or not early.usable(str(self._nvrtc.getProgramLog(other)), made):
             self._nvrtc.destroyProgram(other)
             return None
         self._instead[program], self._logs[program] = other, early.log
