@@ -92,7 +92,9 @@ class PreparedCell:
         includes = _first_includes(self.job.source) if prepares == "includes" else ()
         if not includes and prepares != "options":
             return ""
-        return json.dumps([self.job.target, self.job.options, self.job.include if includes else [], includes], sort_keys=True)
+        return json.dumps(
+            [self.job.target, self.job.options, self.job.include if includes else [], includes], sort_keys=True
+        )
 
     def first_key(self, worker: str) -> str:
         """`first_key` of its question."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _MOST = 1 << 16  # characters in which they have to end
@@ -60,15 +60,45 @@ def first_includes(text: str) -> FirstIncludes | None:
     return FirstIncludes(tuple(names), end, text.count("\n", 0, end))
 
 
-def defined(macros: Sequence[str], words: set[bytes]) -> str | None:
+class Words:
+    """The identifiers of headers that a macro of a program could change; a header is looked through where a name may be in it.
+
+    Parameters
+    ----------
+    texts : iterable of bytes
+        The headers.
+    """
+
+    def __init__(self, texts: Iterable[bytes]) -> None:
+        self._texts = list(texts)
+        self._words: dict[int, set[bytes]] = {}
+        self._found: dict[bytes, bool] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def __contains__(self, name: bytes) -> bool:
+        if name not in self._found:
+            self._found[name] = any(
+                name in text and name in self._of(number) for number, text in enumerate(self._texts)
+            )
+        return self._found[name]
+
+    def _of(self, number: int) -> set[bytes]:
+        if number not in self._words:
+            self._words[number] = words_of(self._texts[number])
+        return self._words[number]
+
+
+def defined(macros: Sequence[str], words: Words) -> str | None:
     """Lines that define, behind headers, what ``-D`` options define before them; None where that could be another program.
 
     Parameters
     ----------
     macros : sequence of str
         The options.
-    words : set of bytes
-        Every identifier of the headers (`words_of`).
+    words : Words
+        Those of the headers; without any, nothing is known.
     """
     lines: dict[str, str] = {}
     for macro in macros:

@@ -17,6 +17,7 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def behind(said: str, log: str) -> str:
     return said + log.removeprefix(own[0] if own else "")
 
 
+@cache
 def builtin() -> list[bytes]:
     """NVRTC's builtin headers, which a macro of a program's command line is in front of too; empty where they are not found."""
     try:

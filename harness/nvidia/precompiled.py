@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.nvidia.first_includes import FirstIncludes, defined, first_includes, words_of
+from harness.nvidia.first_includes import FirstIncludes, Words, defined, first_includes
 from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
 from harness.protocol import reads
 from harness.protocol.backend import Job, Setup
@@ -90,8 +90,7 @@ class Precompiled:
         self._asking: bytes | None = None
         self._in_vain: set[str] = set()
         self._took: dict[tuple[str, ...], float] = {}
-        self._words_in: dict[str, set[bytes]] = {}
-        self._words: dict[str, set[bytes]] = {}
+        self._words: dict[tuple[str, ...], Words] = {}
 
     def ahead(
         self, setup: Setup, job: Job, alike: int, compile_job: Callable[[Job], None], pulse: Callable[[], None]
@@ -113,11 +112,12 @@ class Precompiled:
         if found is None:
             return
         key = _key(job, found)
-        if self._store is None or not self._store.find(key):
-            if key in self._in_vain or not self._worth(found, alike) or not self._make(key, job, found, compile_job, pulse):
-                return
-        if job.definitions and key not in self._words:
-            self._words[key] = self._words_of(key)
+        if not (self._store and self._store.find(key)) and not (
+            key not in self._in_vain and self._worth(found, alike) and self._make(key, job, found, compile_job, pulse)
+        ):
+            return
+        if job.definitions and (words := self._words_of(key)):
+            _ = [name.encode() in words for name in job.definitions]  # once here, not in each cell
 
     def early(self, setup: Setup, job: Job, text: bytes, options: Sequence[str], macros: Sequence[str]) -> Early | None:
         """How a program is compiled with its header; None where there is none for it.
@@ -141,7 +141,7 @@ class Precompiled:
             return None
         path, said = kept
         rest = [option for option in options if option not in macros]
-        lines = defined([option for option in options if option in macros], self._words.get(_key(job, found), set()))
+        lines = defined([option for option in options if option in macros], self._words_of(_key(job, found)))
         if rest != list(said["options"]) or lines is None or not _unchanged(said["files"]):
             return None
         if lines:
@@ -203,18 +203,15 @@ class Precompiled:
             return asked.options
         raise RuntimeError("NVRTC was not asked")
 
-    def _words_of(self, key: str) -> set[bytes]:
-        """Every identifier in the files of a header and in NVRTC's builtin headers; none where those are not found."""
+    def _words_of(self, key: str) -> Words:
+        """Those of the files of a header and of NVRTC's builtin headers; none where these are not found."""
         kept, own = self._store.find(key) if self._store else None, builtin()
         if kept is None or not own:
-            return set()
-        words = set().union(*map(words_of, own))
-        for path, signature in kept[1]["files"].items():
-            if signature:
-                if path not in self._words_in:
-                    self._words_in[path] = words_of(Path(path).read_bytes())
-                words |= self._words_in[path]
-        return words
+            return Words([])
+        paths = tuple(path for path, signature in kept[1]["files"].items() if signature)
+        if paths not in self._words:
+            self._words[paths] = Words([*own, *(Path(path).read_bytes() for path in paths)])
+        return self._words[paths]
 
 
 def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncludes | None:

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.backends.cupy.backend import options_of
+from harness.backends.cupy.asked import options_of
 from harness.backends.cupy.precompiled import Precompiled
 from harness.backends.cupy.precompiled_program import PREFIX, macros
 from harness.nvidia import pch_store
-from harness.nvidia.first_includes import words_of
+from harness.nvidia.first_includes import Words, words_of
 from harness.protocol.backend import Job, Setup
 from harness.protocol.job import Options
 from harness.toolkits import Installed
@@ -23,7 +23,7 @@ from harness.toolkits.store import data_folder
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = ["--std=c++11", "-DCUPY_USE_JITIFY", "-arch=sm_80"]
-WORDS = {b"size_t", b"_CCCL_STD"}
+WORDS = Words([b"size_t _CCCL_STD"])
 
 
 def test_macros_stand_behind_the_header_as_the_command_line_has_them() -> None:
@@ -56,7 +56,7 @@ def test_a_macro_that_could_mean_something_else_there_is_left_to_jitify(macro: s
 
 def test_so_is_a_macro_that_is_given_twice_or_where_the_words_of_headers_are_not_known() -> None:
     assert macros(PREFIX + "code", [*OPTIONS, "-DN=1", "-DN=2"], OPTIONS, WORDS) is None
-    assert macros(PREFIX + "code", [*OPTIONS, "-DN=1"], OPTIONS, set()) is None
+    assert macros(PREFIX + "code", [*OPTIONS, "-DN=1"], OPTIONS, Words([])) is None
 
 
 def test_so_is_a_program_of_other_options_or_without_the_header() -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.cupy.precompiled_program import OWN_MACRO, PREFIX, Header, Program
-from harness.nvidia.first_includes import words_of
+from harness.nvidia.first_includes import Words
 from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
 from harness.protocol.backend import Job
 
@@ -69,10 +69,10 @@ class Precompiled:
         self._compile("", "nothing.cu", (f"--pch-dir={self._store.folder}", "--pch"))
 
     @cached_property
-    def words(self) -> set[bytes]:
-        """Every identifier in the table and in NVRTC's builtin headers that a macro could change; none where those are not found."""
+    def words(self) -> Words:
+        """Those of the table and of NVRTC's builtin headers; none where these are not found."""
         own = builtin()
-        return set().union(*map(words_of, [*self._texts, *own])) if own else set()
+        return Words([*own, *self._texts] if own else [])
 
     def ahead(
         self,
@@ -99,7 +99,7 @@ class Precompiled:
         """
         key = _key(job)
         if job.definitions:
-            _ = self.words  # once here, not in each cell
+            _ = [name.encode() in self.words for name in job.definitions]  # once here, not in each cell
         if self._store.find(key):
             return
         self._asked_for[key] += 1
@@ -121,7 +121,7 @@ class Precompiled:
         if found is None or self._added is None:
             return None
         header = Header(found[0], tuple(found[1]["options"]), found[1]["log"])
-        table, words = (self._texts, self._names), self.words if job.definitions else set()
+        table, words = (self._texts, self._names), self.words if job.definitions else Words([])
         program = Program(self._nvrtc, jitify.jitify, header, self._added, self._refusal, table, words)
         jitify.jitify, compiler.nvrtc = program.jitify, program
         return program

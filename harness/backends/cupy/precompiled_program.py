@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.nvidia.first_includes import Words
 from harness.nvidia.first_includes import defined as lines_for
 from harness.nvidia.pch_store import SILENT, behind
 
@@ -51,7 +52,7 @@ class Program:
         added: tuple[str, ...],
         refusal: str,
         table: tuple[list[bytes], list[bytes]],
-        words: set[bytes],
+        words: Words,
     ) -> None:
         self._nvrtc, self._jitify, self._header, self._added = nvrtc, jitify, header, added
         self._refusal, self._words = refusal, words
@@ -119,7 +120,7 @@ class Program:
             raise RuntimeError(f"CuPy compiles with {options} what Jitify was asked about with {self._same}")
 
 
-def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: set[bytes]) -> str | None:
+def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Words) -> str | None:
     """What stands between the header and a program for the macros among its options; None where that could be another program.
 
     Parameters
@@ -128,8 +129,8 @@ def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: se
         The program.
     options, made_for : sequence of str
         Its options, and those of the header.
-    words : set of bytes
-        Every identifier in the header.
+    words : Words
+        Those of the header.
     """
     joined = text.replace("\\\n", "")
     if not text.startswith(PREFIX) or _LEFT.search(joined) or _JOINED.search(text):
