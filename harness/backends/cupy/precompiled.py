@@ -91,7 +91,7 @@ class Precompiled:
         asked : sequence of str
             Its own options, without macros and include directories beside it.
         alike : int
-            How many cells of the same options come next, as far as is known.
+            How many cells of the same options come next: 0 where that is not known, less where nothing is to be made.
         compile_job : callable
             Compiles a job as cells are compiled.
         pulse : callable
@@ -103,7 +103,7 @@ class Precompiled:
         if self._store.find(key):
             return
         self._asked_for[key] += 1
-        if not alike and self._asked_for[key] < _WORTH:
+        if alike < 0 or (not alike and self._asked_for[key] < _WORTH):
             return
         if key in self._in_vain or not all(map(_PLAIN.fullmatch, asked)):
             return
