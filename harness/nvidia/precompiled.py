@@ -218,6 +218,8 @@ def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncl
     """The headers for which there may be a precompiled one: of the toolkit, since that of a program could be anything."""
     if job.together or job.include_beside(setup) or not job.toolkit_include(setup) or job.source.suffix != ".cu":
         return None
+    if any(flag.startswith("-I") for flag in job.options.get("flags", ())):
+        return None
     try:
         return first_includes((job.source.read_bytes() if text is None else text).decode("utf-8"))
     except (OSError, UnicodeDecodeError):

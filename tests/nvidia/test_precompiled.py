@@ -103,6 +103,7 @@ print(json.dumps([each[0] for each in made]))
         (-1, {}, {}, "#include <mma.h>\n", False),
         (5, {}, {}, '#include "mma.h"\n', False),
         (5, {"toolkit_headers": False}, {}, "#include <mma.h>\n", False),
+        (5, {"flags": ["-I/tmp"]}, {}, "#include <mma.h>\n", False),
     ],
 )
 def test_a_header_is_made_where_it_is_worth_it(
