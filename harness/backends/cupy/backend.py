@@ -92,7 +92,7 @@ class CupyBackend:
         cupy_headers.check(folders, headers, setup)
         if self.jitify:
             identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
-            table = jitify_headers.warm(setup, jitify, identity, lambda source: self._compile_headers(setup, source))
+            table = jitify_headers.warm(setup, jitify, identity, lambda source: _compile_headers(self, setup, source))
             if self.version > (13, 0) and not setup.device:
                 self.before_jitify = precompiled.begin(library, compiler, jitify, table)
         elif not setup.device and hasattr(library, "nvrtcGetPCHHeapSize"):
@@ -217,16 +217,6 @@ class CupyBackend:
         if self.gpu and not job.virtual:
             job.enter("assemble")
 
-    def _compile_headers(self, setup: Setup, source: str) -> None:
-        """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
-        with tempfile.TemporaryDirectory() as folder:
-            job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, scratch=Path(folder))
-            job.source.write_text(source)
-            try:
-                self.compile(setup, job)
-            except Rejected:
-                pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
-
     def _pretend(self, setup: Setup, job: Job) -> str:
         """Let CuPy see a device of the target's compute capability; returns the architecture it will ask for."""
         compiler, arch = self.compiler, job.arch
@@ -256,6 +246,17 @@ class CupyBackend:
                 f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}: for a device of {arch} it builds for {chosen}"
             )
         return job.target
+
+
+def _compile_headers(backend: CupyBackend, setup: Setup, source: str) -> None:
+    """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, scratch=Path(folder))
+        job.source.write_text(source)
+        try:
+            backend.compile(setup, job)
+        except Rejected:
+            pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
 
 
 def _begin(core: Any, compiler: Any, setup: Setup, job: Job) -> None:
