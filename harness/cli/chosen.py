@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.cli.axes import request_of
 from harness.cli.host import with_nvcc
-from harness.cli.program_options import program_request, programs_asked
+from harness.cli.program_request import program_request, programs_asked
 from harness.cli.programs import files_in
+from harness.cli.request import request_of
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.engine.cluster import Cluster
@@ -27,7 +27,7 @@ from harness.engine.shards import Shard, costs_of
 from harness.engine.unanswered import Asked, asked_of, without_left_out
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell
-from harness.project import here
+from harness.project.here import here
 from harness.project.programs import configured
 from harness.records import read_records
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.backends import BackendInfo
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.engine.cache import Facts, ResultCache
 from harness.engine.context import RunContext
 from harness.engine.development import others_of
@@ -37,8 +37,6 @@ from harness.protocol.wire import Limits
 from harness.records import Record, make_record
 from harness.records.artifact_folder import ArtifactFolder
 from harness.toolkits import LibraryStore, ToolkitStore, parse_toolkits
-
-ORDERS = ("plan", "reverse", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
