@@ -33,13 +33,13 @@ def console_for(stream: TextIO, *, log_width: int = _WIDTH) -> Console:
     return console if console.is_terminal else SafeConsole.on(stream, width=log_width)
 
 
-def say(text: object, *, err: bool = False, bold: bool = False) -> None:
-    """Print one line on stdout, or on stderr: a text that has more must not make lines that are not cumatrix's.
+def say(text: object, *, err: bool = False) -> None:
+    """Print one line on stdout, or on stderr: a text that has more must not make lines that are not cumatrix's."""
+    click.echo(_line(text), err=err)
 
-    On a terminal it may be `bold`.
-    """
-    line = no_command(clean(str(text)).replace("\n", " "))
-    click.echo(click.style(line, bold=True) if bold and not os.environ.get("NO_COLOR") else line, err=err)
+
+def _line(text: object) -> str:
+    return no_command(clean(str(text)).replace("\n", " "))
 
 
 def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
@@ -55,9 +55,10 @@ def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
 
         width = shutil.get_terminal_size().columns
     cells = [[clean(text) for text in row] for row in rows]
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for number, lines in enumerate(columns(cells, width)):
-        for line in lines:
-            say(line, bold=number in bold)
+        for line in map(_line, lines):
+            sys.stdout.write((click.style(line, bold=True) if coloured and number in bold else line) + "\n")
 
 
 def say_commands(commands: Iterable[str]) -> None:
