@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not folder.is_dir():
                 write_cases(folder / "cases", -(-count // _OF_A_CASE))
                 os.chdir(folder)
-                fill(Path("cases", args.toolkit))
+                fill(Path("cases"), args.toolkit)
             rounds = [measure(folder, args.toolkit) for _ in range(args.rounds)]
             best = min(rounds, key=lambda one: one["processor_s"])
             print(
