@@ -31,4 +31,9 @@ def apply(values):
 
 
 if ABI != "none":  # noqa: F821
-    cuda.compile(wrapper, types.void(types.voidptr, types.voidptr), abi=ABI, abi_info={"abi_name": "wrapper"} if ABI == "c" else None)  # noqa: F821
+    cuda.compile(
+        wrapper,
+        types.void(types.voidptr, types.voidptr),
+        abi=ABI,
+        abi_info={"abi_name": "wrapper"} if ABI == "c" else None,
+    )  # noqa: F821
