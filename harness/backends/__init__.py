@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # workers import this package without anything that the model
 WHEELS: Final = "wheels"
 """Ends the local part of a library's version (``14.2.0+wheels``) where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
 
+
+HOST_COMPILERS: Final = "gcc-11,gcc-13, gcc-11..gcc-14, clang-16, all, NAME=/opt/gcc/bin/g++"
+"""How users name what nvcc hands the host's half of a program to (`harness.engine.host_compilers`)."""
 
 SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
     "assembler": None,
@@ -105,9 +108,13 @@ class BackendInfo:
 
     def language(self, case: Case) -> str | None:
         """The language in which this backend compiles a case; None where it has nothing for it."""
-        if case.backends and self.name not in case.backends:
+        return self.language_among(case.sources, case.backends)
+
+    def language_among(self, languages: Collection[str], only: Collection[str]) -> str | None:
+        """As `language`, of a case with programs in these languages that is for these backends only, or for all."""
+        if only and self.name not in only:
             return None
-        return next((language for language in self.languages if language in case.sources), None)
+        return next((language for language in self.languages if language in languages), None)
 
     def form(self, version: str, headers: str, versions: Mapping[str, str]) -> str:
         """`WHEELS` where this version of the library takes CUDA's headers from wheels of the release `headers`.

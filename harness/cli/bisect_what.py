@@ -16,10 +16,10 @@ from harness.bisection.cuda import CudaReleases, releases_of
 from harness.bisection.header_library import HeaderReleases, versions_of, with_version
 from harness.bisection.library import LibraryReleases
 from harness.bisection.tries import Axis
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.cli.host import with_nvcc
 from harness.cli.languages import SUFFIXES
-from harness.cli.program_options import programs_asked
+from harness.cli.program_request import programs_asked
 from harness.engine.context import RunContext
 from harness.engine.header_axis import parse_chosen
 from harness.engine.line_up import default_toolkit

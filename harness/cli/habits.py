@@ -12,8 +12,6 @@ import click
 from harness.backends import BACKENDS
 from harness.cli.command import Command
 from harness.errors import UsageError, did_you_mean
-from harness.model import TargetError
-from harness.model.target import parse_targets
 
 NVCC = tuple(info.name for info in BACKENDS.values() if info.nvcc)
 """Backends that run nvcc."""
@@ -125,6 +123,8 @@ def _codes(text: str) -> list[str]:
     found = re.fullmatch(r"arch=(compute_\w+),code=(?:\\?\"|\[)?([\w,]+?)(?:\\?\"|\])?", text.replace(" ", ""))
     if not found:
         raise UsageError(f"-gencode {text!r} is not arch=compute_XY,code=sm_XY")
+    from harness.model.target import TargetError, parse_targets  # for which completion need not wait
+
     try:
         (virtual,), codes = parse_targets(found[1]), parse_targets(found[2])
     except TargetError as error:
