@@ -53,8 +53,8 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     """
     records, missing = list(records), list(missing)
     rows: Sequence[Mapping[str, Any]] = records
-    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in COLUMNS}
-    columns |= _made(records)
+    made = _made(records)
+    columns = {name: made[name] if name in made else [row.get(name) for row in rows] for name in COLUMNS}
     table = pd.DataFrame(
         {name: [*columns[name], *(cell.get(name) for cell in missing)] for name in COLUMNS}, dtype=object
     )

@@ -39,8 +39,8 @@ def junit_xml(merged: Merged) -> bytes:
         counts = _Totals()
         for test in tests:
             counts.add(test)
-            totals.add(test)
         counts.write(suite)
+        totals.include(counts)
     totals.write(root)
     text: bytes = ET.tostring(root, "utf-8", xml_declaration=True)
     return text + b"\n"
@@ -57,6 +57,10 @@ class _Totals:
         self.errors += test.find("error") is not None
         self.skipped += test.find("skipped") is not None
         self.time += float(test.get("time", "0"))
+
+    def include(self, other: _Totals) -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
     def write(self, element: ET.Element) -> None:
         for name in ("tests", "failures", "errors", "skipped"):
