@@ -87,6 +87,12 @@ def rank(values: pd.Series, key: Any) -> pd.Series:
     return values.map(places).astype("int64")
 
 
+def answered(table: pd.DataFrame) -> pd.Series:
+    """Of which cells a compiler had its say."""
+    outcomes = [outcome for outcome in table["outcome"].unique() if outcome.partition(" ")[0] in ANSWERED]
+    return table["outcome"].isin(outcomes)
+
+
 def outcome_of(record: Mapping[str, Any]) -> str:
     """What happened, in one phrase that cells can be compared by.
 
