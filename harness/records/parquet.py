@@ -37,6 +37,7 @@ def results_parquet(
     made = made_columns(records)
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     columns = []
+    values: list[Any]
     for field in LAYOUT:
         if (name := field.name.removesuffix("_json")) in NESTED:
             # Many records have the same object, which is written once.
@@ -158,19 +159,14 @@ def _plans_json(plans: Iterable[Plan], records: Sequence[Record]) -> bytes:
 
 
 def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
-    plans = [
-        {
-            **{key: value for key, value in plan.items() if key != "rows"},
-            "cells": [
-                *(_planned(records[row]) for a, b in plan["rows"] for row in range(a, b)),
-                *plan["cells"],
-            ],
-        }
-        for plan in read_json(data)
-    ]
+    plans = read_json(data)
     for plan in plans:
+        rows = plan.pop("rows")
+        # Its other cells are those of records, which have been checked.
         check_plan(plan)
-    return plans
+        plan["cells"][:0] = [_planned(records[row]) for a, b in rows for row in range(a, b)]
+    found: list[Plan] = plans
+    return found
 
 
 def _planned(record: Record) -> dict[str, Any]:
