@@ -231,8 +231,7 @@ def _matches(fitting: tuple[str, ...], words: Words) -> tuple[Match, ...]:
     found = _first(said, context, among)
     # Of what only warned while it was built the log tells nothing that went wrong.
     if not words.built and all(match.of_warning for match in found.values()):
-        lines, _ = said_in(words.log, context.speaker)
-        found = {**_first(lines, context, among), **found}
+        found = {**_first(said_in(words.log, context.speaker)[0], context, among), **found}
     if not found:
         found = {name: Match(cause=catalogue()[name], text="") for name in fitting if catalogue()[name].wordless}
     return tuple(sorted(found.values(), key=lambda match: match.of_warning))
