@@ -16,7 +16,7 @@ from harness import __version__
 from harness.analysis.rejudge import merged_anew, rejudger
 from harness.answers.cells import features_of, split_variant
 from harness.answers.packed import packed_answers
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.checkouts import GitError, checkout_of, git
 from harness.errors import NothingToRun
 from harness.matrix.kinds import kind_of
