@@ -30,6 +30,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "python benchmarks/growth.py --json growth.json --chart docs/growth.svg": _BENCHMARK,
         "python benchmarks/analysis.py --cells 100000": _BENCHMARK,
         "python benchmarks/unchanged.py --cells 1000,10000": _BENCHMARK,
+        "python benchmarks/starts.py": _BENCHMARK,
         "pip install -e '.[report,test]'": _BENCHMARK,
         "python benchmarks/parse_log.py": _BENCHMARK,
         "python benchmarks/torch_sweep.py --python .tox/torch211/bin/python": _BENCHMARK,
