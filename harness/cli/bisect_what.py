@@ -50,7 +50,11 @@ def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
             raise UsageError(f"there is no file {what}")
         (case,) = programs_asked([path], options)
         return case
-    given = [name for name in ("include", "define", "std", "extra", "device_only", "signature") if options[name]]
+    given = [
+        name
+        for name in ("include", "define", "std", "extra", "device_only", "toolkit_first", "signature")
+        if options[name]
+    ]
     if given or any(value for name, value in options.items() if name.startswith("habit_")):
         raise UsageError(
             f"{what} is a case, which says itself how it is compiled: options of compilers are for files (.cu, .py)"

@@ -27,6 +27,7 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="A build's compile_commands.json: each file is compiled with its own command line in there (-I, -D, -std, what else compilers know). What is left out is said.",
         ),
         click.option("--device-only", is_flag=True, help="nvcc: leave the host pass out."),
+        click.option("--toolkit-first", is_flag=True, help="The toolkit's include directories in front of -I and --library, as with nvcc's -isystem; else they stand behind."),
         click.option("--signature", multiple=True, metavar="NAME=SIG", help="Signature of a Numba kernel: 'axpy=void(float32[:])'."),
     ]  # fmt: skip
     for option in reversed(options):

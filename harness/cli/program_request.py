@@ -19,8 +19,6 @@ from harness.project.units import with_unit
 def programs_asked(files: Sequence[Path], options: Mapping[str, Any]) -> list[Case]:
     """A case for each file, with the options that click has read."""
     rules = rules_of(options, options["extra"])
-    if options["device_only"]:
-        rules[()]["depth"] = "device"
     cases = programs_of(
         files, include=options["include"], define=options["define"], rules=rules, signatures=options["signature"]
     )

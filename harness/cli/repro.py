@@ -120,8 +120,6 @@ def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]
         context = try_.make_context("cumatrix try", [str(path), *words])
         given = dict(context.params)
         rules = rules_of(given, given["extra"])
-        if given["device_only"]:
-            rules[()]["depth"] = "device"
         (case,) = programs_of(
             [path], include=given["include"], define=given["define"], rules=rules, signatures=given["signature"]
         )
