@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.answers.answer import Asked, Finding, finding_of, tool_label
+from harness.answers.answer import Finding, finding_of, tool_label
+from harness.answers.asked import Asked
 from harness.answers.cells import Entry, Known
 from harness.answers.spelling import version_of
 from harness.answers.table import Line, known_releases, lines_of

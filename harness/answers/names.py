@@ -73,6 +73,11 @@ ALIASES: Mapping[str, str] = {
     "numba": "numba",
     "cccl": "cccl",
     "cuda": "cuda",
+    "gcc": "gcc",
+    "g++": "gcc",
+    "clang": "clang",
+    "clang++": "clang",
+    "glibc": "glibc",
     "compute capability": "cc",
     "cc": "cc",
 }

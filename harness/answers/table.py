@@ -12,12 +12,14 @@ from math import prod
 
 from harness.answers import names
 from harness.answers.cells import Entry, Feature, Known, words_of_feature
+from harness.answers.hosts import hosted
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import words_of
 from harness.answers.verdict import Grid, Verdict, verdict_of
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, natural_key, version_key
 from harness.model import KNOWN_TARGETS
+from harness.model.host import VERSIONS
 from harness.toolkits import RELEASES
 from harness.toolkits.libraries import LIBRARIES as HEADERS
 from harness.toolkits.libraries import known_versions
@@ -204,6 +206,9 @@ def make_vocabulary(
         architectures=names.ARCHITECTURES,
         aliases=names.ALIASES,
         tools=names.TOOLS,
+        libraries={name: library for found in names.TOOLS.values() for name in found if (library := library_of(name))},
+        hosts=VERSIONS,
+        hosted=hosted(),
         versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},
         targets=list({**{str(target): None for target in KNOWN_TARGETS}, **dict.fromkeys(targets)}),
         ignored=sorted(names.IGNORED),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.answers.answer import Asked
+from harness.answers.asked import Asked
 from harness.answers.question import Vocabulary, parse
 from harness.answers.store import vocabulary_of
 from harness.cli.ask_show import Found, show, to_json
@@ -33,12 +33,13 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     Answers come from the matrix that is published with cumatrix, and below it, apart, from your own results in the folder reports.
 
     QUESTION names a feature, and may name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0), tools and libraries
-    with or without versions (numba 0.59, cutlass 3.5.1, nvcc, jitify). Exits with 3 where nobody tried it, and names the command that does.
+    with or without versions (numba 0.59, cutlass 3.5.1, nvcc, jitify), host compilers (gcc-13, clang-19, glibc 2.43). Exits with 3 where nobody tried it, and names the command that does.
 
     \b
     cumatrix ask "bf16 wmma sm_75"
     cumatrix ask grid sync numba 0.59
     cumatrix ask does wgmma work on sm_120
+    cumatrix ask gcc-14 nvcc 13.0
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """
     asked, vocabulary, found = put(" ".join(question), sources_of(results))
@@ -72,7 +73,7 @@ def _check(asked: Asked) -> None:
                 f"; the nearest {'are' if len(chip.near) > 1 else 'is'} {' and '.join(chip.near)}" if chip.near else ""
             )
             raise UsageError(f"nothing is known as {chip.text}{f', no {what}' if what else ''}{near}")
-    if not any(chip.kind in {"word", "header", "tool"} for chip in asked.chips):
+    if not any(chip.kind in {"word", "header", "host", "tool"} for chip in asked.chips):
         words = [f"{chip.text}{f' (did you mean {chip.near[0]}?)' if chip.near else ''}" for chip in asked.unknown]
         what = f"no feature is called {', '.join(words)}" if words else "the question names no feature"
         raise UsageError(f"{what}: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")

@@ -10,8 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import Answer, Asked, Finding, tried
+from harness.answers.answer import Answer, Finding, tried
 from harness.answers.as_json import said_json
+from harness.answers.asked import Asked
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary
 from harness.cli.ask_sources import Source

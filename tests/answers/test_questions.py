@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.answers.answer import Asked, answer
+from harness.answers.answer import answer
+from harness.answers.asked import Asked
 from harness.answers.cells import Known
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary, parse

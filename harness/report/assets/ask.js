@@ -107,8 +107,9 @@ class AnswerPage {
   field(verdict, feature, column, target) {
     const { h } = dom;
     if (!verdict) return h("td");
-    const [, , backend] = this.data.columns[column];
-    const query = `case:"${this.data.features[feature].case}" backend:${backend} target:${target}`;
+    const [, , backend, axis] = this.data.columns[column];
+    const host = this.data.vocabulary.hosts.includes(axis) ? ` host_compiler:${axis}-*` : "";
+    const query = `case:"${this.data.features[feature].case}" backend:${backend}${host} target:${target}`;
     const proof =
       verdict.kind === "untried"
         ? verdict.text
@@ -125,6 +126,7 @@ class AnswerPage {
       toolkit: "CUDA",
       tool: "tool",
       header: "library",
+      host: "host compiler",
       word: "feature",
       unknown: "not known",
     });
@@ -156,7 +158,7 @@ class AnswerPage {
   /** @param {Chip} chip @param {string} by */
   take(chip, by) {
     const number = /^[\d.]+$/.test(by);
-    const name = number ? chip.text.replace(/[<>=@v]*\d[\d.+x*]*$/, "").trim() : "";
+    const name = number ? chip.text.replace(/-?[<>=@v]*\d[\d.+x*]*$/, "").trim() : "";
     this.mend(chip.text, number && name ? `${name} ${by}` : by);
     this.update();
     this.input.focus();
@@ -183,7 +185,8 @@ class AnswerPage {
       [...fields.values()].some(({ kind }) => kind !== "untried" && kind !== "na"),
     );
     const none = found.length ? "Nobody tried that: " : "No feature is like that: ";
-    const command = `${none}cumatrix try kernel.cu -a ${target}${of.toolkits ? ` -t ${of.toolkits.join()}` : ""}`;
+    const first = found.length ? this.data.features[found[0].line[0]].case : "";
+    const command = `${none}${answering.command(of, chips, this.data.vocabulary, target, first)}`;
     const features = new Set(found.map(({ line }) => line[0])).size;
     const some = `${features} feature${features === 1 ? "" : "s"} on ${target}.`;
     this.told.textContent = `${odd}${missed}${told.length ? some : command}`;
