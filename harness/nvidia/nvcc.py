@@ -19,6 +19,8 @@ from harness.protocol.wire import Product, Ready
 
 _FIRST = 13
 """The first CUDA release whose wheels have nvcc (https://pypi.org/project/nvidia-cuda-nvcc/)."""
+# Without the release, so that many releases are one line of a summary.
+_NONE = "CUDA as installed from PyPI has no nvcc before 13.0: take one of this machine's with --toolkit local"
 _VARIABLE = re.compile(r"#\$ (\w+)=(.*)")
 
 
@@ -32,20 +34,13 @@ def tool(setup: Setup) -> Path:
     """
     path = setup.home / "bin" / "nvcc"
     if not path.is_file():
-        raise Unavailable(_without(setup.release))
+        raise Unavailable(_NONE)
     return path
 
 
 def missing_from(release: str) -> str:
     """Why a CUDA release has no nvcc where it is installed from wheels, known before it is; empty where it has one."""
-    return "" if int(release.split(".")[0]) >= _FIRST else _without(release)
-
-
-def _without(release: str) -> str:
-    return (
-        f"CUDA {release} as installed from PyPI has no nvcc (its wheels have one from 13.0 on): "
-        "take one of this machine's with --toolkit local"
-    )
+    return "" if int(release.split(".")[0]) >= _FIRST else _NONE
 
 
 def describe(setup: Setup) -> Ready:

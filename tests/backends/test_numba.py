@@ -7,10 +7,18 @@ reply: ``status``, ``stage``, ``stages``, ``reason``, ``log``, ``notes``, ``obse
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from venvs import python_with
+
+from harness.engine.fork_server import ForkServer
+from harness.engine.variables import clean_environment
+from harness.protocol.wire import Setup
+from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers
 RunCell = Callable[..., dict[str, Any]]
@@ -178,3 +186,21 @@ def test_the_other_library_is_no_substitute(run_cell: RunCell, python: str, back
     reply = run_cell(python, backend, "12.9", PLAIN, "sm_80", SIGNATURE, {})
     assert reply["status"] == "unavailable"
     assert words in reply["reason"]
+
+
+def test_numba_cuda_that_is_not_in_numbas_place(toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
+    """Its finder is made by a .pth file, which is read in folders of site-packages alone; without it Numba's own target compiles."""
+    python, own = python_with("numba-cuda==0.15.0"), tmp_path / "venv"
+    subprocess.run([python, "-m", "venv", "--without-pip", str(own)], check=True)
+    (own / "lib/python3.11/site-packages/more.pth").write_text(
+        f"{Path(python).parents[1]}/lib/python3.11/site-packages\n"
+    )
+    installed = toolkit("12.9")
+    setup = Setup(installed.home, "12.9", "12.9", [str(folder) for folder in installed.include], tmp_path)
+    fork_server = ForkServer(str(own / "bin/python"), "numba-cuda", setup, clean_environment(str(installed.home)))
+    try:
+        ready = fork_server.ready.to_json()
+    finally:
+        fork_server.close()
+    assert ready["status"] == "unavailable"
+    assert "numba-cuda 0.15.0 is installed, but `import numba.cuda` gives" in ready["reason"]

@@ -49,6 +49,7 @@ class NumbaCudaBackend(NumbaBackend):
             self.driver = None if setup.device else virtual_driver(setup)
         with no_other_driver() if self.driver else nullcontext():
             super().load(setup)
+        check_redirected()
         if not bindings_only():
             self.name_nvrtc(setup)
 
@@ -142,6 +143,21 @@ def bindings_only() -> bool:
     assert spec is not None
     assert spec.origin is not None
     return "USE_NV_BINDING" not in (Path(spec.origin).parent / "numba/cuda/cudadrv/driver.py").read_text()
+
+
+def check_redirected() -> None:
+    """Raise where ``numba.cuda`` is Numba's own: numba-cuda's finder is made by a ``.pth`` file, and only in a folder of site-packages."""
+    import numba.cuda
+
+    spec, loaded = importlib.util.find_spec("numba_cuda"), Path(str(numba.cuda.__file__)).resolve()
+    assert spec is not None
+    assert spec.origin is not None
+    if not loaded.is_relative_to(Path(spec.origin).resolve().parent):
+        raise Unavailable(
+            f"numba-cuda {package_version('numba-cuda')} is installed, but `import numba.cuda` gives {loaded.parent}, Numba's own: "
+            "the .pth file that puts numba-cuda in its place was not read, as with PYTHONPATH or pip --target; "
+            "install both in one environment"
+        )
 
 
 def preload_for_bindings(setup: Setup) -> None:
