@@ -30,7 +30,8 @@ def meant(lines: Iterable[Line], asked: Asked, known: Known, vocabulary: Vocabul
     """
     every = {(line.case, line.variants): line for line in lines}
     some, words, scores, least = min(
-        (_scored(lines, words, known, vocabulary) for lines, words in _readings(every, asked)), key=lambda item: item[3]
+        (_scored(lines, words, known, vocabulary) for lines, words in _readings(every, asked, known, vocabulary)),
+        key=lambda item: item[3],
     )
     chosen = [key for key, (missing, _) in scores.items() if missing == least and (missing < len(words) or not words)]
     chosen = _best_variants(chosen, {key: line.words for key, line in some.items()}, words, vocabulary)
@@ -38,18 +39,25 @@ def meant(lines: Iterable[Line], asked: Asked, known: Known, vocabulary: Vocabul
     return [some[key] for key in chosen], least
 
 
-def _readings(lines: Lines, asked: Asked) -> Iterator[tuple[Lines, list[str]]]:
+def _readings(lines: Lines, asked: Asked, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
     """Lines that may be meant, and words to find them by; of those that lack as few words the first counts. The page's script does the same (`assets/answer.js`)."""
     headers, hosts, words = asked.headers(), asked.hosts(), asked.words
     if of_header := _with_axis(lines, headers):
         # Programs that use the library, not those that speak of it.
         lines, words = of_header, [word for word in words if word not in headers]
+    elif headers:
+        # Where none does, those that speak of it: nothing else is an answer.
+        lines = {key: line for key, line in lines.items() if _speaks(line, headers, known, vocabulary)}
     free = [word for word in words if word not in hosts]
     if of_host := _with_axis(lines, hosts):
         yield of_host, free
     yield lines, words
-    if free != words:
+    if free and free != words:
         yield lines, free
+
+
+def _speaks(line: Line, names: Iterable[str], known: Known, vocabulary: Vocabulary) -> bool:
+    return not score(list(names), (*known.words_of(line.case), line.words), vocabulary.synonyms)[0]
 
 
 def _with_axis(lines: Lines, names: Collection[str]) -> Lines:

@@ -15,6 +15,7 @@ from harness.answers.spelling import in_series, nearest_versions, nearest_words,
 from harness.answers.words import says
 
 _TARGET = re.compile(r"(sm|compute)[_-]?(\d{2,3})([af]?)")
+_SHORT = re.compile(r"\d{2,3}[af]")
 _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)")
 # A number of four digits is that of an issue.
 _VERSION = re.compile(r"(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?")
@@ -133,6 +134,8 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
     token = tokens[at]
     if target := _TARGET.fullmatch(token):
         return [_target(f"{target[1]}_{target[2]}{target[3]}", token, known)], at + 1
+    if _SHORT.fullmatch(token) and f"sm_{token}" in known.targets:
+        return [_target(f"sm_{token}", token, known)], at + 1
     glued = _GLUED.fullmatch(token)
     if glued and glued[1] in known.aliases:
         return _versioned(known.aliases[glued[1]], token, [glued[2]], 0, known)[0], at + 1

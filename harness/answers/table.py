@@ -141,8 +141,19 @@ def _where(every: tuple[str, ...], works_on: tuple[str, ...], target: str) -> st
         and works == plain[-len(works) :]
         and all(item in working or natural_key(item) < natural_key(works[0]) for item in answered)
     ):
-        return f"from {works[0]}" if len(works) < len(plain) else ""
+        before = [item for item in plain if item not in works]
+        return f"from {works[0]}{_untried(before[-1], works[0])}" if before else ""
     return f"on {fold_targets(working, answered)} only"
+
+
+def _untried(before: str, after: str) -> str:
+    """``; sm_53 to sm_62 untried``: architectures that nobody tried, between one on which it does not work and one on which it does."""
+    names = [str(target) for target in KNOWN_TARGETS]
+    low, high = natural_key(before), natural_key(after)
+    between = [
+        name for name in names if name.startswith(before[:3]) and name[-1].isdigit() and low < natural_key(name) < high
+    ]
+    return f"; {between[0]}{f' to {between[-1]}' if len(between) > 1 else ''} untried" if between else ""
 
 
 def _label(variants: Sequence[str], every: Sequence[str]) -> str:

@@ -134,14 +134,17 @@ const answering = (() => {
       some.filter(([, , , fields]) => fields.some(([column]) => names.has(data.columns[column][3])));
     const ofHeader = withAxis(every, of.headers);
     // Programs that use the library, not those that speak of it.
-    const lines = ofHeader.length ? ofHeader : every;
+    // Where none does, those that speak of it: nothing else is an answer.
+    const speaks = (/** @type {FeatureLine} */ [feature, , own]) =>
+      !question.score([...of.headers.keys()], [...data.features[feature].words, own], data.vocabulary.synonyms).missing;
+    const lines = ofHeader.length ? ofHeader : of.headers.size ? every.filter(speaks) : every;
     const words = ofHeader.length ? of.words.filter((word) => !of.headers.has(word)) : of.words;
     const free = words.filter((word) => !of.hosts.has(word));
     const ofHost = withAxis(lines, of.hosts);
     return [
       ...(ofHost.length ? [{ lines: ofHost, words: free }] : []),
       { lines, words },
-      ...(free.length < words.length ? [{ lines, words: free }] : []),
+      ...(free.length && free.length < words.length ? [{ lines, words: free }] : []),
     ];
   };
 

@@ -22,6 +22,7 @@
 const question = (() => {
   const WEIGHTS = [8, 5, 2, 6];
   const TARGET = /^(sm|compute)[_-]?(\d{2,3})([af]?)$/;
+  const SHORT = /^\d{2,3}[af]$/;
   const CAPABILITY = /^(\d{1,2})\.(\d)([af]?)$/;
   const VERSION = /^(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?$/;
   const RANGE = /^v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)$/;
@@ -254,6 +255,9 @@ const question = (() => {
     const token = tokens[at];
     const target = TARGET.exec(token);
     if (target) return { found: [targetChip(`${target[1]}_${target[2]}${target[3]}`, token, known)], end: at + 1 };
+    if (SHORT.test(token) && known.targets.includes(`sm_${token}`)) {
+      return { found: [targetChip(`sm_${token}`, token, known)], end: at + 1 };
+    }
     const glued = GLUED.exec(token);
     if (glued && has(known.aliases, glued[1])) {
       return { found: versioned(known.aliases[glued[1]], token, [glued[2]], 0, known).found, end: at + 1 };
