@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.answers.architecture import asks_for_itself, known_of_itself
 from harness.answers.asked import Asked
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.hosts import are_own, hosted, is_host
@@ -104,8 +105,14 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
         [] if asked.targets else [target for target in known.targets if target.startswith("sm_")]
     )
     lines, least = meant(lines_of(known, targets), asked, known, vocabulary)
-    findings = [finding_of(line, asked, known, asked.tools(vocabulary) or {}) for line in lines]
-    findings = [finding for finding in findings if finding.said]
+    tools = asked.tools(vocabulary) or {}
+    itself = known_of_itself(known) if asks_for_itself(asked) else None
+    findings = [finding_of(line, asked, itself, tools) for line in lines_of(itself, targets)] if itself else []
+    features = [finding_of(line, asked, known, tools) for line in lines]
+    if any(not said.verdict.silent for finding in findings for said in finding.said):
+        # That nothing of it is applicable follows.
+        features = [finding for finding in features if any(not said.verdict.silent for said in finding.said)]
+    findings = [finding for finding in (*findings, *features) if finding.said]
     findings.sort(key=lambda finding: not any(said.proof for said in finding.said))
     return Answer(findings=tuple(findings[:SHOWN]), more=max(0, len(findings) - SHOWN), missing=least)
 
@@ -135,12 +142,22 @@ def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Seque
     for fields in by_tool.values():
         entry = fields[0].entry
         versions = axes.get(entry.axis, []) or None if entry.axis else tools.get(entry.backend)
-        if not hosts or entry.axis in hosts or entry.backend not in hosted():
+        if entry.axis not in axes and any(asked.headers().values()):
+            said += _without(_said(fields, versions, asked.toolkits), asked.headers())
+        elif not hosts or entry.axis in hosts or entry.backend not in hosted():
             said += _said(fields, versions, asked.toolkits)
         elif not is_host(entry.axis) and entry.tool not in asked_for:
             said += _on_own(_said(fields, versions, asked.toolkits), known, hosts)
     feature = known.features[line.case]
     return Finding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=feature.faults)
+
+
+def _without(said: Iterable[Said], headers: Mapping[str, Sequence[str]]) -> Iterator[Said]:
+    """What is known of a program that uses no header library, where a release of one is asked for."""
+    name = "with the CCCL that CUDA brings" if "cccl" in headers else f"without {' and '.join(headers)}"
+    for each in said:
+        overall = f"{name}: {each.verdict.text}"
+        yield each if each.verdict.silent else replace(each, verdict=UNTRIED_VERDICT, overall=overall, proof=())
 
 
 def _on_own(said: Iterable[Said], known: Known, hosts: Mapping[str, Sequence[str]]) -> Iterator[Said]:

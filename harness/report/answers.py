@@ -100,14 +100,15 @@ def _versions(hosts: Sequence[str]) -> list[list[Any]]:
     return [[host, HostCompiler(version=host).versions] for host in hosts]
 
 
-def answers_for(known: Known, target: str) -> dict[str, Any]:
-    """What is known on one architecture: each verdict and each row of letters once, and numbers into them."""
+def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
+    """What is known on one architecture, and of it (`harness.answers.architecture`): each verdict and each row of letters once, and numbers into them."""
     columns = {key: number for number, (key, _) in enumerate(columns_of(known))}
     features = {case: number for number, case in enumerate(known.features)}
     verdicts: dict[tuple[str, str, str], int] = {}
     grids: dict[tuple[tuple[str, ...], tuple[str, ...], str], int] = {}
-    lines = []
-    for line in _in_order(known, target):
+    lines: list[list[Any]] = []
+    own: list[list[int]] = []
+    for line in (*lines_of(itself, [target]), *_in_order(known, target)):
         fields = [
             [
                 columns[_key(field.entry)],
@@ -118,12 +119,15 @@ def answers_for(known: Known, target: str) -> dict[str, Any]:
             for field in line.fields
             if _key(field.entry) in columns
         ]  # fmt: skip
-        if fields:
+        if not line.case:
+            own = fields
+        elif fields:
             lines.append([features[line.case], clean(line.label), _clean(line.words), fields])
     return {
         "verdicts": _clean([list(item) for item in verdicts]),
         "grids": [[list(libraries), list(toolkits), letters] for libraries, toolkits, letters in grids],
         "lines": lines,
+        "itself": own,
     }
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import History
 from harness.answers.answer import grouped
+from harness.answers.architecture import known_of_itself
 from harness.answers.cells import Known
 from harness.answers.feature import feature_page
 from harness.answers.now import broken_now, latest_changes
@@ -129,6 +130,11 @@ class Site:
         return known_of(self.merged, self.table, apart=self.own is not None)
 
     @cached_property
+    def itself(self) -> Known:
+        """What of them tells of architectures themselves."""
+        return known_of_itself(self.known)
+
+    @cached_property
     def files(self) -> dict[str, str]:
         """Page of each case."""
         return page_names(self.table["case"])
@@ -197,7 +203,10 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     )
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
     for target in site.known.targets or [first_target(site.known)]:
-        yield f"data/answers-{target}.js", script(f"answers-{target}", compact(answers_for(site.known, target)))
+        yield (
+            f"data/answers-{target}.js",
+            script(f"answers-{target}", compact(answers_for(site.known, target, site.itself))),
+        )
     for section in site.sections:
         yield f"{section.name}.html", _text(section_page(section, site.frame, site.files))
     about = {record["case"]: record for record in reversed(site.merged.records)}

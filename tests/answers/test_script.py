@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.answers.answer import finding_of
+from harness.answers.architecture import known_of_itself
 from harness.answers.asked import Asked
 from harness.answers.cells import Known
 from harness.answers.command import command_for
@@ -50,7 +51,9 @@ def by_script(known: Known, asked: list[str]) -> list[list[Any]]:
         capture_output=True,
         text=True,
         cwd=JS,
-        input=json.dumps({"data": data, "part": answers_for(known, ON), "asked": asked, "target": ON}),
+        input=json.dumps(
+            {"data": data, "part": answers_for(known, ON, known_of_itself(known)), "asked": asked, "target": ON}
+        ),
     )
     assert done.returncode == 0, done.stderr
     found: list[list[Any]] = json.loads(done.stdout)

@@ -16,7 +16,7 @@
  */
 /** @typedef {[number, number, number, number?][]} Fields column, verdict, grid, and the verdict of own cells alone */
 /** @typedef {[number, string, string[], Fields]} FeatureLine feature, label, words */
-/** @typedef {{verdicts: [string, string, string][], grids: VersionGrid[], lines: FeatureLine[]}} OnTarget */
+/** @typedef {{verdicts: [string, string, string][], grids: VersionGrid[], lines: FeatureLine[], itself: Fields}} OnTarget */
 /**
  * @typedef {object} Asked
  * @property {string[]} targets
@@ -136,7 +136,11 @@ const answering = (() => {
     // Programs that use the library, not those that speak of it.
     // Where none does, those that speak of it: nothing else is an answer.
     const speaks = (/** @type {FeatureLine} */ [feature, , own]) =>
-      !question.score([...of.headers.keys()], [...data.features[feature].words, own], data.vocabulary.synonyms).missing;
+      !question.score(
+        [...of.headers.keys()],
+        [...data.features[feature].words.slice(0, 2), [], own],
+        data.vocabulary.synonyms,
+      ).missing;
     const lines = ofHeader.length ? ofHeader : of.headers.size ? every.filter(speaks) : every;
     const words = ofHeader.length ? of.words.filter((word) => !of.headers.has(word)) : of.words;
     const free = words.filter((word) => !of.hosts.has(word));
@@ -173,15 +177,19 @@ const answering = (() => {
     const most = new Map();
     for (const { line, own } of good) most.set(line[0], Math.max(most.get(line[0]) || 0, own));
     const some = Boolean(of.toolkits || of.tools || of.headers.size || of.hosts.size);
-    return (
-      good
-        .filter(({ line, own }) => own === most.get(line[0]))
-        .sort((a, b) => b.total - a.total || a.at - b.at)
-        .map(({ line }) => ({ line, fields: fieldsOf(data, part, line, of, some) }))
-        .filter(({ fields }) => fields.size)
-        // What somebody tried comes first, where something was asked for.
-        .sort((a, b) => (some || words.length ? Number(isSilent(a)) - Number(isSilent(b)) : 0))
-    );
+    const found = good
+      .filter(({ line, own }) => own === most.get(line[0]))
+      .sort((a, b) => b.total - a.total || a.at - b.at)
+      .map(({ line }) => ({ line, fields: fieldsOf(data, part, line, of, some) }))
+      .filter(({ fields }) => fields.size);
+    // What somebody tried comes first, where something was asked for.
+    if (some || words.length) found.sort((a, b) => Number(isSilent(a)) - Number(isSilent(b)));
+    if (!of.targets.length || of.words.length || !(of.toolkits || of.tools)) return found;
+    // The architecture itself; that nothing of it is applicable, follows.
+    /** @type {FeatureLine} */
+    const line = [-1, "", [], part.itself];
+    const itself = { line, fields: fieldsOf(data, part, line, of, some) };
+    return isSilent(itself) ? found : [itself, ...found.filter((each) => !isSilent(each))];
   };
 
   /** @param {Found} found whether nobody tried it */
@@ -208,7 +216,10 @@ const answering = (() => {
       const [kind, text, note] = part.verdicts[verdict];
       const yours = mine === undefined ? "" : part.verdicts[mine][1];
       const versions = axis ? of.headers.get(axis) || of.hosts.get(axis) || [] : (of.tools?.get(backend) ?? []);
-      const onOwn = (/** @type {Verdict} */ each) => (foreign ? ownHost(data, of, each) : each);
+      const other =
+        [...of.headers.values()].some(({ length }) => length) && !of.headers.has(axis) && !of.hosts.has(axis);
+      const onOwn = (/** @type {Verdict} */ each) =>
+        other ? without(of, each) : foreign ? ownHost(data, of, each) : each;
       if (!some || !(versions.length || of.toolkits)) {
         found.set(column, onOwn({ kind, text, note, yours }));
         continue;
@@ -226,6 +237,20 @@ const answering = (() => {
 
   /** @param {AnswersData} data @param {string} axis whether its versions are those of a host compiler */
   const isHost = (data, axis) => axis === "host compiler" || data.vocabulary.hosts.includes(axis);
+
+  /**
+   * What is known of a program that uses no header library, where a release of one is asked for.
+   *
+   * @param {Asked} of
+   * @param {Verdict} verdict
+   * @returns {Verdict}
+   */
+  const without = (of, verdict) => {
+    if (["na", "untried"].includes(verdict.kind)) return verdict;
+    const names = [...of.headers.keys()];
+    const name = names.includes("cccl") ? "with the CCCL that CUDA brings" : `without ${names.join(" and ")}`;
+    return { kind: "untried", text: "not tried", note: `${name}: ${verdict.text}`, yours: verdict.yours };
+  };
 
   /**
    * What is known of the machine's own host compiler, where another one is asked for; of one that is the same, it is what was asked for.

@@ -1,6 +1,8 @@
 // The answer page: the question, its chips, the architecture, and the table.
 "use strict";
 
+const ITSELF = "The architecture itself: whether anything is compiled for it";
+
 /** The answer page. */
 class AnswerPage {
   /** @param {AnswersData} data */
@@ -85,12 +87,12 @@ class AnswerPage {
       h("th", { scope: "col" }, "Feature"),
       columns.map((at) => h("th", { scope: "col" }, this.data.columns[at][1])),
     );
-    let before = -1;
+    let before = -2;
     const rows = found.map(({ line, fields }) => {
       const [feature, label] = line;
-      const { title, page } = this.data.features[feature];
+      const { title, page } = this.data.features[feature] || { title: ITSELF, page: "" };
       const first = feature !== before;
-      const name = !first ? h("span", { class: "v" }, title) : h("a", { href: `cases/${page}` }, title);
+      const name = !first || !page ? h("span", { class: "v" }, title) : h("a", { href: `cases/${page}` }, title);
       before = feature;
       return h(
         "tr",
@@ -109,7 +111,8 @@ class AnswerPage {
     if (!verdict) return h("td");
     const [, , backend, axis] = this.data.columns[column];
     const host = this.data.vocabulary.hosts.includes(axis) ? ` host_compiler:${axis}-*` : "";
-    const query = `case:"${this.data.features[feature].case}" backend:${backend}${host} target:${target}`;
+    const name = this.data.features[feature]?.case;
+    const query = `${name ? `case:"${name}" ` : ""}backend:${backend}${host} target:${target}`;
     const proof =
       verdict.kind === "untried"
         ? verdict.text
@@ -185,9 +188,9 @@ class AnswerPage {
       [...fields.values()].some(({ kind }) => kind !== "untried" && kind !== "na"),
     );
     const none = found.length ? "Nobody tried that: " : "No feature is like that: ";
-    const first = found.length ? this.data.features[found[0].line[0]].case : "";
+    const first = (found.length && this.data.features[found[0].line[0]]?.case) || "";
     const command = `${none}${answering.command(of, chips, this.data.vocabulary, target, first)}`;
-    const features = new Set(found.map(({ line }) => line[0])).size;
+    const features = new Set(found.map(({ line }) => line[0]).filter((place) => place >= 0)).size;
     const some = `${features} feature${features === 1 ? "" : "s"} on ${target}.`;
     this.told.textContent = `${odd}${missed}${told.length ? some : command}`;
   }
