@@ -14,6 +14,7 @@ from harness.answers.table import Line, known_releases, lines_of
 from harness.answers.verdict import SILENT, WORKS
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, version_key
+from harness.toolkits.libraries import LIBRARIES
 
 SHORT = 5
 """Tools that the line of a shared link names."""
@@ -69,6 +70,14 @@ class FeaturePage:
     variants: tuple[Variant, ...]
     toolkits: tuple[str, ...]
     untried: tuple[str, ...]
+
+    @property
+    def try_them(self) -> str:
+        """Options of ``cumatrix run`` that try what nobody tried."""
+        names = [item.partition(" ")[0] for item in self.untried]
+        options = {name: f" --library {name}=all" for name in LIBRARIES}
+        options |= {"CUDA": " -t all", **dict.fromkeys(("gcc", "clang"), " --host-compiler all"), "glibc": ""}
+        return "".join(dict.fromkeys(options.get(name, f" --with {name}=all") for name in names))
 
     @property
     def short(self) -> str:

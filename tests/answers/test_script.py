@@ -27,16 +27,16 @@ from .test_questions import JS
 ON = "sm_80"
 
 PROGRAM = """{
-    const { question, answering } = require("./load.js");
+    const { question, answering, asking } = require("./load.js");
     const { data, part, asked, target } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
     const told = asked.map((text) => {
         const chips = question.parse(text, data.vocabulary);
-        const of = answering.asked(chips, data.vocabulary);
+        const of = asking.asked(chips, data.vocabulary);
         const found = answering.find(data, part, of).map(({ line, fields }) => [
             data.features[line[0]].case, line[1],
             Object.fromEntries([...fields].map(([column, verdict]) => [data.columns[column][1], verdict.text])),
         ]);
-        return [found, answering.command(of, chips, data.vocabulary, target, "")];
+        return [found, asking.command(of, chips, data.vocabulary, target, "")];
     });
     console.log(JSON.stringify(told));
 }"""

@@ -10,21 +10,18 @@
  * @property {Vocabulary} vocabulary
  * @property {[string, string][]} targets with the name of their architecture
  * @property {string} first the target that is shown at first
- * @property {[string, Record<string, string>][]} hosts the machines' own host compilers, with the versions that they tell
+ * @property {[string, Record<string, string>][]} hosts the machines' own host compilers, and their versions
  * @property {[string, string, string, string][]} columns key, heading, backend, header library or host compiler
  * @property {Feature[]} features
  */
 /** @typedef {[number, number, number, number?][]} Fields column, verdict, grid, and the verdict of own cells alone */
 /** @typedef {[number, string, string[], Fields]} FeatureLine feature, label, words */
-/** @typedef {{verdicts: [string, string, string][], grids: VersionGrid[], lines: FeatureLine[], itself: Fields}} OnTarget */
 /**
- * @typedef {object} Asked
- * @property {string[]} targets
- * @property {string[] | null} toolkits
- * @property {Map<string, string[] | null> | null} tools versions by backend, null for all
- * @property {Map<string, string[]>} headers
- * @property {Map<string, string[]>} hosts
- * @property {string[]} words
+ * @typedef {object} OnTarget
+ * @property {[string, string, string][]} verdicts
+ * @property {VersionGrid[]} grids
+ * @property {FeatureLine[]} lines
+ * @property {Fields} itself of the architecture itself
  */
 /** @typedef {{lines: FeatureLine[], words: string[]}} Reading */
 /** @typedef {{line: FeatureLine, fields: Map<number, Verdict>}} Found */
@@ -77,48 +74,6 @@ const answering = (() => {
       }
     }
     return { kind: "part", text: `works in ${works.length} of ${told.length} combinations`, note: "" };
-  };
-
-  /**
-   * What a question asks for.
-   *
-   * @param {Chip[]} chips
-   * @param {Vocabulary} known
-   * @returns {Asked}
-   */
-  const asked = (chips, known) => {
-    const values = (/** @type {string} */ kind) => [
-      ...new Set(chips.filter((chip) => chip.kind === kind).flatMap((chip) => chip.values)),
-    ];
-    /** @type {Map<string, string[] | null>} */
-    const tools = new Map();
-    for (const chip of chips.filter(({ kind }) => kind === "tool")) {
-      for (const backend of known.tools[chip.name]) {
-        const versions = [...(tools.get(backend) || []), ...chip.values];
-        tools.set(backend, versions.length ? versions : null);
-      }
-    }
-    const toolkits = values("toolkit");
-    const named = (/** @type {string} */ kind) => {
-      /** @type {Map<string, string[]>} */
-      const found = new Map();
-      for (const chip of chips.filter((each) => each.kind === kind)) {
-        found.set(chip.name, [...(found.get(chip.name) || []), ...chip.values]);
-      }
-      return found;
-    };
-    const [headers, hosts] = [named("header"), named("host")];
-    const free = chips.filter(({ kind }) => ["word", "header", "host"].includes(kind));
-    // A host compiler names the tools that have a use for it.
-    if (!tools.size && hosts.size) for (const backend of known.hosted) tools.set(backend, null);
-    return {
-      targets: values("target"),
-      toolkits: toolkits.length ? toolkits : null,
-      tools: tools.size ? tools : null,
-      headers,
-      hosts,
-      words: [...new Set(free.map(({ name }) => name))],
-    };
   };
 
   /**
@@ -253,7 +208,8 @@ const answering = (() => {
   };
 
   /**
-   * What is known of the machine's own host compiler, where another one is asked for; of one that is the same, it is what was asked for.
+   * What is known of the machine's own host compiler, where another one is asked for; of one that is the same, it is
+   * what was asked for.
    *
    * @param {AnswersData} data
    * @param {Asked} of
@@ -270,36 +226,12 @@ const answering = (() => {
             versions[name] && (!wanted.length || wanted.some((each) => question.inSeries(versions[name], each))),
         ),
       );
-    const name = `with the machine's own host compiler (${data.hosts.map(([host]) => host).join(" or ") || "version unknown"})`;
+    const own = data.hosts.map(([host]) => host).join(" or ") || "version unknown";
+    const name = `with the machine's own host compiler (${own})`;
     return same
       ? { ...verdict, note: [verdict.note, name].filter(Boolean).join("; ") }
       : { kind: "untried", text: "not tried", note: `${name}: ${verdict.text}`, yours: verdict.yours };
   };
 
-  /**
-   * The command that tries what nobody tried. The same as harness/answers/command.py.
-   *
-   * @param {Asked} of
-   * @param {Chip[]} chips
-   * @param {Vocabulary} known
-   * @param {string} target
-   * @param {string} name of the case, where there is one
-   */
-  const command = (of, chips, known, target, name) => {
-    const parts = [name ? `cumatrix run ${name}` : "cumatrix try kernel.cu"];
-    const tools = chips.some(({ kind }) => kind === "tool") || !of.hosts.size ? of.tools : new Map([["nvcc", null]]);
-    for (const [backend, versions] of tools || []) {
-      const library = known.libraries[backend];
-      const asked = library ? `--with ${library}=${versions?.at(-1) || "all"}` : `-b ${backend}`;
-      if (!parts.includes(asked)) parts.push(asked);
-    }
-    for (const [library, versions] of of.headers) parts.push(`--library ${library}=${versions.join() || "all"}`);
-    const hosts = [...of.hosts].flatMap(([host, versions]) => versions.map((version) => `${host}-${version}`));
-    const programs = hosts.map((host) => (/^(gcc|clang)-\d{1,2}$/.test(host) ? host : `${host}=/path/to/g++`));
-    if (programs.length) parts.push(`--host-compiler ${programs.join()}`);
-    if (of.toolkits) parts.push(`-t ${of.toolkits.join()}`);
-    return [...parts, `-a ${target}`].join(" ");
-  };
-
-  return { asked, find, picked, command };
+  return { find, picked };
 })();

@@ -8,6 +8,7 @@ class AnswerPage {
   /** @param {AnswersData} data */
   constructor(data) {
     this.data = data;
+    this.chosen = data.first;
     this.input = /** @type {HTMLInputElement} */ (dom.get("ask"));
     this.on = /** @type {HTMLSelectElement} */ (dom.get("on"));
     this.told = dom.get("told");
@@ -25,14 +26,14 @@ class AnswerPage {
     const parts = new URLSearchParams(location.hash.slice(1));
     this.input.value = parts.get("ask") || "";
     const on = parts.get("on") || this.data.first;
-    this.on.value = this.data.targets.some(([target]) => target === on) ? on : this.data.first;
+    this.chosen = this.data.targets.some(([target]) => target === on) ? on : this.data.first;
     this.update();
   }
 
   /** @param {string} target an architecture that was chosen, in the place of those of the question */
   choose(target) {
     for (const chip of this.chips().filter(({ kind }) => kind === "target")) this.mend(chip.text, target);
-    this.on.value = target;
+    this.chosen = target;
     this.update();
   }
 
@@ -50,9 +51,10 @@ class AnswerPage {
 
   async update() {
     const chips = this.chips();
-    const of = answering.asked(chips, this.data.vocabulary);
+    const of = asking.asked(chips, this.data.vocabulary);
     const tried = of.targets.find((target) => this.data.targets.some(([known]) => known === target));
-    if (tried) this.on.value = tried;
+    // What a question names holds for that question alone.
+    this.on.value = tried || this.chosen;
     const target = this.on.value;
     const hash = new URLSearchParams();
     if (this.input.value.trim()) hash.set("ask", this.input.value.trim());
@@ -74,7 +76,8 @@ class AnswerPage {
 
   /** @param {OnTarget} part @param {Chip[]} chips @param {Asked} of @param {string} target */
   show(part, chips, of, target) {
-    const found = answering.find(this.data, part, of);
+    // Of an architecture that nobody tried, another one tells nothing.
+    const found = answering.find(this.data, part, of).filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
     dom.get("shown-on").textContent = target;
     this.showChips(chips, target);
     this.say(found, chips, of, target);
@@ -189,7 +192,7 @@ class AnswerPage {
     );
     const none = found.length ? "Nobody tried that: " : "No feature is like that: ";
     const first = (found.length && this.data.features[found[0].line[0]]?.case) || "";
-    const command = `${none}${answering.command(of, chips, this.data.vocabulary, target, first)}`;
+    const command = `${none}${asking.command(of, chips, this.data.vocabulary, target, first)}`;
     const features = new Set(found.map(({ line }) => line[0]).filter((place) => place >= 0)).size;
     const some = `${features} feature${features === 1 ? "" : "s"} on ${target}.`;
     this.told.textContent = `${odd}${missed}${told.length ? some : command}`;
