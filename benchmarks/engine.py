@@ -245,7 +245,7 @@ def commands(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _cells(backend: str, environment: Environment, options: argparse.Namespace) -> list[Cell]:
-    from harness.cases import load_cases
+    from harness.cases.select import load_cases
 
     cases = load_cases(ROOT / "cases", (CASE,))
     fragments = options.fragments.split(",")

@@ -22,7 +22,6 @@ from harness.engine.run import Run
 from harness.engine.session import Request, cells_of, context_for
 from harness.model import Cell
 
-_TOOLKIT = "12.9"
 _TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
 _VARIANTS = 50
 _OF_A_CASE = _VARIANTS * 10
@@ -47,9 +46,9 @@ def write_cases(root: Path, count: int) -> None:
         (folder / "kernel.cu").write_text(_PROGRAM.format(number=number))
 
 
-def fill(root: Path) -> int:
+def fill(root: Path, toolkit: str) -> int:
     """Put an answer for every cell into the cache; returns how many cells there are."""
-    request = Request(cases=root, backends="nvrtc", toolkits=_TOOLKIT, targets=_TARGETS, device="none")
+    request = Request(cases=root, backends="nvrtc", toolkits=toolkit, targets=_TARGETS, device="none")
     context = context_for(request)
     cells = cells_of(request, context.environment)
     by_case: dict[str, list[Cell]] = {}
@@ -71,7 +70,7 @@ def fill(root: Path) -> int:
     return len(cells)
 
 
-def measure(folder: Path) -> dict[str, float]:
+def measure(folder: Path, toolkit: str) -> dict[str, float]:
     """One run of the command: seconds of processor time, and MiB of memory at its peak."""
     argv = [
         sys.executable,
@@ -81,7 +80,7 @@ def measure(folder: Path) -> dict[str, float]:
         "-b",
         "nvrtc",
         "-t",
-        _TOOLKIT,
+        toolkit,
         "-a",
         _TARGETS,
     ]
@@ -102,6 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", default="1000,10000")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--toolkit", default="12.9")
     parser.add_argument("--folder", type=Path, help="where to keep what was made, for another time")
     args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="cumatrix-unchanged-") as name:
@@ -111,8 +111,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not folder.is_dir():
                 write_cases(folder / "cases", -(-count // _OF_A_CASE))
                 os.chdir(folder)
-                fill(Path("cases"))
-            rounds = [measure(folder) for _ in range(args.rounds)]
+                fill(Path("cases"), args.toolkit)
+            rounds = [measure(folder, args.toolkit) for _ in range(args.rounds)]
             best = min(rounds, key=lambda one: one["processor_s"])
             print(
                 "  ".join(

@@ -21,7 +21,7 @@ from harness.answers.command import command_for
 from harness.answers.question import Vocabulary
 from harness.answers.read import known_of
 from harness.answers.store import Store
-from harness.cli.ask import put
+from harness.cli.ask_put import put
 from harness.cli.ask_show import Found as Answers
 from harness.cli.ask_show import print_answers
 from harness.cli.ask_sources import Source, sources_of

@@ -22,7 +22,6 @@ from harness.cli.install import install_for
 from harness.cli.perform import writer_for
 from harness.cli.run import run as run_command
 from harness.cli.try_ import try_ as try_command
-from harness.engine.cache import cache_folder
 from harness.engine.cores import usable_cores
 from harness.engine.run import Run
 from harness.engine.session import record_of
@@ -31,6 +30,7 @@ from harness.errors import UsageError
 from harness.records import Record, make_plan, this_commit
 from harness.records.atomic import replace_files
 from harness.records.remarks import remarks, with_remark
+from harness.user_folders import cache_folder
 
 Source = str | PathLike[str]
 Progress = Callable[[int, int, Cell], object]

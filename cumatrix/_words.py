@@ -104,6 +104,8 @@ class TryOptions(Options, total=False):
         Signatures of Numba's kernels by name: ``{"axpy": "void(float32[:], float32)"}``.
     device_only : bool
         Whether nvcc leaves the host pass out.
+    toolkit_first : bool
+        Whether the toolkit's include directories stand in front of `include` and of header libraries.
     """
 
     include: str | Path | Iterable[str | Path]
@@ -112,10 +114,11 @@ class TryOptions(Options, total=False):
     option: Words
     signature: Mapping[str, str]
     device_only: bool
+    toolkit_first: bool
 
 
 _FOR_ONE = re.compile(r"[A-Za-z][\w-]*:-")
-_FLAGS = ("sanitize", "offline", "fresh", "device_only")
+_FLAGS = ("sanitize", "offline", "fresh", "device_only", "toolkit_first")
 _LISTS = ("backend", "toolkit", "target", "host_compiler")
 _SEVERAL = ("with_", "library", "require", "limit", "from_")
 

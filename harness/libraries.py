@@ -195,6 +195,12 @@ def names_in_conditions() -> tuple[str, ...]:
     return tuple(name.replace("-", "_") for name, library in LIBRARIES.items() if library.in_conditions)
 
 
+@cache
+def with_releases() -> tuple[str, ...]:
+    """Libraries of which releases can be asked for (``--with``)."""
+    return tuple(name for name, library in LIBRARIES.items() if library.releases)
+
+
 def runtime_wheel(major: int) -> str:
     """The wheel with the headers and the runtime of a major CUDA release."""
     return "nvidia-cuda-runtime" if major >= 13 else f"nvidia-cuda-runtime-cu{major}"

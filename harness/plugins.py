@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.util import find_spec
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 Value = TypeVar("Value")
 
@@ -36,7 +38,7 @@ def plugged(group: str) -> Mapping[str, Any]:
     if os.environ.get(OFF):
         return {}
     found: dict[str, Any] = {}
-    for point in entry_points(group=group):
+    for point in _points().select(group=group):
         who = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         if point.name in found:
             _problems[f"{group} {who}"] = f"{who}: another distribution has a {point.name} in {group} already"
@@ -49,6 +51,15 @@ def plugged(group: str) -> Mapping[str, Any]:
                 f"{who}: its {point.name} in {group} cannot be loaded ({point.value}): {words}"
             )
     return found
+
+
+@cache
+def _points() -> EntryPoints:
+    """All that are installed, read once: every distribution's file is opened for it."""
+    from importlib.metadata import entry_points  # for which workers need not wait, nor who turns plugins off
+
+    points: Any = entry_points()
+    return points  # type: ignore[no-any-return]
 
 
 def refuse(group: str, name: str, why: str) -> None:

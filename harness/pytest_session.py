@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.cases import load_case
+from harness.cases.load import load_case
 from harness.diagnostics import clean, no_command, one_line
 from harness.engine.context import RunContext
 from harness.engine.header_axis import Finder
@@ -21,7 +21,8 @@ from harness.engine.session import Request, axes_of, cells_of, context_for, reco
 from harness.engine.unanswered import asked_of, unanswered, without_answer
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Case, Cell, Status, Verdict
-from harness.project import Config, found, read_config
+from harness.project.config import Config, read_config
+from harness.project.find import found
 from harness.project.limits import limits_of
 from harness.project.programs import configured
 from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit

@@ -20,9 +20,9 @@ from in_process import Called, call, limited
 from record_builders import cell, record, rejected
 
 from harness.backends import BACKENDS
-from harness.cases import load_cases
 from harness.cases.launch import launches_for, references_of
 from harness.cases.options import options_for
+from harness.cases.select import load_cases
 from harness.diagnostics import parse_log
 from harness.engine.collect import collect_outcome
 from harness.engine.plan import choose

@@ -24,7 +24,7 @@ PROJECTS = ("configuration", "build", "setup", "others")
 _CONFIGURATION: dict[str, Any] = {
     "sources": ["csrc/scale.cu"], "exclude": "csrc/old*.cu", "include": ["include"], "define": {"N": 4, "NAME": "x"}, "std": "c++17", "flags": ["-lineinfo", "nvcc:-O3"],
     "backend": "nvrtc,nvcc", "toolkit": "12.4..13.0", "target": "sm_75..sm_120", "where": 'cc >= "8.0"', "timeout": 60, "memory": "8G", "jobs": 2, "offline": True,
-    "results": "reports", "page": "reports/html", "cases": ["cases"], "device-only": False, "backends": ["nvcc"], "features": ["wmma"], "links": ["https://example.org/"],
+    "results": "reports", "page": "reports/html", "cases": ["cases"], "device-only": False, "toolkit-first": True, "backends": ["nvcc"], "features": ["wmma"], "links": ["https://example.org/"],
     "parameters": {"bits": [16, 32]}, "options": [{"when": "bits == 16", "std": "c++14"}], "expect": [{"when": 'cc < "8.0"', "status": "rejected", "reason": "so"}],
     "programs": [{"sources": ["csrc/sh*.cu"], "flags": ["-G"]}, {"sources": "python/axpy.py", "signatures": {"axpy": "void(float32[:])"}}],
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 from cells import run_all, write_case
 
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.engine.context import RunContext
 from harness.engine.devices import Devices
 from harness.engine.environment import look

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.diagnostics import one_line
 from harness.model import (
     Case,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -294,7 +293,3 @@ def _grids(of: Mapping[tuple[str, str, str], Row]) -> dict[str, Grid]:
         )
         found[target] = Grid(versions, toolkits, letters)
     return found
-
-
-loads = lru_cache(maxsize=None)(json.loads)
-"""JSON that many records share: nobody may change what comes out."""

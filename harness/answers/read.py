@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.answers.cells import COLUMNS, Known, Row, features_of, loads, make_row
+from harness.answers.cells import COLUMNS, Known, Row, features_of, make_row
 from harness.answers.hosts import own_of
 from harness.answers.verdict import UNAVAILABLE, UNTRIED
 from harness.errors import PartUnavailable
 from harness.matrix.axes import FURTHER
 from harness.records import Record, merge, read_records
 from harness.records.errors import RecordError
+
+loads = lru_cache(maxsize=None)(json.loads)
+"""JSON that many records share: nobody may change what comes out."""
 
 _FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json")
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import prod
 
 from harness.answers import names
@@ -20,6 +18,7 @@ from harness.backends import library_of
 from harness.matrix.order import fold_targets, natural_key, version_key
 from harness.model import KNOWN_TARGETS
 from harness.model.host import VERSIONS
+from harness.tables import read_table
 from harness.toolkits import RELEASES
 from harness.toolkits.libraries import LIBRARIES as HEADERS
 from harness.toolkits.libraries import known_versions
@@ -176,7 +175,7 @@ def _label(variants: Sequence[str], every: Sequence[str]) -> str:
 @cache
 def known_releases() -> Mapping[str, Sequence[str]]:
     """Releases by name: of CUDA, libraries and header libraries, oldest first."""
-    table = tomllib.loads((files("harness.answers") / "releases.toml").read_text("utf-8"))
+    table = read_table("answers/releases.toml")
     headers = {name: tuple(known_versions(library)) for name, library in HEADERS.items()}
     return {**{name: tuple(found) for name, found in table.items()}, **headers, "cuda": tuple(RELEASES)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +17,17 @@ WHEELS: Final = "wheels"
 """Ends the local part of a library's version (``14.2.0+wheels``) where the library takes CUDA from wheels in its environment, and knows of no toolkit."""
 
 
-SOME_BACKENDS: Final = ("assembler", "compile_for", "linker", "toolkit_headers")
-"""Options of cases that only some backends have a word for."""
+HOST_COMPILERS: Final = "gcc-11,gcc-13, gcc-11..gcc-14, clang-16, all, NAME=/opt/gcc/bin/g++"
+"""How users name what nvcc hands the host's half of a program to (`harness.engine.host_compilers`)."""
+
+SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
+    "assembler": None,
+    "compile_for": None,
+    "linker": None,
+    "toolkit_first": False,
+    "toolkit_headers": True,
+}
+"""Options of cases that only some backends have a word for, and the value that says what every backend does anyway."""
 
 
 def takes_wheels(library: str) -> bool:
@@ -93,14 +102,19 @@ class BackendInfo:
 
     def without_word(self, options: Mapping[str, Any]) -> str:
         """Why it cannot be asked for these options of a case, where it has no word for one; empty where it can."""
-        name = next((name for name in SOME_BACKENDS if name in options and name not in self.words), "")
+        asked = [name for name, usual in SOME_BACKENDS.items() if options.get(name, usual) != usual]
+        name = next((name for name in asked if name not in self.words), "")
         return f"{self.name} has no word for {name}" if name else ""
 
     def language(self, case: Case) -> str | None:
         """The language in which this backend compiles a case; None where it has nothing for it."""
-        if case.backends and self.name not in case.backends:
+        return self.language_among(case.sources, case.backends)
+
+    def language_among(self, languages: Collection[str], only: Collection[str]) -> str | None:
+        """As `language`, of a case with programs in these languages that is for these backends only, or for all."""
+        if only and self.name not in only:
             return None
-        return next((language for language in self.languages if language in case.sources), None)
+        return next((language for language in self.languages if language in languages), None)
 
     def form(self, version: str, headers: str, versions: Mapping[str, str]) -> str:
         """`WHEELS` where this version of the library takes CUDA's headers from wheels of the release `headers`.
@@ -137,7 +151,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             module="nvrtc",
             languages=("cuda",),
             script=True,
-            words=SOME_BACKENDS,
+            words=tuple(SOME_BACKENDS),
         ),
         BackendInfo(
             name="cupy-nvrtc",
@@ -145,7 +159,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             module="cupy.nvrtc",
             seconds=0.2,
             languages=("cupy", "cuda"),
-            words=("toolkit_headers",),
+            words=("toolkit_first", "toolkit_headers"),
             library="cupy",
             script=True,
         ),
@@ -184,7 +198,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             title="nvcc called directly",
             module="nvcc",
             languages=("cuda",),
-            words=("compile_for",),
+            words=("compile_for", "toolkit_first"),
             nvcc=True,
             memory=1 << 30,
             seconds=1.5,
@@ -195,6 +209,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             title="nvcc through torch.utils.cpp_extension",
             module="torch.backend",
             languages=("torch", "cuda"),
+            words=("toolkit_first",),
             library="torch",
             nvcc=True,
             memory=3 << 30,
@@ -206,7 +221,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             title="cuda.core's Program and Linker",
             module="cuda_core",
             languages=("cuda",),
-            words=("toolkit_headers",),
+            words=("toolkit_first", "toolkit_headers"),
             library="cuda-core",
             script=True,
         ),

@@ -60,7 +60,7 @@ def options_of(setup: Setup, job: Job) -> dict[str, Any]:
         options["define_macro"] = [
             (name, str(int(value) if isinstance(value, bool) else value)) for name, value in job.definitions.items()
         ]
-    options["include_path"] = [*job.include_beside(setup), *job.toolkit_include(setup)]
+    options["include_path"] = job.every_include(setup)
     return options
 
 

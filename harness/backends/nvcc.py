@@ -12,8 +12,21 @@ from harness.protocol.wire import Ready
 
 
 def include_of(setup: Setup, job: Job) -> list[str]:
-    """Include directories to name; nvcc's own go without saying and are found last, unless the headers are another release's."""
-    return [*job.include_beside(setup), *(setup.include if setup.headers != setup.release else [])]
+    """Include directories for ``-I``; nvcc's own go without saying and are found last, unless the headers are another release's."""
+    beside = [] if job.toolkit_first else job.include_beside(setup)
+    return [*beside, *(setup.include if setup.headers != setup.release else [])]
+
+
+def behind_toolkit(setup: Setup, job: Job) -> list[str]:
+    """Options for include directories that stand behind the toolkit's: every ``-I`` is looked through before any ``-isystem``.
+
+    nvcc has ``include`` with ``-I``, and from CUDA 13 on ``include/cccl`` with ``-isystem``, behind the user's. So the toolkit's are
+    named as well, first; of a folder that is named twice the first counts.
+    """
+    if not job.toolkit_first:
+        return []
+    toolkit = setup.include if setup.headers == setup.release else []
+    return [word for folder in (*toolkit, *job.include_beside(setup)) for word in ("-isystem", folder)]
 
 
 def options_of(job: Job) -> list[str]:
@@ -57,7 +70,7 @@ class NvccBackend:
             argv = [
                 # Of -dlto nvcc says that it conflicts with -gencode.
                 f"-arch={job.target}" if job.lto else f"-gencode=arch={job.options.get('compile_for', f'compute_{job.arch}')},code={job.target}",
-                *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)), "-c", str(source), "-o", product,
+                *options_of(job), *(f"-I{folder}" for folder in include_of(setup, job)), *behind_toolkit(setup, job), "-c", str(source), "-o", product,
             ]  # fmt: skip
             if depth == "device":
                 argv = nvcc.device_only(argv, "ptx" if job.virtual else "ltoir" if job.lto else "cubin")

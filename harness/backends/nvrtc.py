@@ -31,14 +31,14 @@ def switches(job: Job) -> list[str]:
 
 
 def options_of(setup: Setup, job: Job) -> list[str]:
-    """NVRTC's options for a job, without the architecture; the toolkit's own headers are found last, as with nvcc."""
+    """NVRTC's options for a job, without the architecture; the toolkit's own headers are found last, as with nvcc, unless the case has them first."""
     options = job.options
     return [
         *([f"--std={options['std']}"] if "std" in options else []),
         *switches(job),
         *options.get("flags", []),
         *macros(job.definitions),
-        *(f"-I{folder}" for folder in (*job.include_beside(setup), *job.toolkit_include(setup))),
+        *(f"-I{folder}" for folder in job.every_include(setup)),
     ]
 
 

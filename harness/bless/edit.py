@@ -10,7 +10,7 @@ import tomlkit
 from tomlkit.items import Item
 
 from harness.bless.propose import Draft
-from harness.cases import CaseError, Problem
+from harness.cases.errors import CaseError, Problem
 from harness.cases.positions import Positions
 
 _KEYS = ("when", "status", "stage", "diagnostic", "xfail", "reason", "link")

@@ -77,6 +77,10 @@ OPTIONS: Mapping[str, Key] = {
         kind="flag",
         help="false: the toolkit's include directories are not there, as for who calls NVRTC by hand, or has CuPy and no toolkit",
     ),
+    "toolkit_first": Key(
+        kind="flag",
+        help="true: the toolkit's include directories stand in front of the case's own and of header libraries, not behind them",
+    ),
     "compile_for": Key(
         kind="architecture",
         help="virtual architecture to make PTX or LTO IR for, which is then finished for the target; a definition of the case may stand for it",

@@ -1,59 +1,14 @@
-"""What ``cumatrix cases list`` and ``cumatrix cases check`` say; no compiler is needed for either."""
+"""What ``cumatrix cases check`` says; no compiler is needed for it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
 
-from harness.backends import BACKENDS
 from harness.cases.errors import CaseError, Problem
 from harness.cases.load import display, load_case
 from harness.cases.select import Roots, chosen_files
 from harness.model.case import Case
-
-
-@dataclass(frozen=True, kw_only=True)
-class CaseSummary:
-    """One line of ``cases list``."""
-
-    name: str
-    topic: str
-    title: str
-    heavy: bool
-    features: tuple[str, ...]
-    languages: tuple[str, ...]
-    backends: tuple[str, ...]
-    variants: int
-    links: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON value of every field."""
-        return asdict(self)
-
-
-def summaries(cases: Iterable[Case]) -> list[CaseSummary]:
-    """Summaries of `cases`, in their order."""
-    return [
-        CaseSummary(
-            name=case.name,
-            topic=case.topic,
-            title=case.title,
-            heavy=case.heavy,
-            features=case.features,
-            languages=tuple(case.sources),
-            backends=backends_of(case),
-            variants=len(case.variants),
-            links=case.links,
-        )
-        for case in cases
-    ]
-
-
-def backends_of(case: Case) -> tuple[str, ...]:
-    """Names of the backends that have something to compile in a case."""
-    return tuple(info.name for info in BACKENDS.values() if info.language(case))
 
 
 def check(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[str]:

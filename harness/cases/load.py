@@ -12,15 +12,13 @@ from harness.cases.errors import Report, shown
 from harness.cases.keys import CASE
 from harness.cases.kinds import NAME
 from harness.cases.parameters import read_variants
-from harness.cases.places import project_of
+from harness.cases.places import FILE_NAME, project_of
 from harness.cases.rules import read_rules
 from harness.cases.sources import read_programs
 from harness.cases.tables import check_table
 from harness.cases.toml import check_integers, failure, parse_toml, read_toml_text
 from harness.errors import did_you_mean
 from harness.model.case import Case, OptionRule, Variant
-
-FILE_NAME = "case.toml"
 
 
 def load_case(path: Path, root: Path) -> Case:

@@ -10,6 +10,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from harness.cases.errors import shown
 from harness.errors import did_you_mean
 
+FILE_NAME = "case.toml"
+"""What every case lies in."""
+
 MARKS = ("cumatrix.toml", "pyproject.toml", "setup.py", "CMakeLists.txt", ".git")
 """What the top folder of a project has, any of it."""
 

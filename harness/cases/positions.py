@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _KEY = re.compile(r"""(?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^=\]\n"'])+""")
@@ -89,6 +88,8 @@ def _names(text: str) -> list[str] | None:
     if _BARE.fullmatch(text):  # all but a few
         return [name.strip() for name in text.split(".")]
     try:
+        import tomllib  # for which a list of cases need not wait
+
         value: object = tomllib.loads(f"{text} = 0")
     except ValueError:
         return None

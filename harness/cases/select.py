@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.cases.errors import CaseError, Problem
-from harness.cases.load import FILE_NAME, load_case
+from harness.cases.places import FILE_NAME
 from harness.errors import did_you_mean
-from harness.model.case import Case
+
+if TYPE_CHECKING:
+    from harness.model.case import Case
 
 Roots = Path | Sequence[Path]
+Read = TypeVar("Read")
 
 
 def find_cases(root: Roots, selection: Sequence[str] = ()) -> list[Path]:
@@ -56,16 +60,25 @@ def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Ca
     CaseError
         As `find_cases`, or with the problems of all chosen files.
     """
+    from harness.cases.load import load_case  # for which nobody waits who wants names only
+
+    return read_cases(root, selection, programs, load_case)
+
+
+def read_cases(
+    root: Roots, selection: Sequence[str], programs: Sequence[Case], read: Callable[[Path, Path], Read]
+) -> list[Read | Case]:
+    """As `load_cases`, with another function that takes a file and its folder of cases."""
     found = _found(root, needed=not programs)
     own = {case.name: case for case in programs}
-    cases: list[Case] = []
+    cases: list[Read | Case] = []
     problems: list[Problem] = []
     for name in _names(found, selection, own):
         if name in own:
             cases.append(own[name])
             continue
         try:
-            cases.append(load_case(*found[name]))
+            cases.append(read(*found[name]))
         except CaseError as error:
             problems += error.problems
     if problems:

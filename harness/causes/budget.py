@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from harness.model import Target
+from harness.tables import read_table
 
 STATIC_SHARED = 48 * 1024
 """Bytes of static shared memory that a kernel may have on every compute capability."""
@@ -82,7 +81,7 @@ class Budget:
 
 @cache
 def _table() -> Mapping[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("limits.toml").read_text("utf-8"))
+    return read_table("causes/limits.toml")
 
 
 def limits_of(target: str) -> Limits | None:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.backends import BACKENDS
+from harness.backends import BACKENDS, HOST_COMPILERS
 from harness.cli import complete
-from harness.cli.where import EXAMPLE, where_of, where_option
-from harness.engine.header_axis import Finder
-from harness.engine.host_compilers import EXAMPLES
-from harness.engine.session import Request
-from harness.environments.releases import NAMES
+from harness.cli.where import EXAMPLE, where_option
+from harness.libraries import with_releases
 from harness.protocol.limits import RLIMITS
-from harness.protocol.wire import Limits
-from harness.toolkits import LIBRARIES
+from harness.tables import read_table
+
+ORDERS = ("plan", "reverse", "random")
+"""Orders that cells can be run in (`harness.engine.session`)."""
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -79,11 +78,11 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--library", "header_libraries", multiple=True, metavar="NAME=VERSIONS", shell_complete=complete.header_libraries,
-            help=f"Header libraries ({', '.join(LIBRARIES)}), each version a column or row of its own: cutlass=3.5.1,4.0..4.2, a folder (cutlass=../cutlass), a revision or range of commits (cutlass=../cutlass@v4.1.0..main, git+https://…@main). In the place of what the cases name.",
+            help=f"Header libraries ({', '.join(read_table('toolkits/libraries.toml'))}), each version a column or row of its own: cutlass=3.5.1,4.0..4.2, a folder (cutlass=../cutlass), a revision or range of commits (cutlass=../cutlass@v4.1.0..main, git+https://…@main). In the place of what the cases name.",
         ),
         click.option(
             "--host-compiler", "host_compilers", multiple=True, envvar="CUMATRIX_HOST_COMPILER", metavar="C,…", shell_complete=complete.host_compilers,
-            help=f"What nvcc and torch-nvcc hand the host's half of a program to, each a column of its own: {EXAMPLES}. gcc-13 is the g++-13 on the path, all every one there; a path may have a name. In the place of what the cases name. Default: NVCC_CCBIN, or gcc.",
+            help=f"What nvcc and torch-nvcc hand the host's half of a program to, each a column of its own: {HOST_COMPILERS}. gcc-13 is the g++-13 on the path, all every one there; a path may have a name. In the place of what the cases name. Default: NVCC_CCBIN, or gcc.",
         ),
         where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
         click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
@@ -96,7 +95,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
         click.option(
             "--with", "libraries", multiple=True, envvar="CUMATRIX_WITH", metavar="NAME=V,…", shell_complete=complete.libraries,
-            help=f"Releases of a library ({', '.join(NAMES)}), each in an environment of its own that is made where it is missing: cupy=12,13.0,13.1..14. 13 is the newest 13.*, 13.1..14 all from 13.1 to the newest 14.*, all every one; pre takes pre-releases too. Several times for several libraries. Their backends are what runs then, unless -b names others.",
+            help=f"Releases of a library ({', '.join(with_releases())}), each in an environment of its own that is made where it is missing: cupy=12,13.0,13.1..14. 13 is the newest 13.*, 13.1..14 all from 13.1 to the newest 14.*, all every one; pre takes pre-releases too. Several times for several libraries. Their backends are what runs then, unless -b names others.",
         ),
         click.option(
             "--offline", is_flag=True, envvar="CUMATRIX_OFFLINE",
@@ -144,29 +143,10 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def request_of(options: Mapping[str, Any], **more: Any) -> Request:
-    """The request that the shared options make, with a command's own fields."""
-    return Request(
-        backends=options["backends"],
-        toolkits=options["toolkits"],
-        targets=options["targets"],
-        where=where_of(options["where"], options["words"]),
-        python=options["python"],
-        environment=options["environment"],
-        require=tuple(options["require"]),
-        cache=not options["no_cache"],
-        limits=Limits(seconds=options["timeout"], memory=options["memory"], rlimits=dict(options["rlimits"])),
-        memory=options["total_memory"],
-        device=options["device"],
-        sanitize=options["sanitize"],
-        headers=tuple(options["header_libraries"]),
-        finder=Finder(offline=options["offline"]),
-        libraries=tuple(options["libraries"]),
-        offline=options["offline"],
-        trace=options["trace"],
-        earlier=tuple(options["earlier"]),
-        executor=options["executor"],
-        host_compilers=tuple(options["host_compilers"]),
-        artifacts=options["keep_artifacts"],
-        **more,
-    )
+def dask_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--dask``."""
+    return click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Compile on the workers of a Dask cluster: tcp://host:8786, a scheduler's file (scheduler.json), or local:4, which starts four worker processes on this machine. Each worker installs what its cells need. See docs/cluster.md.",
+    )(command)

@@ -30,7 +30,8 @@ from harness.cli.bisect_what import again, as_meant, axis_of, program_of, withou
 from harness.cli.habits import TryCommand, habits
 from harness.cli.install import install_for
 from harness.cli.places import cases_option
-from harness.cli.program_options import program_options, program_request
+from harness.cli.program_options import program_options
+from harness.cli.program_request import program_request
 from harness.cli.terminal import console_for
 from harness.engine.context import RunContext
 from harness.engine.cores import usable_cores

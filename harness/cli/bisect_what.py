@@ -16,10 +16,10 @@ from harness.bisection.cuda import CudaReleases, releases_of
 from harness.bisection.header_library import HeaderReleases, versions_of, with_version
 from harness.bisection.library import LibraryReleases
 from harness.bisection.tries import Axis
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.cli.host import with_nvcc
 from harness.cli.languages import SUFFIXES
-from harness.cli.program_options import programs_asked
+from harness.cli.program_request import programs_asked
 from harness.engine.context import RunContext
 from harness.engine.header_axis import parse_chosen
 from harness.engine.line_up import default_toolkit
@@ -50,7 +50,11 @@ def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
             raise UsageError(f"there is no file {what}")
         (case,) = programs_asked([path], options)
         return case
-    given = [name for name in ("include", "define", "std", "extra", "device_only", "signature") if options[name]]
+    given = [
+        name
+        for name in ("include", "define", "std", "extra", "device_only", "toolkit_first", "signature")
+        if options[name]
+    ]
     if given or any(value for name, value in options.items() if name.startswith("habit_")):
         raise UsageError(
             f"{what} is a case, which says itself how it is compiled: options of compilers are for files (.cu, .py)"

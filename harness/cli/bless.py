@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from harness.cases import find_cases
+from harness.cases.select import find_cases
 from harness.cli.command import Command
 from harness.cli.places import cases_option
 from harness.cli.terminal import console_for, say

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter
-from itertools import groupby
 from pathlib import Path
 
 import click
-from rich.table import Table
-from rich.text import Text
 
-from harness.cases import load_cases
-from harness.cases.listing import check as check_cases
-from harness.cases.listing import summaries
 from harness.cli import complete
 from harness.cli.command import Group
 from harness.cli.places import all_cases_option, cases_option
-from harness.cli.terminal import console_for, say, say_json
-from harness.project import here
-from harness.project.programs import configured
+from harness.cli.terminal import say, say_json, say_rows
+from harness.project.here import programs_here
 
 _FOLDER = all_cases_option(name="root")
 
@@ -39,21 +31,23 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 
     --json also tells features, languages and whether a case is heavy.
     """
-    found = summaries(load_cases(root, selection, configured(here())))
+    from harness.cases.listed import summaries
+
+    found = summaries(root, selection, programs_here())
     if as_json:
         for summary in found:
             say_json(summary.to_json())
         return 0
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("case", "variants", "backends", "title", "upstream"):
-        table.add_column(heading, overflow="fold")
+    rows: list[tuple[str, ...]] = [("case", "variants", "backends", "title", "upstream")]
+    headings = {0}
     topics = Counter(summary.topic for summary in found)
-    for topic, group in groupby(found, key=lambda summary: summary.topic):
-        table.add_row(Text(f"{topic}: {topics[topic]}", style="bold"))
-        for summary in group:
-            backends, links = Text(" ".join(summary.backends)), Text("\n".join(summary.links))
-            table.add_row(Text(summary.name), str(summary.variants), backends, Text(summary.title), links)
-    console_for(sys.stdout).print(table)
+    for number, summary in enumerate(found):
+        if number == 0 or summary.topic != found[number - 1].topic:
+            headings.add(len(rows))
+            rows.append((f"{summary.topic}: {topics[summary.topic]}", "", "", "", ""))
+        backends, links = " ".join(summary.backends), "\n".join(summary.links)
+        rows.append((summary.name, str(summary.variants), backends, summary.title, links))
+    say_rows(rows, bold=headings)
     say(f"{len(found)} cases in {len(topics)} topics", err=True)
     return 0
 
@@ -64,11 +58,13 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 @click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
 def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:
     """Check cases and the project's configuration without compiling anything."""
+    from harness.cases.listing import check as check_cases
     from harness.cases.schema import write_schema
+    from harness.cases.select import load_cases
 
     for folder in root if options["write_schema"] else ():
         write_schema(folder / "case.schema.json")
-    programs = configured(here())
+    programs = programs_here()
     # What names a program of the configuration is no case in a folder.
     names = {case.name for case in load_cases((), (), programs)}
     wanted = [item for item in selection if item not in names]

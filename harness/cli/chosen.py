@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.cli.axes import request_of
-from harness.cli.host import with_nvcc
-from harness.cli.program_options import program_request, programs_asked
-from harness.cli.programs import files_in
+from harness.cli.request import request_of
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.engine.cluster import Cluster
@@ -27,7 +24,7 @@ from harness.engine.shards import Shard, costs_of
 from harness.engine.unanswered import Asked, asked_of, without_left_out
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell
-from harness.project import here
+from harness.project.here import here
 from harness.project.programs import configured
 from harness.records import read_records
 
@@ -81,6 +78,9 @@ def cells_of_cases(
 
 def cells_of_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Cluster | None = None) -> Chosen:
     """The cells of ``try``."""
+    from harness.cli.program_request import program_request, programs_asked  # for which cases need not wait
+    from harness.cli.programs import files_in
+
     cases = programs_asked(files_in(files), options)
     request = program_request(options)
     context = _with_devices(context_for(request), cluster, request.device)
@@ -95,6 +95,8 @@ def _with_devices(context: RunContext, cluster: Cluster | None, device: str) -> 
 
 def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:
     """Cells of every file, all of them and those that are chosen; a file that no backend takes is reported where others have any."""
+    from harness.cli.host import with_nvcc  # as above
+
     whole: list[Cell] = []
     cells: list[Cell] = []
     nothing: NothingToRun | None = None

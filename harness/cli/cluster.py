@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
-
-import click
 
 from harness.cli.chosen import Chosen
 from harness.cli.install import install_for
 from harness.engine.cluster import Cluster
 from harness.engine.context import RunContext
 from harness.engine.install import with_made
-
-
-def dask_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--dask``."""
-    return click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help="Compile on the workers of a Dask cluster: tcp://host:8786, a scheduler's file (scheduler.json), or local:4, which starts four worker processes on this machine. Each worker installs what its cells need. See docs/cluster.md.",
-    )(command)
 
 
 def cluster_for(place: str | None, jobs: int | None, stack: ExitStack) -> Cluster | None:

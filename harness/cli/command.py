@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import click
+
+from harness.project.find import found
 
 
 class Command(click.Command):
@@ -26,9 +29,10 @@ class Command(click.Command):
                 raise click.UsageError(
                     f"{'/'.join(parameter.opts)} is given {count} times and has one value{hint}", ctx
                 )
-        from harness.cli.configured import take_defaults
+        if found(Path.cwd()):
+            from harness.cli.configured import take_defaults  # for which nobody waits who has no configuration
 
-        take_defaults(ctx, args)
+            take_defaults(ctx, args)
         return super().parse_args(ctx, args)
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
-Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+from harness.backends import BACKENDS
+from harness.libraries import with_releases
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 _BEGUN = re.compile(r"^(?:.*(?:,|\.\.))?")
 """What stands before the last entry of a list or range."""
@@ -19,6 +25,8 @@ def in_list(names: Callable[[], Iterable[str]]) -> Complete:
     """Offer names for the last entry of ``a,b`` or ``a..b``; what is named already is not offered again."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # which shells alone ask for
+
         match = _BEGUN.match(incomplete)
         before = match[0] if match else ""
         begun, taken = incomplete[len(before) :], set(before.rstrip(",").split(","))
@@ -28,33 +36,33 @@ def in_list(names: Callable[[], Iterable[str]]) -> Complete:
 
 
 def _backends() -> Iterable[str]:
-    from harness.backends import BACKENDS
-
     return (*BACKENDS, "all")
 
 
 def _toolkits() -> Iterable[str]:
-    from harness.toolkits import RELEASES
+    from harness.tables import read_table  # with Python's reader of TOML, for which help need not wait
 
-    return (*RELEASES, "all", "local")
+    return (*sorted(read_table("toolkits/releases.toml"), key=_numbers), "all", "local")
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(number) for number in release.split(".")]
 
 
 def _targets() -> Iterable[str]:
-    from harness.model import KNOWN_TARGETS
+    from harness.model.target import KNOWN_TARGETS  # for which help need not wait
 
     return (*map(str, KNOWN_TARGETS), "native", "all")
 
 
 def _libraries() -> Iterable[str]:
-    from harness.environments.releases import NAMES
-
-    return (f"{name}=" for name in NAMES)
+    return (f"{name}=" for name in with_releases())
 
 
 def _header_libraries() -> Iterable[str]:
-    from harness.toolkits import LIBRARIES
+    from harness.tables import read_table
 
-    return (f"{name}=" for name in LIBRARIES)
+    return (f"{name}=" for name in read_table("toolkits/libraries.toml"))
 
 
 def _host_compilers() -> Iterable[str]:
@@ -70,6 +78,8 @@ host_compilers = in_list(_host_compilers)
 
 def cases(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer topics, and names of cases, of the folders that ``--cases`` names; no case is read."""
+    from click.shell_completion import CompletionItem
+
     given = ctx.params.get("cases") or ("cases",)
     folders: Sequence[str | Path] = given if isinstance(given, list | tuple) else (given,)
     named = sorted(

@@ -14,7 +14,8 @@ from harness.cli.command import Command
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
 from harness.model import Case
-from harness.project import Config, here
+from harness.project.config import Config
+from harness.project.here import here
 from harness.project.keys import SETTINGS
 from harness.project.programs import configured
 from harness.project.schema import config_schema

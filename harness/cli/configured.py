@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.project import here
+from harness.project.here import here
 from harness.project.keys import AXES
 
 _ALL = {setting.parameter: name for name, setting in AXES.items()}

@@ -18,7 +18,7 @@ from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
 from harness.matrix.axes import TOOLCHAIN
-from harness.project import here
+from harness.project.here import here
 from harness.project.programs import configured
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from rich.text import Text
 from harness.artifacts.usage import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
-from harness.cli.one import RESULTS, cells_in, one_cell
+from harness.cli.one import cells_in, one_cell
+from harness.cli.places import RESULTS
 from harness.cli.terminal import console_for, say_json
 from harness.cli.where import where_option
 from harness.diagnostics import one_line, tells_most

@@ -12,8 +12,6 @@ import click
 from harness.backends import BACKENDS
 from harness.cli.command import Command
 from harness.errors import UsageError, did_you_mean
-from harness.model import TargetError
-from harness.model.target import parse_targets
 
 NVCC = tuple(info.name for info in BACKENDS.values() if info.nvcc)
 """Backends that run nvcc."""
@@ -125,6 +123,8 @@ def _codes(text: str) -> list[str]:
     found = re.fullmatch(r"arch=(compute_\w+),code=(?:\\?\"|\[)?([\w,]+?)(?:\\?\"|\])?", text.replace(" ", ""))
     if not found:
         raise UsageError(f"-gencode {text!r} is not arch=compute_XY,code=sm_XY")
+    from harness.model.target import TargetError, parse_targets  # for which completion need not wait
+
     try:
         (virtual,), codes = parse_targets(found[1]), parse_targets(found[2])
     except TargetError as error:
@@ -152,6 +152,10 @@ def rules_of(options: Mapping[str, Any], extra: Sequence[str]) -> dict[tuple[str
         common["std"] = options["std"].removeprefix("-std=").removeprefix("--std=")
     if options["habit_dc"] or options["habit_rdc"] == "true":
         common["rdc"] = True
+    if options["device_only"]:
+        common["depth"] = "device"
+    if options["toolkit_first"]:
+        common["toolkit_first"] = True
     rules: dict[tuple[str, ...], dict[str, Any]] = {(): common}
     given: Iterable[tuple[tuple[str, ...], list[str]]] = [
         *((NVCC if habit.host else (), habit.flags(options[habit.key])) for habit in HABITS),
@@ -179,6 +183,7 @@ def spell(rules: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
         words += [f"-std={values['std']}"] if "std" in values else []
         words += ["-rdc=true"] if values.get("rdc") else []
         words += ["--device-only"] if values.get("depth") == "device" else []
+        words += ["--toolkit-first"] if values.get("toolkit_first") else []
         flags = values["flags"]
         known = [backends == NVCC or (not backends and _says(flag)) for flag in flags]
         if all(known):

@@ -13,8 +13,8 @@ from harness.cli.command import Command
 from harness.cli.terminal import say
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
-from harness.project import read_config
-from harness.project.config import OWN, PYPROJECT, TABLE
+from harness.project.config import TABLE, read_config
+from harness.project.find import OWN, PYPROJECT
 from harness.project.find import found as configuration
 from harness.project.look import look
 from harness.project.programs import configured

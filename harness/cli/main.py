@@ -6,12 +6,9 @@ import contextlib
 import errno
 import os
 import sys
-import tempfile
-import traceback
 
 import click
 
-import harness.cli.fish  # noqa: F401 (its class is registered where it is defined)
 from harness import __version__
 from harness.cli.lazy import LazyGroup
 from harness.cli.signals import interrupted_once, undisturbed
@@ -86,6 +83,8 @@ def main() -> None:
 
 
 def _run() -> int:
+    if os.environ.get("_CUMATRIX_COMPLETE"):
+        import harness.cli.fish  # noqa: F401 (its class is registered where it is defined)
     try:
         code = cumatrix.main(prog_name="cumatrix", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -104,6 +103,8 @@ def _run() -> int:
         return _say(f"{error.strerror or error}{where}{_advice(error)}", 2)
     except Exception as error:  # noqa: BLE001 (no traceback reaches users)
         if os.environ.get("CUMATRIX_DEBUG"):
+            import traceback
+
             traceback.print_exc()
         return _say(
             f"a fault of cumatrix's own: {type(error).__name__}: {error}; run again with CUMATRIX_DEBUG=1 and report it",
@@ -117,6 +118,8 @@ def _advice(error: OSError) -> str:
     if error.errno == errno.EMFILE:
         return "; raise their number, as with `ulimit -n 1024`"
     if error.errno == errno.ENOSPC and not error.filename:
+        import tempfile  # with much of the standard library, for which nobody waits whose disk has room
+
         place = tempfile.gettempdir()
         return f": make room where the output goes, or in the temporary folder {place}, or set TMPDIR to another one"
     return ""

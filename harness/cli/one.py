@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from harness.cli.places import RESULTS
 from harness.cli.terminal import say
 from harness.errors import UsageError
 from harness.records import Record, merge, read_records
 from harness.records.where import choose
-
-RESULTS = Path("reports")
-"""Where records are looked for when nobody says where."""
 
 _SHOWN = 4
 

@@ -10,6 +10,9 @@ import click
 
 Decorated = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+RESULTS = Path("reports")
+"""Where records are looked for when nobody says where."""
+
 
 def results_argument(*, required: bool = True) -> Decorated:
     """RESULTS…: files and folders of records that are there."""

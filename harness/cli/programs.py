@@ -20,7 +20,7 @@ from harness.errors import UsageError
 from harness.hints import hint
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
-from harness.project import here
+from harness.project.here import here
 from harness.project.look import programs_in
 from harness.project.programs import configured, program_for
 from harness.project.text_cases import text_cases

@@ -14,7 +14,7 @@ from harness.cli.terminal import say
 from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.matrix.kinds import GROUPS, grouped
-from harness.project import here
+from harness.project.here import here
 from harness.project.programs import configured
 from harness.published.place import is_published, published_folder
 from harness.records import merge as merge_records

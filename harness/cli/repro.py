@@ -7,19 +7,20 @@ from pathlib import Path
 
 import click
 
-from harness.cases import load_cases
 from harness.cases.packaged import packaged_cases
+from harness.cases.select import load_cases
 from harness.cli.command import Command
 from harness.cli.habits import rules_of
-from harness.cli.one import RESULTS, cells_in, one_cell
-from harness.cli.program_options import of_build
+from harness.cli.one import cells_in, one_cell
+from harness.cli.places import RESULTS
+from harness.cli.program_request import of_build
 from harness.cli.programs import digest_of, place_of, programs_of
 from harness.cli.terminal import say
 from harness.cli.try_ import try_
 from harness.engine.header_axis import Finder, parse_chosen, with_libraries
 from harness.errors import UsageError
 from harness.model import Case
-from harness.project import here
+from harness.project.here import here
 from harness.project.programs import configured
 from harness.records import Record
 from harness.records.programs import DIGITS
@@ -119,8 +120,6 @@ def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]
         context = try_.make_context("cumatrix try", [str(path), *words])
         given = dict(context.params)
         rules = rules_of(given, given["extra"])
-        if given["device_only"]:
-            rules[()]["depth"] = "device"
         (case,) = programs_of(
             [path], include=given["include"], define=given["define"], rules=rules, signatures=given["signature"]
         )

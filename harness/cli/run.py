@@ -9,18 +9,11 @@ from typing import Any
 import click
 
 from harness.cli import complete
-from harness.cli.axes import axes
-from harness.cli.chosen import cells_of_cases
-from harness.cli.cluster import cluster_for, dask_option, ready_for
+from harness.cli.axes import ORDERS, axes, dask_option
 from harness.cli.command import Command
-from harness.cli.forecast import forecast
-from harness.cli.one import RESULTS
-from harness.cli.perform import perform
-from harness.cli.places import all_cases_option
-from harness.cli.report import write_page
-from harness.engine.session import ORDERS
+from harness.cli.places import RESULTS, all_cases_option
 from harness.errors import UsageError
-from harness.project import here
+from harness.project.here import here
 
 
 @click.command(cls=Command)
@@ -89,12 +82,19 @@ def run(
     cumatrix run csrc/softmax.cu --page reports/html
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
+    # What compiles is imported when it is asked for: help and completion need not wait.
+    from harness.cli.chosen import cells_of_cases
+    from harness.cli.cluster import cluster_for, ready_for
+    from harness.cli.perform import perform
+
     with ExitStack() as stack:
         cluster = cluster_for(dask, jobs, stack)
         chosen = cells_of_cases(
             options, selection=selection, cases=cases, order=order, shard=shard, costs=costs, cluster=cluster
         )
         if dry_run:
+            from harness.cli.forecast import forecast
+
             return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
         if out is None and not as_json:
             out = (here().option("results") or RESULTS) / f"{chosen.context.name}.jsonl"
@@ -106,5 +106,7 @@ def run(
             cluster=cluster,
         )  # fmt: skip
     if page and out and code != 130:
+        from harness.cli.report import write_page
+
         write_page([out], page, cases, artifacts=options["keep_artifacts"])
     return code

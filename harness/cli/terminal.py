@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def console_for(stream: TextIO, *, log_width: int = 200) -> Console:
+_WIDTH = 200
+"""Columns of what is no terminal."""
+
+
+def console_for(stream: TextIO, *, log_width: int = _WIDTH) -> Console:
     """A console that colours and folds on a terminal only (``NO_COLOR`` and ``FORCE_COLOR`` are rich's own)."""
     from harness.cli.console import SafeConsole  # a tenth of a second, for which --help and completion need not wait
 
@@ -31,7 +35,30 @@ def console_for(stream: TextIO, *, log_width: int = 200) -> Console:
 
 def say(text: object, *, err: bool = False) -> None:
     """Print one line on stdout, or on stderr: a text that has more must not make lines that are not cumatrix's."""
-    click.echo(no_command(clean(str(text)).replace("\n", " ")), err=err)
+    click.echo(_line(text), err=err)
+
+
+def _line(text: object) -> str:
+    return no_command(clean(str(text)).replace("\n", " "))
+
+
+def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
+    """Print rows in columns on stdout, folded to the width of a terminal, and to 200 elsewhere; those of some numbers in bold.
+
+    A long list is printed so: rich's tables, which fold and colour more, take longer to load than the list takes to print.
+    """
+    from harness.cli.columns import columns  # as above, for which others need not wait
+
+    width = _WIDTH
+    if sys.stdout.isatty():
+        import shutil  # with all that packs and unpacks
+
+        width = shutil.get_terminal_size().columns
+    cells = [[clean(text) for text in row] for row in rows]
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for number, lines in enumerate(columns(cells, width)):
+        for line in map(_line, lines):
+            sys.stdout.write((click.style(line, bold=True) if coloured and number in bold else line) + "\n")
 
 
 def say_commands(commands: Iterable[str]) -> None:

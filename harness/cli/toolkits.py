@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.cli import complete
 from harness.cli.command import Group
 from harness.cli.terminal import console_for, say

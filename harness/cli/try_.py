@@ -8,11 +8,8 @@ from typing import Any
 
 import click
 
-from harness.cli.axes import axes
-from harness.cli.chosen import cells_of_files
-from harness.cli.cluster import cluster_for, dask_option, ready_for
+from harness.cli.axes import axes, dask_option
 from harness.cli.habits import TryCommand, habits
-from harness.cli.perform import perform
 from harness.cli.program_options import program_options
 
 
@@ -68,6 +65,11 @@ def try_(
     cumatrix try --compile-commands build/compile_commands.json src/a.cu
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
+    # What compiles is imported when it is asked for: help and completion need not wait.
+    from harness.cli.chosen import cells_of_files
+    from harness.cli.cluster import cluster_for, ready_for
+    from harness.cli.perform import perform
+
     with ExitStack() as stack:
         cluster = cluster_for(dask, jobs, stack)
         chosen = cells_of_files(options, files, cluster)

@@ -10,8 +10,6 @@ from typing import Any
 import click
 
 from harness.errors import UsageError
-from harness.hints import hint
-from harness.model.condition import Condition, ConditionError
 
 EXAMPLE = """'cc >= "8.0" and backend == "numba"'"""
 
@@ -48,6 +46,8 @@ def where_of(where: str | None, words: str | None) -> str | None:
     """
     if not words:
         return where
+    from harness.hints import hint  # as below
+
     condition = _condition_of(words)
     hint(f"-k will go with the next release: write --where {shlex.quote(condition)}")
     return f"({where}) and ({condition})" if where else condition
@@ -55,6 +55,8 @@ def where_of(where: str | None, words: str | None) -> str | None:
 
 def _condition_of(words: str) -> str:
     """``"tf32" in cell and not "jitify" in cell`` out of ``tf32 and not jitify``."""
+    from harness.model.condition import Condition, ConditionError  # for which help and completion need not wait
+
     parts = [
         word if word in ("and", "or", "not", "(", ")") else f"{_quoted(word)} in cell"
         for word in re.findall(r"\(|\)|[^\s()]+", words)

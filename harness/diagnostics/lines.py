@@ -65,7 +65,7 @@ _SUMMARY = re.compile(
     r"|ld returned \d+ exit status|merge_elf failed|Error limit reached|linker command failed|link failed|final link failed"
     r"|too many errors emitted|nvvmCompileProgram returned|Error building extension|Error compiling objects for extension"
     r"|returned non-zero exit status|failed with exit (?:code|status)|subcommand failed|^make(?:\[\d+\])?: \*\*\*"
-    r"|is not able to compile a simple test program|Failed building wheel|metadata-generation-failed|subprocess-exited-with-error|^JIT the PTX|^NVRTC_ERROR_COMPILATION",
+    r"|is not able to compile a simple test program|Failed building wheel|metadata-generation-failed|subprocess-exited-with-error|^JIT the PTX|^NVRTC_ERROR_COMPILATION|^nvJitLinkError: ERROR_PTX_COMPILE",
     re.IGNORECASE,
 )  # fmt: skip
 # Lines that belong to the message before them.
@@ -112,8 +112,8 @@ def read_lines(log: str) -> Iterator[Line]:
     """Messages of a log in known forms, in the order of its lines."""
     lines = [line[:_WIDTH].rstrip() for line in clean(log).splitlines()]
     for number, line in enumerate(lines, 1):
-        # cuda.core puts its own words before the first line of the linker's log.
-        text = line.removeprefix("nvJitLink error log: ")
+        # cuda.core puts its own words before the first line of the linker's log: "Linker" in its earlier releases.
+        text = line.removeprefix("nvJitLink error log: ").removeprefix("Linker error log: ")
         if text and (found := read_line(text, _beneath(lines, number), number)):
             yield found
 

@@ -24,6 +24,8 @@ from harness.records.inputs import Inputs, state_name
 
 # Sets of files that one question may have; programs that look for files by chance have more, and are asked again.
 _SETS = 12
+# Sets that are not sorted and named again.
+_LATELY = 64
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Answers:
         self.workers: dict[str, str] = {}
         self._sets: dict[str, Set | None] = {}
         self._known: dict[str, list[str]] = {}
+        self._lately: dict[Set, tuple[str, Set]] = {}
         # Sets have most of their files in common: each is kept once.
         self._pairs: dict[tuple[str, bool], tuple[str, bool]] = {}
 
@@ -89,18 +92,26 @@ class Answers:
         """
         if reads.unknown:
             return AnswerKey("", reads.unknown)
-        listed_or_not = ((path, path in reads.listed) for path in reads.seen)
-        paths: Set = tuple(sorted((self._pairs.setdefault(pair, pair) for pair in listed_or_not), key=self._named))
+        name, paths = self._set_of(tuple((path, path in reads.listed) for path in reads.seen))
         states = []
         for path, listed in paths:
-            state, signature = self.files.state_now(path, listed)
-            read = reads.seen[path]
-            if read not in (signature, ()) and not self.files.same_content(read, state):
+            state = self.files.state_of_read(path, listed, reads.seen[path])
+            if state is None:
                 return AnswerKey("", f"{path} changed while it was read")
             states.append(state)
-        name = sys.intern(hashlib.sha256(json.dumps(list(map(self._named, paths))).encode()).hexdigest())
         self._remember(first, name, paths)
         return AnswerKey(self._second(first, name, self.files.hash_of(states)))
+
+    def _set_of(self, read: Set) -> tuple[str, Set]:
+        """The set of what was read, in whatever order, and its name; most cells of a case read the same in the same order."""
+        if known := self._lately.get(read):
+            return known
+        paths: Set = tuple(sorted((self._pairs.setdefault(pair, pair) for pair in read), key=self._named))
+        name = sys.intern(hashlib.sha256(json.dumps(list(map(self._named, paths))).encode()).hexdigest())
+        if len(self._lately) >= _LATELY:
+            self._lately.clear()
+        self._lately[read] = name, paths
+        return name, paths
 
     def _second(self, first: str, name: str, state: str) -> str:
         key = Key("answer").add("first, set, state", [first, name, state]).hex()

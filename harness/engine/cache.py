@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import re
 import sqlite3
 import tempfile
@@ -13,12 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import diskcache
-import platformdirs
 
 from harness.engine.entries import Entries
 from harness.errors import UsageError
 from harness.hints import hint
 from harness.model import Outcome, Status
+from harness.user_folders import cache_folder
 
 UNREAD = ("plain", "crash")
 """Fingerprints of diagnostics that are not a compiler's: see `harness.engine.collect`."""
@@ -69,12 +68,6 @@ class Facts(Protocol):
 
     def taken_from(self, key: str) -> str:
         """Whose results gave the outcome under a key; empty for the cache's own."""
-
-
-def cache_folder() -> Path:
-    """What the user names, or the cache folder of the user's."""
-    named = os.environ.get("CUMATRIX_CACHE")
-    return Path(named).expanduser() if named else platformdirs.user_cache_path("cumatrix")
 
 
 class CacheFull(UsageError):

@@ -84,6 +84,17 @@ class Files:
             return "o", None
         return self._content(path, signature), signature
 
+    def state_of_read(self, path: str, listed: bool, read: Signature | None) -> str | None:
+        """State at this moment of what was read with a signature; None where it is not what was read."""
+        if read and not listed and (digest := self.hashes.get(read)):
+            try:
+                if signature_of(os.stat(path)) == read:
+                    return f"f:{digest}"
+            except (OSError, ValueError):
+                pass  # it is gone, or it is a link that is asked where it leads
+        state, signature = self.state_now(path, listed)
+        return state if read in (signature, ()) or self._same_content(read, state) else None
+
     def _content(self, path: str, signature: Signature) -> str:
         if signature[2] > _HASHED:
             return f"s:{signature}"
@@ -102,7 +113,7 @@ class Files:
                 self.fresh.add(path)
             return f"f:{digest}"
 
-    def same_content(self, signature: Signature | None, state: str) -> bool:
+    def _same_content(self, signature: Signature | None, state: str) -> bool:
         """Whether a file had the content of this state when it had this signature, as far as that was ever looked at.
 
         A hard link to a file, which uv makes for a further environment, changes its signature and nothing else.

@@ -11,13 +11,12 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from harness.backends import HOST_COMPILERS
 from harness.errors import UsageError
 from harness.hints import hint
 from harness.model import Case, HostCompiler
 from harness.model.host import NAME, named, told_version
 from harness.protocol import printed
-
-EXAMPLES = "gcc-11,gcc-13, gcc-11..gcc-14, clang-16, all, NAME=/opt/gcc/bin/g++"
 
 _PACKAGES = {"gcc": "g++-{}", "clang": "clang-{}"}
 _OWN_NAME = re.compile(r"[a-z][a-z0-9.+-]{0,39}")
@@ -74,7 +73,7 @@ def parse_host_compilers(texts: Iterable[str]) -> tuple[HostCompiler, ...]:
     values = [value.strip() for text in texts for value in text.split(",")]
     chosen = [compiler for value in values if value for compiler in _read(value)]
     if values and not chosen:
-        raise UsageError(f"--host-compiler: no compiler is named; write {EXAMPLES}")
+        raise UsageError(f"--host-compiler: no compiler is named; write {HOST_COMPILERS}")
     programs: dict[str, str] = {}
     for each in chosen:
         if programs.setdefault(each.name, each.program) != each.program:
@@ -99,7 +98,7 @@ def _read(value: str) -> list[HostCompiler]:
         return [of_name(value)]
     elif os.sep in value:
         return [_of_path(value)]
-    raise UsageError(f"--host-compiler {value!r}: write {EXAMPLES}")
+    raise UsageError(f"--host-compiler {value!r}: write {HOST_COMPILERS}")
 
 
 def of_name(name: str) -> HostCompiler:

@@ -94,6 +94,7 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
     """
     found = Missing()
     seen: set[object] = set()
+    there: set[object] = set()
     store, headers = context.store, LibraryStore()
     for cell in cells:
         toolchain = cell.toolchain
@@ -117,12 +118,17 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
             continue  # PyTorch: which CUDA it was built for, its wheels will tell
         own = () if ref.local else (ref.release, ref.headers)
         for name in (*own, *releases_named(cell).values()):
-            if name not in found.releases and store.find(name) is None:
-                found.releases.append(name)
+            if name not in there:
+                there.add(name)
+                if store.find(name) is None:
+                    found.releases.append(name)
         for name, version in cell.variant.libraries.items():
-            pair = (cell.case.libraries[name], version)
-            if pair not in found.libraries and headers.find(*pair) is None:
-                found.libraries.append(pair)
+            # Two cases may mean different ones by a name.
+            if (cell.case.name, name, version) not in there:
+                there.add((cell.case.name, name, version))
+                pair = (cell.case.libraries[name], version)
+                if pair not in found.libraries and headers.find(*pair) is None:
+                    found.libraries.append(pair)
     return found
 
 

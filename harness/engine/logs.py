@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from harness.diagnostics import clean
@@ -44,7 +45,22 @@ class Places:
     kept: Path
     root: Path | None = None
 
-    @property
+    # Each is asked for several times, and leads through links as it did before.
+    @cached_property
+    def _home(self) -> Path:
+        return self.home.resolve()
+
+    @cached_property
+    def _scratch(self) -> str:
+        return str(self.scratch.resolve())
+
+    @cached_property
+    def _folders(self) -> list[str]:
+        """The folder from which names are written, by its own name and without links, the longer one first."""
+        near = self.root or self.source.absolute().parent
+        return sorted({str(near), str(near.resolve())} - {"/"}, key=len, reverse=True)
+
+    @cached_property
     def name(self) -> str:
         """What the program is called."""
         place = self.source.absolute()
@@ -62,7 +78,7 @@ class Places:
         """A command without them."""
         text = _WORD.sub(lambda found: _from_packages(found[0]), self._apart(text))
         for folder, name in (
-            (self.home, "$CUDA_HOME"), (self.home.resolve(), "$CUDA_HOME"), (self.kept, "$CUMATRIX_HOME"),
+            (self.home, "$CUDA_HOME"), (self._home, "$CUDA_HOME"), (self.kept, "$CUMATRIX_HOME"),
         ):  # fmt: skip
             text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
         return self._beside(text)
@@ -72,14 +88,12 @@ class Places:
 
     def _apart(self, text: str) -> str:
         """Without temporary folders."""
-        text = text.replace(str(self.scratch.resolve()), ".").replace(str(self.scratch), ".")
+        text = text.replace(self._scratch, ".").replace(str(self.scratch), ".")
         return re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
 
     def _beside(self, text: str) -> str:
         """With the names of the program, and of what lies below its folder, as seen from there."""
-        near = self.root or self.source.absolute().parent
-        folders = {str(near), str(near.resolve())} - {"/"}
-        for folder in sorted(folders, key=len, reverse=True):
+        for folder in self._folders:
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
             if self.root:
                 text = re.sub(rf"(?<![\w./-])-I{re.escape(folder)}(?:/|(?![\w.-]))", "-I", text)

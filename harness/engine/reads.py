@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 Signature = tuple[int, ...]
 """Device, inode, size, time of modification and of change (ns): a file that changes gets another one.
@@ -26,6 +27,9 @@ _SYSTEM = ("/proc/", "/sys/", "/dev/")
 _MEMORY_DISK = "/dev/shm/"  # noqa: S108 (its name is looked for; nothing is put there)
 _COMPILED = "/__pycache__"
 
+
+_SIGNATURES: Mapping[str, Signature | None] = {"M": None, "E": (), "D": DIRECTORY}
+"""Of what has no numbers of its own, by the kind of record."""
 
 # A program could write records of its own.
 _RECORD = re.compile(r"[RrMEDLKWXYB](?: -?\d{1,20}){5} ")
@@ -68,9 +72,10 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
     listed, written = set(), set()
     begun, problem = 0, ""
     for record in records:
-        if not _RECORD.match(record):
+        told = _told(record)
+        if told is None:
             return Reads(unknown="what was said of the files that are read is no record of it")
-        kind, *numbers, path = record.split(" ", 6)
+        kind, path, now = told
         if kind in "XYB":
             begun += {"X": -1, "Y": 1, "B": 1}[kind]
             continue
@@ -89,7 +94,6 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
             continue
         if kind == "r":
             problem = f"{path} was changed at the moment when it was read"
-        now = _signature(kind, numbers)
         before = seen.get(path, now)
         if kind == "L":
             listed.add(path)
@@ -103,5 +107,10 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
     return Reads(seen, frozenset(listed), problem)
 
 
-def _signature(kind: str, numbers: Sequence[str]) -> Signature | None:
-    return {"M": None, "E": (), "D": DIRECTORY}[kind] if kind in "MED" else tuple(map(int, numbers))
+@lru_cache(1 << 13)
+def _told(record: str) -> tuple[str, str, Signature | None] | None:
+    """Kind, path and signature; None of what is no record. Cells read much the same files."""
+    if not _RECORD.match(record):
+        return None
+    kind, *numbers, path = record.split(" ", 6)
+    return kind, path, _SIGNATURES[kind] if kind in _SIGNATURES else tuple(map(int, numbers))

@@ -10,6 +10,9 @@ import harness
 from harness.engine.reads import LINK
 from harness.toolkits.store import data_folder
 
+_MOST = 1 << 14
+"""Names that are remembered."""
+
 _SYSTEM = ("/", "/usr", "/usr/local")
 """Prefixes of interpreters that hold the system's files, which have the same place everywhere."""
 
@@ -35,6 +38,7 @@ class Roots:
                 self.folders[f"{name}~"] = real
         pairs = [(place, name) for name, place in self.folders.items() if place != "/"]
         self._deepest_first = sorted(pairs, key=lambda pair: (-len(pair[0]), pair[1]))
+        self._names: dict[str, str] = {}
 
     @classmethod
     def of(cls, python: str, here: Path | None = None, more: Mapping[str, str] | None = None) -> Roots:
@@ -63,6 +67,15 @@ class Roots:
 
     def name(self, path: str) -> str:
         """The name of an absolute path, or of one after `LINK`."""
+        # Cells read much the same files.
+        name = self._names.get(path)
+        if name is None:
+            if len(self._names) >= _MOST:
+                self._names.clear()
+            name = self._names[path] = self._name(path)
+        return name
+
+    def _name(self, path: str) -> str:
         if path.startswith(LINK):
             return LINK + self.name(path.removeprefix(LINK))
         for folder, name in self._deepest_first:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.backends import BackendInfo
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.engine.cache import Facts, ResultCache
 from harness.engine.context import RunContext
 from harness.engine.development import others_of
@@ -37,8 +38,6 @@ from harness.protocol.wire import Limits
 from harness.records import Record, make_record
 from harness.records.artifact_folder import ArtifactFolder
 from harness.toolkits import LibraryStore, ToolkitStore, parse_toolkits
-
-ORDERS = ("plan", "reverse", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,19 +131,21 @@ def context_for(request: Request) -> RunContext:
         executor_named(request.executor)
     for problem in problems():
         hint(problem)
-    with trace.span("look at the environment"):
+    # Interpreter and driver are each asked in a process of its own, and neither waits for the other.
+    with trace.span("look at the environment"), ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(find_devices, request.device)
         environment = look(own_python(request), name=request.environment, require=request.require)
+        devices = asked.result()
     cache: Facts | None = ResultCache.if_there_is_room() if request.cache else None
     if request.earlier:
         with trace.span("read earlier results"):
             cache = Earlier(cache, Roots.of(environment.python), [read_source(place) for place in request.earlier])
-    store, devices = ToolkitStore(), find_devices(request.device)
+    store = ToolkitStore()
     store.sweep()
     LibraryStore().sweep()
     if request.sanitize and not devices.items:
         raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
-    homes = [toolkit.home for toolkit in store.installed()]
-    sanitizer = find_sanitizer(homes) if request.sanitize else ""
+    sanitizer = find_sanitizer([toolkit.home for toolkit in store.installed()]) if request.sanitize else ""
     return RunContext(
         environment, store, cache, request.limits, request.include, request.memory, devices, sanitizer,
         longest_first=request.order == "plan", trace=trace,

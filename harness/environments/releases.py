@@ -15,14 +15,14 @@ from packaging.version import InvalidVersion, Version
 from harness.environments.index import File, Index
 from harness.environments.pythons import Python, tags_of
 from harness.errors import PartUnavailable, UsageError, did_you_mean
-from harness.libraries import LIBRARIES
+from harness.libraries import LIBRARIES, with_releases
 
 
 class NoSuchRelease(UsageError):
     """Words that none of the known releases is meant by."""
 
 
-NAMES = tuple(name for name, library in LIBRARIES.items() if library.releases)
+NAMES = with_releases()
 """Libraries that ``--with`` takes."""
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import did_you_mean
@@ -209,7 +208,7 @@ class _Reader:
             try:
                 specifier_set(f"{symbol}{value}")
                 return InVersions(name, f"{symbol}{value}")
-            except InvalidSpecifier:
+            except ValueError:
                 text = f"{name} {symbol} {value!r} is not a comparison of versions (PEP 440)"
                 raise self.wrong(right, text) from None
         spelled = _are_spelled(known)

@@ -6,10 +6,12 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
 Facts = Mapping[str, Any]
 
@@ -178,5 +180,7 @@ def _fits(specifier: str, version: Version | str) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def specifier_set(text: str) -> SpecifierSet:
-    """Read a specifier of PEP 440, once; raises `InvalidSpecifier` as `packaging` does."""
+    """Read a specifier of PEP 440, once; raises ValueError (`InvalidSpecifier`) as `packaging` does."""
+    from packaging.specifiers import SpecifierSet  # as long an import as all else that conditions need
+
     return SpecifierSet(text)

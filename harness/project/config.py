@@ -17,10 +17,10 @@ from harness.environments.releases import NAMES
 from harness.errors import UsageError, did_you_mean
 from harness.model import TargetError
 from harness.model.target import check_known, parse_targets
+from harness.project.find import PYPROJECT
 from harness.project.keys import CONFIG, NAMED, SETTINGS
 from harness.toolkits import LIBRARIES, parse_toolkits
 
-OWN, PYPROJECT = "cumatrix.toml", "pyproject.toml"
 TABLE = ("tool", "cumatrix")
 _SEVERAL = ("with", "library", "require", "host-compiler")
 """Settings whose options may be given several times; of the others, values of a list go into one text."""

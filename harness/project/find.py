@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import os
-import tomllib
+import re
 from pathlib import Path
 
-from harness.cases.toml import failure
 from harness.errors import UsageError
-from harness.project.config import NOTHING, OWN, PYPROJECT, Config, read_config
+
+OWN, PYPROJECT = "cumatrix.toml", "pyproject.toml"
+"""Where a configuration stands: in a file of its own, or in one that a project has already."""
 
 VARIABLE = "CUMATRIX_CONFIG"
 """Names the file, or ``none`` for no configuration."""
 
 _FIRST = 1_000_000  # bytes of a pyproject.toml that are looked at
-
-
-def here() -> Config:
-    """The configuration that holds in the current folder; an empty one where there is none.
-
-    Raises
-    ------
-    CaseError
-        With everything that is wrong with the file, each with file, line and key.
-    UsageError
-        Where the variable names no file.
-    """
-    path = found(Path.cwd())
-    return read_config(path) if path else NOTHING
+# Where a table for cumatrix can begin, in any spelling; what else begins so is told apart by reading the file.
+_TABLE = re.compile(
+    rb"""^(?:\xef\xbb\xbf)?[ \t]*\[{0,2}[ \t]*["']?tool["']?[ \t]*(?:\.[ \t]*["']?cumatrix\b|[\]=])""",
+    re.MULTILINE,
+)
 
 
 def found(start: Path) -> Path | None:
@@ -47,6 +39,8 @@ def found(start: Path) -> Path | None:
         own, shared = folder / OWN, folder / PYPROJECT
         has_own, has_shared = own.is_file(), _configures(shared)
         if has_own and has_shared:
+            from harness.cases.toml import failure
+
             raise failure(
                 os.path.relpath(shared, start),
                 f"[tool.cumatrix] stands here, and there is {OWN} beside it: keep one of them",
@@ -65,8 +59,10 @@ def _configures(path: Path) -> bool:
             data = file.read(_FIRST)
     except OSError:
         return False
-    if b"cumatrix" not in data:
+    if not _TABLE.search(data):
         return False
+    import tomllib
+
     try:
         tools = tomllib.loads(data.decode("utf-8-sig")).get("tool", {})
     except (ValueError, RecursionError):

@@ -106,6 +106,9 @@ PROGRAM: Mapping[str, Key] = {
     "std": OPTIONS["std"],
     "flags": Key(kind="options", help='options for the compilers; "nvcc:-O3" is one for that backend alone'),
     "device-only": Key(kind="flag", help="nvcc: leave the host pass out"),
+    "toolkit-first": Key(
+        kind="flag", help="true: the toolkit's include directories stand in front of `include` and of header libraries"
+    ),
     "backends": CASE["backends"],
     "signatures": Key(kind="signatures", help='signatures of Numba kernels: { axpy = "void(float32[:])" }'),
     "features": CASE["features"],

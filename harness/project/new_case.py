@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from harness.cases import load_case
 from harness.cases.kinds import NAME
+from harness.cases.load import load_case
 from harness.cases.places import project_of
 from harness.errors import UsageError
-from harness.project.find import here
+from harness.project.here import here
 from harness.project.look import folders_of_headers
 from harness.project.programs import program_for
 from harness.records.atomic import replace_files

@@ -28,7 +28,7 @@ LANGUAGES: Mapping[str, str] = {".cu": "cuda", ".cuh": "cuda", ".py": "python"}
 
 _NAMED = {**LANGUAGES, ".cpp": "cuda", ".cc": "cuda", ".cxx": "cuda"}
 _LISTS = ("include", "flags", "exclude", "features", "links")
-_GENERAL = ("include", "define", "std", "flags", "device-only", "options", "unsupported", "expect")
+_GENERAL = ("include", "define", "std", "flags", "device-only", "toolkit-first", "options", "unsupported", "expect")
 """Keys on top that hold for a file which no table names."""
 
 _RULES = ("options", "unsupported", "expect")
@@ -241,6 +241,8 @@ class _Program:
             common["std"] = table["std"]
         if table.get("device-only"):
             common["depth"] = "device"
+        if table.get("toolkit-first"):
+            common["toolkit_first"] = True
         flags = split_flags(table.get("flags", ()))
         for name in flags:
             if name and name not in BACKENDS:

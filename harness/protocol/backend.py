@@ -116,6 +116,16 @@ class Job(CellJob):
         """Include directories of the toolkit; none where the case wants a compiler without them."""
         return setup.include if self.options.get("toolkit_headers", True) else []
 
+    @property
+    def toolkit_first(self) -> bool:
+        """Whether the toolkit's include directories stand in front of what was asked for, not behind it."""
+        return bool(self.options.get("toolkit_first", False))
+
+    def every_include(self, setup: Setup) -> list[str]:
+        """Include directories in the order in which a compiler that knows none by itself looks through them."""
+        beside, toolkit = self.include_beside(setup), self.toolkit_include(setup)
+        return [*toolkit, *beside] if self.toolkit_first else [*beside, *toolkit]
+
     def enter(self, stage: str) -> None:
         """Say that `stage` begins; this is known even when the process dies in it."""
         if self.stages[-1:] == [stage]:

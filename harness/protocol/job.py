@@ -28,6 +28,7 @@ class Options(TypedDict, total=False):
     functions: list[str]
     enable_cooperative_groups: bool
     every_target: bool
+    toolkit_first: bool
     toolkit_headers: bool
     flags: list[str]
     ptxas: list[str]

@@ -118,6 +118,8 @@ def _reader(hint: Any) -> Reader:
     if origin in UNIONS:
         # A message about what is wrong names the type that is wanted, and not that nothing would do as well.
         return _choice([_reader(each) for each in sorted(arguments, key=lambda each: each is not type(None))])
+    if origin in (list, tuple) and arguments[0] is str:
+        return _texts_of(origin)
     if origin in (list, tuple):
         return _list_of(_reader(arguments[0]), origin)
     if origin is not None and issubclass(origin, Mapping):
@@ -167,6 +169,18 @@ def _list_of(reader: Reader, kind: type) -> Reader:
         if not isinstance(value, list):
             raise WireError(f"{where}: not a list but {_shown(value)}")
         return kind(reader(item, f"{where}[{index}]") for index, item in enumerate(value))
+
+    return read
+
+
+def _texts_of(kind: type) -> Reader:
+    """As `_list_of`, of texts: a cell reads a hundred files."""
+    slow = _list_of(lambda value, where: _of(str, value, where), kind)
+
+    def read(value: Any, where: str) -> Any:
+        if isinstance(value, list) and all(type(item) is str for item in value):
+            return kind(value)
+        return slow(value, where)
 
     return read
 

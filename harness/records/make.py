@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import cast
+import math
+from collections.abc import Mapping
+from typing import Any, cast
 
 from harness import __version__
 from harness.matrix.axes import AXES
@@ -12,8 +13,6 @@ from harness.records.record import SCHEMA, Expected, Record
 
 _KEYS = tuple(Record.__annotations__)
 """Records have their keys in the order of their definition."""
-
-_JSON = json.JSONEncoder(allow_nan=False)
 
 
 def make_record(
@@ -72,7 +71,7 @@ def make_record(
                 **({"host_compiler": toolchain.host.version} if toolchain.host.version else {}),
                 **({"libraries": dict(cell.variant.libraries)} if cell.variant.libraries else {}),
             },
-            "observed": facts["observed"],
+            "observed": _plain(facts["observed"]),
         },
         "status": outcome.status.value,
         "stage": outcome.stage and outcome.stage.value,
@@ -82,9 +81,9 @@ def make_record(
         "reason": outcome.reason,
         "diagnostics": facts["diagnostics"],
         "artifact": facts["artifact"],
-        "device": facts["device"],
+        "device": _plain(facts["device"]),
         "signal": outcome.signal,
-        "seconds": outcome.seconds,
+        "seconds": _plain(outcome.seconds),
         "peak_bytes": outcome.peak_bytes,
         "cached": cached,
         "shared_steps": list(outcome.shared_steps),
@@ -98,11 +97,16 @@ def make_record(
     }
     ordered = {key: record[key] for key in _KEYS if key in record}
     assert len(ordered) == len(record), "a key that Record does not have"
-    if cached and not taken_from:
-        return cast("Record", ordered)  # an outcome out of the cache has been through JSON
-    # Through JSON and back: no tuple, enum or number that a reader of the file would see differently.
-    plain: Record = json.loads(_JSON.encode(ordered))
-    return plain
+    return cast("Record", ordered)
+
+
+def _plain(value: Any) -> Any:
+    """What a reader of the file would see: no tuple, no table of another kind."""
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no number of JSON")
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def expected_json(expected: Expectation) -> Expected:

@@ -17,7 +17,7 @@ from harness.analysis.rejudge import merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, split_variant
 from harness.answers.hosts import own_of
 from harness.answers.packed import packed_answers
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.checkouts import GitError, checkout_of, git
 from harness.errors import NothingToRun
 from harness.matrix.kinds import kind_of

@@ -48,7 +48,8 @@ def nvcc(subject: Subject) -> Script:
     setup, job = subject.setup, subject.job
     arch = f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}"
     folders = nvcc_backend.include_of(setup, job)
-    options, mode, suffix = [arch, *nvcc_backend.options_of(job), *(f"-I{folder}" for folder in folders)], "-c", "o"
+    options = [arch, *nvcc_backend.options_of(job), *(f"-I{folder}" for folder in folders)]
+    options, mode, suffix = [*options, *nvcc_backend.behind_toolkit(setup, job)], "-c", "o"
     if job.options.get("depth", "unit") == "device":
         suffix = "ptx" if job.virtual else "ltoir" if job.lto else "cubin"
         *options, mode, _, _ = device_only(options, suffix)
@@ -85,7 +86,7 @@ def torch(subject: Subject) -> Script:
     """``torch.utils.cpp_extension``, the whole unit where the cell has the device pass alone."""
     setup, job = subject.setup, subject.job
     capability = subject.cell.target.capability + job.arch.lstrip("0123456789")
-    options = nvcc_backend.options_of(job)
+    options = [*nvcc_backend.options_of(job), *nvcc_backend.behind_toolkit(setup, job)]
     folders = nvcc_backend.include_of(setup, job)
     include = f"    extra_include_paths={list_of(folders)},\n" if folders else ""
     source = str(job.source)

@@ -6,7 +6,7 @@ import pprint
 from collections.abc import Sequence
 
 from harness.backends import cuda_core as cuda_core_backend
-from harness.backends.cupy import backend as cupy_backend
+from harness.backends.cupy.asked import options_of as cupy_options_of
 from harness.backends.cupy.program import is_program
 from harness.backends.numba.options import JIT_OPTIONS
 from harness.errors import UsageError
@@ -18,7 +18,7 @@ def cupy(subject: Subject) -> Script:
     """``RawModule``, or a program of CuPy's own API."""
     setup, job = subject.setup, subject.job
     jitify = subject.backend == "cupy-jitify"
-    options = cupy_backend.options_of(setup, job, job.target, macros_too=not is_program(job))
+    options = cupy_options_of(setup, job, job.target, macros_too=not is_program(job))
     more = ", jitify=True" if jitify else ""
     more += ", enable_cooperative_groups=True" if job.options.get("enable_cooperative_groups") else ""
     # CUDA_PATH is where CuPy takes CUDA's headers from; where they come in wheels it must know of no toolkit.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, HeaderLibrary, Headers
+from harness.tables import read_table
 from harness.toolkits.installed import Installed
 from harness.toolkits.layout import move
 from harness.toolkits.leftovers import sweep
@@ -37,8 +36,7 @@ def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
 
 
 LIBRARIES: Mapping[str, HeaderLibrary] = {
-    name: library_from(name, table)
-    for name, table in tomllib.loads(files(__package__).joinpath("libraries.toml").read_text("utf-8")).items()
+    name: library_from(name, table) for name, table in read_table("toolkits/libraries.toml").items()
 }
 """The libraries that cumatrix knows by name."""
 

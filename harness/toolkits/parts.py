@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 
 from harness.errors import PartUnavailable, UsageError, did_you_mean
+from harness.tables import read_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +29,8 @@ class Part:
 
 
 def _read() -> dict[str, Part]:
-    folder = files(__package__)
-    table = tomllib.loads(folder.joinpath("parts.toml").read_text("utf-8"))["part"]
-    versions = tomllib.loads(folder.joinpath("part_versions.toml").read_text("utf-8"))
+    table = read_table("toolkits/parts.toml")["part"]
+    versions = read_table("toolkits/part_versions.toml")
     releases = [name for name in versions if "." in name]
     parts = {}
     for name, item in table.items():

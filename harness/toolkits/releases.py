@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from importlib.resources import files
 from pathlib import Path
 
 from harness.errors import UsageError, did_you_mean
 from harness.model import ToolkitRef
 from harness.model.condition import Version
+from harness.tables import read_table
 from harness.toolkits.local import find_local, local_toolkit
 
 
@@ -39,7 +38,7 @@ class Release:
 
 
 def _read() -> dict[str, Release]:
-    table = tomllib.loads(files(__package__).joinpath("releases.toml").read_text("utf-8"))
+    table = read_table("toolkits/releases.toml")
     releases = {}
     for name in sorted(table, key=Version):
         major = name.split(".")[0]

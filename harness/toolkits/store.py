@@ -12,8 +12,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from harness.diagnostics import no_command, one_line
 from harness.errors import PartUnavailable, UsageError
 from harness.model import ToolkitRef
@@ -25,6 +23,7 @@ from harness.toolkits.local import local_toolkit
 from harness.toolkits.parts import parts_among, wheels_of
 from harness.toolkits.releases import RELEASES, Release
 from harness.toolkits.uv_process import TIMEOUT
+from harness.user_folders import users
 
 LayOut = Callable[[Path, Path], tuple[dict[str, str], dict[str, str]]]
 Wanted = Callable[[Installed | None], Mapping[str, str]]
@@ -202,7 +201,7 @@ class ToolkitStore(WheelStore):
 def data_folder() -> Path:
     """``$CUMATRIX_HOME``, or the user's data folder for cumatrix."""
     home = os.environ.get("CUMATRIX_HOME")
-    return Path(home).expanduser().absolute() if home else platformdirs.user_data_path("cumatrix")
+    return Path(home).expanduser().absolute() if home else users("XDG_DATA_HOME", "~/.local/share")
 
 
 def _manifest(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import platform
-import tomllib
 from functools import cache
-from importlib.resources import files
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from harness.tables import read_table
+
 
 @cache
 def _pins() -> dict[str, dict[Version, dict[str, list[str]]]]:
-    table = tomllib.loads(files(__package__).joinpath("wheels.toml").read_text("utf-8"))
+    table = read_table("toolkits/wheels.toml")
     return {
         canonicalize_name(name): {Version(version): wheels for version, wheels in versions.items()}
         for name, versions in table.items()

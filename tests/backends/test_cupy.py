@@ -12,7 +12,7 @@ import pytest
 from cells import make_case, make_cell
 
 from harness.backends import BACKENDS
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.engine.context import RunContext
 from harness.engine.environment import look
 from harness.engine.line_up import default_toolkit

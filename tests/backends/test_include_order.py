@@ -10,9 +10,12 @@ import pytest
 from command import Command
 from venvs import python_with
 
+from harness.backends import cuda_core, nvcc, nvrtc
+from harness.backends.cupy.asked import options_of as cupy_options_of
+from harness.protocol.backend import Job, Setup, Unsupported
 from harness.toolkits import Installed
 
-pytestmark = pytest.mark.compilers
+compilers = pytest.mark.compilers
 SOURCE = """\
 #include <cuda_fp16.h>
 #ifndef OWN
@@ -37,6 +40,38 @@ def attempt(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Pa
     return attempt
 
 
+def job_of(**options: Any) -> Job:
+    folders = ["/lib", "/cuda/include", "/cuda/include/cccl", "/own"]
+    return Job("", Path("k.cu"), {}, {}, "sm_80", options, folders, scratch=Path())  # type: ignore[arg-type]
+
+
+def setup_of(headers: str = "13.0", **more: Any) -> Setup:
+    include = ["/cuda/include", "/cuda/include/cccl"]
+    return Setup(home=Path("/cuda"), release="13.0", headers=headers, include=include, tools=Path(), **more)
+
+
+def test_the_toolkits_folders_behind_and_in_front() -> None:
+    behind, first, setup = job_of(), job_of(toolkit_first=True), setup_of()
+    assert nvrtc.options_of(setup, behind) == ["-I/lib", "-I/own", "-I/cuda/include", "-I/cuda/include/cccl"]
+    assert nvrtc.options_of(setup, first) == ["-I/cuda/include", "-I/cuda/include/cccl", "-I/lib", "-I/own"]
+    assert cuda_core.options_of(setup, first)["include_path"] == first.every_include(setup)
+    assert cupy_options_of(setup, behind, "sm_80") == ("-I/lib", "-I/own")
+    assert cupy_options_of(setup, first, "sm_80") == tuple(nvrtc.options_of(setup, first))
+    with pytest.raises(Unsupported, match="there is no toolkit to put first"):
+        cupy_options_of(setup_of(wheels=True), first, "sm_80")
+
+
+def test_nvcc_looks_through_isystem_last() -> None:
+    behind, first, setup = job_of(), job_of(toolkit_first=True), setup_of()
+    assert (nvcc.include_of(setup, behind), nvcc.behind_toolkit(setup, behind)) == (["/lib", "/own"], [])
+    words = "-isystem /cuda/include -isystem /cuda/include/cccl -isystem /lib -isystem /own".split()
+    assert (nvcc.include_of(setup, first), nvcc.behind_toolkit(setup, first)) == ([], words)
+    other = setup_of("13.1")
+    # nvcc knows nothing of these: they are named with -I, which is looked through first anyway.
+    assert (nvcc.include_of(other, first), nvcc.behind_toolkit(other, first)) == (setup.include, words[4:])
+
+
+@compilers
 @pytest.mark.parametrize(
     ("backend", "release", "requirement"),
     [
@@ -55,8 +90,11 @@ def test_what_is_asked_for_is_found_first(
     assert (without["status"], "the toolkit's" in without["diagnostics"][0]["message"]) == ("rejected", True)
     record = attempt(backend, release, *python, "-I", tmp_path / "own")
     assert record["status"] == "built", record["log"]
+    first = attempt(backend, release, *python, "-I", tmp_path / "own", "--toolkit-first")
+    assert "the toolkit's" in first["diagnostics"][0]["message"]
 
 
+@compilers
 def test_headers_of_another_release_come_behind_what_is_asked_for(
     attempt: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -65,6 +103,7 @@ def test_headers_of_another_release_come_behind_what_is_asked_for(
         assert record["status"] == "built", record["log"]
 
 
+@compilers
 def test_the_toolkits_own_may_be_asked_for_first(
     cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
@@ -74,4 +113,5 @@ def test_the_toolkits_own_may_be_asked_for_first(
     common = ("-b", "cupy-nvrtc", "-t", "12.4", "-a", "sm_80", "--python", python_with("cupy-cuda12x==13.2.0"))
     (before,) = cumatrix.records("try", "kernel.cu", *common)
     (after,) = cumatrix.records("try", "kernel.cu", *common, "-I", include)
-    assert (before["status"], after["status"]) == ("rejected", "built")
+    (first,) = cumatrix.records("try", "kernel.cu", *common, "--toolkit-first")
+    assert (before["status"], after["status"], first["status"]) == ("rejected", "built", "built")

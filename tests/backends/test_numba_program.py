@@ -291,6 +291,9 @@ def test_the_class_comes_first(job: Job) -> None:
 
 def test_ptxas_is_recognized_by_its_errors() -> None:
     assert said_by_ptxas("ptxas fatal   : Unresolved extern function 'f'")
+    assert said_by_ptxas(
+        "error: nvJitLinkError: ERROR_PTX_COMPILE (4)\nLinker error log: ptxas error   : Entry function 'f' uses"
+    )
     assert not said_by_ptxas("ptxas info    : 0 bytes gmem")
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.backends.cupy import precompiled
-from harness.backends.cupy.backend import options_of
+from harness.backends.cupy.asked import options_of
 from harness.backends.cupy.precompiled import Precompiled
 from harness.backends.cupy.precompiled_program import PREFIX, macros, words_of
 from harness.protocol.backend import Job, Setup

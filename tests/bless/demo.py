@@ -8,7 +8,7 @@ from pathlib import Path
 
 from record_builders import built, plan, record, rejected
 
-from harness.cases import load_case
+from harness.cases.load import load_case
 from harness.model import Case, Cell, Outcome, Target, Toolchain, ToolkitRef
 from harness.records import plan_path
 

@@ -11,7 +11,7 @@ import pytest
 from in_process import Called, call
 from record_builders import built, rejected
 
-from harness.cases import load_case
+from harness.cases.load import load_case
 from harness.model import Cell, Outcome, Stage, Status
 
 from .demo import HEAD, too_old, write_case, write_results

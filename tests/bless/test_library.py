@@ -13,7 +13,7 @@ from in_process import call
 
 from harness.bless.edit import rewrite
 from harness.bless.evidence import evidence_of
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.model.judge import expectation_of
 from harness.records import merge, read_records
 

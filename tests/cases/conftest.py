@@ -8,7 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from harness.cases import CaseError, load_case
+from harness.cases.errors import CaseError
+from harness.cases.load import load_case
 from harness.model import Case
 
 

@@ -51,9 +51,11 @@ def test_the_example_of_an_expectation_is_one(load: Load) -> None:
 
 
 def test_the_examples_of_libraries_are_some(load: Load) -> None:
-    start, *_, known, described = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    start, *_, known, described, order = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     assert [v.libraries for v in load(start + known).variants] == [{"cutlass": "3.4.1"}, {"cutlass": "4.2.0"}]
     assert load(start + described).libraries["mine"].macros == ("MINE_VERSION",)
+    (rule,) = load(start + order).options
+    assert (rule.when({"order": "behind"}), dict(rule.values)) == (True, {"toolkit_first": True})
 
 
 def test_the_example_of_parameters_is_one(load: Load) -> None:

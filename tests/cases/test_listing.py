@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness.cases.listing import check, summaries
+from harness.cases.listing import check
+from harness.cases.summary import summary_of
 
 from .conftest import GOOD, Load, Write
 from .test_load import FULL
 
 
 def test_a_summary(load: Load) -> None:
-    (summary,) = summaries([load(FULL)])
+    summary = summary_of(load(FULL))
     assert summary.languages == ("cuda", "python")
     assert summary.backends == (
         "nvrtc",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import CaseError, load_case
+from harness.cases.errors import CaseError
+from harness.cases.load import load_case
 from harness.model import Stage, Status
 
 from .conftest import GOOD, Load, Write, Wrong

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cases import options_for
-from harness.cases.options import releases_named
+from harness.cases.options import options_for, releases_named
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 
 from .conftest import GOOD, Load, Wrong

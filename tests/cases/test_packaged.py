@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from harness.cases import find_cases
 from harness.cases.packaged import copy_cases
+from harness.cases.select import find_cases
 from harness.errors import UsageError
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import load_case
+from harness.cases.load import load_case
 from harness.cases.places import matching, project_of
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from harness.cases import CaseError
+from harness.cases.errors import CaseError
 from harness.cases.schema import FILE_NAME, case_schema, write_schema
 
 from .conftest import GOOD, Load

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import CaseError, find_cases, load_cases
+from harness.cases.errors import CaseError
+from harness.cases.select import find_cases, load_cases
 
 from .conftest import GOOD, Write
 

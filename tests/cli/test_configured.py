@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command import Command
 
-from harness.cli.program_options import of_build
+from harness.cli.program_request import of_build
 from harness.cli.programs import programs_of
 from harness.toolkits import Installed
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from harness.cli import complete
 from harness.cli.main import COMMANDS, cumatrix
+from harness.environments.releases import NAMES
+from harness.toolkits import LIBRARIES, RELEASES
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -30,16 +38,51 @@ def test_help_says_what_the_commands_say_of_themselves() -> None:
         assert first in " ".join(shown.split()), name
 
 
-def test_help_imports_no_command() -> None:
+def _loaded(*arguments: str, **variables: str) -> set[str]:
+    """Modules that a command loads."""
     code = "import sys; from click.testing import CliRunner; from harness.cli.main import cumatrix; "
-    code += "CliRunner().invoke(cumatrix, ['--help']); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    loaded = set(done.stdout.split())
+    code += "done = CliRunner().invoke(cumatrix, sys.argv[1:], prog_name='cumatrix'); assert done.exit_code == 0, done; print(*sys.modules)"
+    argv = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=True, timeout=60, env={**os.environ, **variables}, cwd=ROOT
+    )
+    return set(done.stdout.split())
+
+
+def test_help_imports_no_command() -> None:
+    loaded = _loaded("--help")
     assert not {module.partition(":")[0] for module in COMMANDS.values()} & loaded
     assert not {"pandas", "harness.engine", "harness.cases"} & loaded
+
+
+@pytest.mark.parametrize("command", ["run", "try", "ask"])
+def test_help_of_a_command_imports_nothing_that_compiles_or_answers(command: str) -> None:
+    assert not {"rich", "harness.engine", "harness.cases", "harness.model", "harness.answers"} & _loaded(
+        command, "--help"
+    )
+
+
+def test_a_list_of_cases_that_were_read_before_imports_nothing_that_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "cases/topic/some").mkdir(parents=True)
+    (tmp_path / "cases/topic/some/case.toml").write_text(
+        'title = "A case"\n[source]\ncuda = "kernel.cu"\n[entry]\ncuda = ["f"]\n'
+    )
+    (tmp_path / "cases/topic/some/kernel.cu").write_text("")
+    listing = ("cases", "list", "--cases", str(tmp_path / "cases"))
+    time.sleep(2.1)  # what has changed a moment ago is read again
+    first, second = (_loaded(*listing, CUMATRIX_CACHE=str(tmp_path / "cache")) for _ in range(2))
+    read = {"tomllib", "rich.table", "harness.cases.load", "harness.model", "harness.project.config"}
+    assert read & first >= {"harness.cases.load"}
+    assert not read & second
 
 
 def test_a_command_that_is_none() -> None:
     done = CliRunner().invoke(cumatrix, ["runn"], prog_name="cumatrix")
     assert done.exit_code == 2
     assert "No such command 'runn'" in done.output
+
+
+def test_what_a_shell_offers_is_what_the_tables_have() -> None:
+    assert [*complete._toolkits()] == [*RELEASES, "all", "local"]
+    assert [*complete._header_libraries()] == [f"{name}=" for name in LIBRARIES]
+    assert [*complete._libraries()] == [f"{name}=" for name in NAMES]

@@ -54,7 +54,7 @@ def test_every_way_to_compile_a_program_is_a_cell_of_its_own(cumatrix: Command, 
     ways = [
         (), ("-I", "inc1"), ("-I", "inc2"), ("-I", "inc1", "-I", "inc2"), ("-DN=3",), ("-Iinc1", "-DM"), ("-Iinc1", "-DM=2"),
         ("-Iinc1", "-std=c++17"), ("-Iinc1", "-std=c++20"), ("-Iinc1", "-G"), ("-Iinc1", "--option=-lineinfo"),
-        ("-Iinc1", "--device-only"), ("-Iinc1", "-rdc=true"), ("-Iinc1", "-O3"), ("-Iinc1", "--option", "nvcc:-lineinfo"),
+        ("-Iinc1", "--device-only"), ("-Iinc1", "--toolkit-first"), ("-Iinc1", "-rdc=true"), ("-Iinc1", "-O3"), ("-Iinc1", "--option", "nvcc:-lineinfo"),
     ]  # fmt: skip
     seen: dict[str, dict[str, Any]] = {}
     for way in ways:

@@ -226,10 +226,15 @@ def test_pathological_lines_end(line: str) -> None:
     subprocess.run([sys.executable, "-c", code], input=line.encode(), check=True, timeout=800)
 
 
-def test_the_linker_s_log_inside_an_exception_of_cuda_core() -> None:
+@pytest.mark.parametrize(
+    ("exception", "before"),
+    [("nvJitLinkError: ", "nvJitLink error log: "), ("error: nvJitLinkError: ", "Linker error log: ")],
+    ids=["cuda.core 1", "numba-cuda 0.21"],
+)
+def test_the_linker_s_log_inside_an_exception_of_cuda_core(exception: str, before: str) -> None:
     log = (
-        "nvJitLinkError: ERROR_PTX_COMPILE (4)\n"
-        "nvJitLink error log: ptxas error   : Entry function 'k' uses too much shared data (0xc004 bytes, 0xc000 max)\n"
+        f"{exception}ERROR_PTX_COMPILE (4)\n"
+        f"{before}ptxas error   : Entry function 'k' uses too much shared data (0xc004 bytes, 0xc000 max)\n"
         "ERROR NVJITLINK_ERROR_PTX_COMPILE: JIT the PTX (ltoPtx)\n"
     )
     first = parse_log(log)[0]

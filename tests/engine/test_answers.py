@@ -114,6 +114,28 @@ def test_what_changed_since_it_was_read_is_not_kept(cache: ResultCache, source: 
     assert found(cache) == []
 
 
+def test_cells_that_read_the_same_have_one_key_until_a_file_changes(cache: ResultCache, source: Path) -> None:
+    header = source.with_name("header.h")
+    header.write_text("first")
+    answers = Answers(cache)
+    one, other = read([source, header]), read([header, source])
+    key = answers.key_of(FIRST, one).key
+    assert answers.key_of(FIRST, other).key == key == answers.key_of(FIRST, read([source, header])).key
+    header.write_text("other")
+    for before in (one, other):
+        assert answers.key_of(FIRST, before).problem == f"{header} changed while it was read"
+    header.unlink()
+    assert answers.key_of(FIRST, one).problem
+    header.mkdir()
+    assert answers.key_of(FIRST, one).problem
+    header.rmdir()
+    header.write_text("other")
+    again = answers.key_of(FIRST, read([source, header])).key
+    assert again and again != key
+    header.write_text("first")
+    assert answers.key_of(FIRST, read([source, header])).key == key
+
+
 def test_what_appeared_since_it_was_looked_for_is_not_kept(cache: ResultCache, source: Path) -> None:
     for make in (Path.touch, Path.mkdir):
         late = source.with_name(f"late-{make.__name__}")

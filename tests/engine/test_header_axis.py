@@ -9,7 +9,7 @@ import pytest
 from command import Command
 from repositories import Repository, cutlass
 
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.engine.header_axis import Finder, parse_chosen, with_libraries
 from harness.errors import UsageError
 from harness.model import Case

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell, write_case
 
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.executor import ThreadExecutor

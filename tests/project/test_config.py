@@ -7,9 +7,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from harness.cases import CaseError
+from harness.cases.errors import CaseError
 from harness.errors import UsageError
-from harness.project import found, here, read_config
+from harness.project.config import read_config
+from harness.project.find import found
+from harness.project.here import here
 from harness.project.keys import CONFIG
 from harness.project.schema import config_schema
 
@@ -41,6 +43,25 @@ def test_it_is_not_looked_for_above_a_repository(configure: Configure, project: 
     (project / "csrc" / ".git").mkdir()
     assert found(project / "csrc") is None
     assert found(project / "include") == project / "cumatrix.toml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[tool.cumatrix]\ntarget = "sm_80"\n',
+        '  [ tool . cumatrix ]  # ours\ntarget = "sm_80"\n',
+        '["tool"."cumatrix"]\ntarget = "sm_80"\n',
+        "[tool]\ncumatrix.target = 'sm_80'\n",
+        "tool.cumatrix.target = 'sm_80'\n",
+        "tool = { cumatrix = { target = 'sm_80' } }\n",
+        "tool.ruff = { line-length = 100 }\n[tool.'cumatrix']\ntarget = 'sm_80'\n",
+        "[[tool.cumatrix.programs]]\nsources = ['a.cu']\n",
+        "\ufeff[tool.cumatrix]\r\ntarget = 'sm_80'\r\n",
+    ],
+)
+def test_every_spelling_of_the_table_is_found(project: Path, text: str) -> None:
+    (project / "pyproject.toml").write_text(text, encoding="utf-8", newline="")
+    assert found(project) == project / "pyproject.toml"
 
 
 def test_a_pyproject_without_the_table_is_none_of_ours(configure: Configure, project: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.project import read_config
+from harness.project.config import read_config
 from harness.project.look import look
 from harness.project.programs import configured
 from harness.project.propose import proposal

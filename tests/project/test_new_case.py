@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import load_case
 from harness.cases.listing import check
+from harness.cases.load import load_case
 from harness.errors import UsageError
 from harness.project.new_case import new_case
 

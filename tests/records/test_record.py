@@ -6,13 +6,14 @@ import json
 import marshal
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from record_builders import artifact_of, built, cell, record, rejected
 
 from harness import __version__
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.model import Expectation, Outcome, Stage, Status, Verdict
 from harness.model.condition import Condition
 from harness.model.judge import expectation_of
@@ -55,8 +56,8 @@ def test_has_exactly_the_documented_keys() -> None:
     assert list(record()) == KEYS
 
 
-def test_a_cached_outcome_gives_the_same_plain_values() -> None:
-    """It has been through JSON, and is not sent through it again: for every case of the library, to the types of its values."""
+def test_records_are_plain_and_those_of_cached_outcomes_the_same() -> None:
+    """They are what a reader of the file sees, to the types of their values: for every case of the library."""
     for case in load_cases(Path(__file__).parents[2] / "cases"):
         one = replace(cell(), case=case, variant=case.variants[0])
         for outcome in (built(), rejected()):
@@ -68,6 +69,15 @@ def test_a_cached_outcome_gives_the_same_plain_values() -> None:
                 # marshal takes no subclass of a type, and tells one type from another.
                 same: list[Any] = [{**kept, "cached": False}, fresh]
                 assert marshal.dumps(same[0], 2) == marshal.dumps(same[1], 2)
+                assert marshal.dumps(json.loads(json.dumps(fresh)), 2) == marshal.dumps(same[1], 2)
+
+
+def test_tables_of_other_kinds_become_plain() -> None:
+    observed = MappingProxyType({"libraries": MappingProxyType({"cutlass": ("3.5.1", ("a",))})})
+    made = record(outcome=built(observed=observed))
+    assert marshal.dumps(made["toolchain"]["observed"], 2) == marshal.dumps(
+        {"libraries": {"cutlass": ["3.5.1", ["a"]]}}, 2
+    )
 
 
 def test_tells_what_was_asked_for_and_what_was_found() -> None:

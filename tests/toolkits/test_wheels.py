@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import load_cases
+from harness.cases.select import load_cases
 from harness.cli import toolkits
 from harness.errors import UsageError
 from harness.toolkits import LIBRARIES, RELEASES, Installed, Release, ToolkitStore

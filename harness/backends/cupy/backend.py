@@ -21,6 +21,7 @@ from harness.backends import series_of
 from harness.backends.cupy import headers as cupy_headers
 from harness.backends.cupy import jitify_headers, nvrtc_tap, precompiled
 from harness.backends.cupy import stand_ins as cupy_stand_ins
+from harness.backends.cupy.asked import keywords_of, options_of
 from harness.backends.cupy.launch import launch_all
 from harness.backends.cupy.parts import (
     LinkFailed,
@@ -36,7 +37,6 @@ from harness.backends.cupy.parts import (
 )
 from harness.backends.cupy.program import Watch, given, is_program, run
 from harness.backends.cupy.virtual_gpu import VirtualGpu
-from harness.backends.nvrtc import macros, switches
 from harness.libraries import LIBRARIES
 from harness.nvidia.headers import version_in
 from harness.nvidia.nvrtc import load as load_nvrtc
@@ -164,7 +164,7 @@ class CupyBackend:
         if is_program(job):
             self._run(setup, job)
             return
-        keywords = _keywords(setup, job, self.jitify)
+        keywords = keywords_of(setup, job, self.jitify)
         shown = ", ".join(f"{name}={value!r}" for name, value in keywords.items())
         job.command.append(f"cupy.RawModule(code=…, {shown})")
         job.enter("compile")
@@ -261,31 +261,6 @@ def _begin(core: Any, compiler: Any, setup: Setup, job: Job) -> None:
             job.command.append(f"cupy.RawModule(code=…, options={options_of(setup, job, job.target)!r})")
             job.say(f"RuntimeError: {error}")
             raise Rejected("CuPy finds no headers of CUDA", stage="compile")
-
-
-def _keywords(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
-    """What RawModule is given beside the text, on a device."""
-    # CuPy launches cooperatively what was compiled with this argument, and nothing else.
-    cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
-        launch.cooperative for launch in job.launches
-    )
-    keywords: dict[str, Any] = {"options": options_of(setup, job, job.target), "backend": "nvrtc"}
-    keywords |= {"jitify": True} if jitify else {}
-    return keywords | ({"enable_cooperative_groups": True} if cooperative else {})
-
-
-def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -> tuple[str, ...]:
-    """What RawModule is given as its options; `built` is the architecture, where the case names it itself."""
-    given = job.options.get("arch", "implicit") == "given"
-    return (
-        *([f"--std={job.options['std']}"] if "std" in job.options else []),
-        *([f"-arch={built}"] if given else []),
-        *switches(job),
-        *job.options.get("flags", []),
-        *(macros(job.definitions) if macros_too else ()),
-        # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them.
-        *(f"-I{folder}" for folder in job.include_beside(setup)),
-    )
 
 
 def _distribution(setup: Setup) -> tuple[str, str]:

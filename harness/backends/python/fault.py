@@ -22,7 +22,9 @@ _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
 _MOST = 20_000
 # The driver's own linker does not say that its words are ptxas's.
-_PTXAS = re.compile(r"^(nvJitLink error log: )?ptxas\b.*\b(error|fatal)\b|^error\s*: Entry function\b", re.MULTILINE)
+_PTXAS = re.compile(
+    r"^((nvJitLink|Linker) error log: )?ptxas\b.*\b(error|fatal)\b|^error\s*: Entry function\b", re.MULTILINE
+)
 
 
 def from_elsewhere(error: BaseException) -> bool:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.backends.nvcc import include_of, options_of
+from harness.backends.nvcc import behind_toolkit, include_of, options_of
 from harness.backends.torch.launch import call_extension
 from harness.nvidia import nvcc
 from harness.nvidia.launch import run_on_driver
@@ -91,7 +91,7 @@ class TorchBackend:
 
         cpp_extension._run_ninja_build = written
         options: dict[str, Any] = {
-            "extra_cuda_cflags": [quoted(option) for option in options_of(job)],
+            "extra_cuda_cflags": [quoted(option) for option in (*options_of(job), *behind_toolkit(setup, job))],
             "with_cuda": True,
             "build_directory": str(folder),
         }

@@ -1,0 +1,56 @@
+"""What commands cost that compile nothing, completion among them: seconds of processor time and on the wall of each, the best of some rounds.
+
+starts.py --rounds 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+_MAIN = [sys.executable, "-c", "from harness.cli import main; main()"]
+COMMANDS = ("--help", "cases list", "cases list --json", "run --help", "try --help", "ask --help")
+BEGUN = (
+    "ru", "run --no-", "run -b nv", "run -t 12.", "run -a sm_", "run --with cu", "run --library cut", "run wm", "run wmma/",
+)  # fmt: skip
+"""Lines of which a shell completes the last word."""
+
+
+def measured(argv: list[str], rounds: int, **variables: str) -> tuple[float, float]:
+    """Seconds of processor time and on the wall."""
+    found = []
+    for _ in range(rounds):
+        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run([*_MAIN, *argv], env={**os.environ, **variables}, capture_output=True, check=not variables)
+        wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall))
+    return min(used for used, _ in found), min(wall for _, wall in found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--json", action="store_true", help="print one JSON object a command")
+    options = parser.parse_args()
+    for text in (*COMMANDS, *(f"{line}<Tab>" for line in BEGUN)):
+        line, tab, _ = text.partition("<Tab>")
+        words = line.split()
+        completing = {
+            "_CUMATRIX_COMPLETE": "bash_complete",
+            "COMP_WORDS": f"cumatrix {line}",
+            "COMP_CWORD": str(len(words)),
+        }
+        used, wall = measured([] if tab else words, options.rounds, **(completing if tab else {}))
+        if options.json:
+            print(json.dumps({"command": text, "processor_s": round(used, 3), "wall_s": round(wall, 3)}))
+        else:
+            print(f"{text:20}  processor {used:.3f} s, wall {wall:.3f} s")
+
+
+if __name__ == "__main__":
+    main()

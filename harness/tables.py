@@ -1,0 +1,18 @@
+"""Tables of TOML that come with cumatrix."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+
+def read_table(name: str) -> dict[str, Any]:
+    """What a table says.
+
+    Parameters
+    ----------
+    name : str
+        Its file, as seen from the package: ``toolkits/releases.toml``.
+    """
+    return tomllib.loads((Path(__file__).parent / name).read_text("utf-8"))
