@@ -130,11 +130,6 @@ class Site:
         return known_of(self.merged, self.table, apart=self.own is not None)
 
     @cached_property
-    def itself(self) -> Known:
-        """What of them tells of architectures themselves."""
-        return known_of_itself(self.known)
-
-    @cached_property
     def files(self) -> dict[str, str]:
         """Page of each case."""
         return page_names(self.table["case"])
@@ -202,10 +197,11 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
         ),
     )
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
+    itself = known_of_itself(site.known)
     for target in site.known.targets or [first_target(site.known)]:
         yield (
             f"data/answers-{target}.js",
-            script(f"answers-{target}", compact(answers_for(site.known, target, site.itself))),
+            script(f"answers-{target}", compact(answers_for(site.known, target, itself))),
         )
     for section in site.sections:
         yield f"{section.name}.html", _text(section_page(section, site.frame, site.files))
