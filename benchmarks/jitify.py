@@ -50,6 +50,7 @@ _PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
         {},
     ),
     "refused": ("#define N 5\n" + _BODY.format("\nint unused;\na[threadIdx.x] *= missing;\n"), {"N": 8}),
+    "refused in a macro": (_BODY.format("*a = N;"), {"N": "missing + 1"}),
     "refused in a template": (
         "template <class T> __device__ T of(T t) { return t.x; }\n" + _BODY.format("of(*a);"),
         {},
@@ -111,13 +112,13 @@ def main() -> None:
     tempfile.tempdir = folder.name
     early, plain, nvrtc = CupyBackend(True), CupyBackend(True), CupyBackend(False)
     early.prepare(setup)
-    plain.__dict__ |= {**early.__dict__, "precompiled": None}
+    plain.__dict__ |= {**early.__dict__, "before_jitify": None}
     nvrtc.__dict__ |= {**plain.__dict__, "jitify": False}
-    if early.precompiled is None:
+    if early.before_jitify is None:
         raise SystemExit(f"NVRTC {asked.toolkit} has no precompiled headers, or CuPy puts nothing before programs")
     before = os.times()
-    for _ in range(2):  # for one cell alone none is made
-        early.ahead(setup, Job("benchmark", Path("kernel.cu"), {}, {"N": 1}, asked.target, {}, include), lambda: None)
+    # For one cell alone none is made.
+    early.ahead(setup, Job("benchmark", Path("kernel.cu"), {}, {"N": 1}, asked.target, {}, include), 1, lambda: None)
     after = os.times()
     print(f"the header: {after.children_user - before.children_user:.2f} s", flush=True)
     differ = False

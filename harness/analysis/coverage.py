@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED
+from harness.analysis.frame import answered
 from harness.backends import BACKENDS
 from harness.matrix.order import target_key, version_key
 from harness.model import KNOWN_TARGETS
@@ -88,7 +88,7 @@ def coverage(table: pd.DataFrame, features: Collection[str] = ()) -> Coverage:
     missing = lean["outcome"] == "missing"
     facts = lean.assign(
         arrived=~missing,
-        answered=lean["outcome"].str.partition(" ")[0].isin(ANSWERED) if len(lean) else False,
+        answered=answered(lean),
         built=lean["outcome"] == "built",
         toolkit=lean["release"],
         library=(lean["backend"] + " " + lean["library"]).where(lean["library"] != "", ""),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED
+from harness.analysis.frame import answered
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line
 from harness.matrix.axes import COLUMNS, FURTHER, ROWS, labels, place_of
@@ -97,10 +97,10 @@ def disagreements(table: pd.DataFrame) -> list[Disagreement]:
     table : DataFrame
         `harness.analysis.frame.cells_frame`. Cells that no compiler answered disagree with nothing.
     """
-    answered = table[table["outcome"].str.partition(" ")[0].isin(ANSWERED)]
+    told = table[answered(table)]
     further = [key for key in FURTHER if key not in ROWS]
-    by_toolchain = _split(answered, [*ROWS, *further, "toolkit", "target"])
-    by_headers = _split(answered, [*ROWS, *further, "backend", "library", "release", "target"])
+    by_toolchain = _split(told, [*ROWS, *further, "toolkit", "target"])
+    by_headers = _split(told, [*ROWS, *further, "backend", "library", "release", "target"])
     found = [*_group(by_toolchain, _by_toolchain), *_group(by_headers, _by_headers)]
     return sorted(found, key=lambda item: item.rank)
 

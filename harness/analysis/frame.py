@@ -53,8 +53,8 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     """
     records, missing = list(records), list(missing)
     rows: Sequence[Mapping[str, Any]] = records
-    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in COLUMNS}
-    columns |= _made(records)
+    made = _made(records)
+    columns = {name: made[name] if name in made else [row.get(name) for row in rows] for name in COLUMNS}
     table = pd.DataFrame(
         {name: [*columns[name], *(cell.get(name) for cell in missing)] for name in COLUMNS}, dtype=object
     )
@@ -85,6 +85,12 @@ def rank(values: pd.Series, key: Any) -> pd.Series:
     """Place of each value among the different ones, sorted by `key`: a key is made for each different value only."""
     places = {value: place for place, value in enumerate(sorted(sorted(set(values)), key=key))}
     return values.map(places).astype("int64")
+
+
+def answered(table: pd.DataFrame) -> pd.Series:
+    """Of which cells a compiler had its say."""
+    outcomes = [outcome for outcome in table["outcome"].unique() if outcome.partition(" ")[0] in ANSWERED]
+    return table["outcome"].isin(outcomes)
 
 
 def outcome_of(record: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED
+from harness.analysis.frame import answered
 from harness.analysis.history import History
 from harness.matrix.kinds import KINDS
 
@@ -164,4 +164,4 @@ def trend(history: History) -> pd.DataFrame:
 def _telling(history: History) -> pd.DataFrame:
     """Cells of which a run knows something: what is unavailable tonight did not break tonight."""
     table = history.table
-    return table[table["outcome"].str.partition(" ")[0].isin(ANSWERED)] if len(table) else table
+    return table[answered(table)]

@@ -69,8 +69,9 @@ class BackendInfo:
         Whether `cumatrix repro` writes a script for it.
     words : tuple of str
         Those of `SOME_BACKENDS` that it has a word for.
-    prepares : bool
-        Whether its fork servers make something once for cells of one target and options (`harness.protocol.backend.Ahead`): such cells are compiled one after another.
+    prepares : str
+        For which cells its fork servers make something once (`harness.protocol.backend.Ahead`): for those of one target and ``options``, or for those of them whose
+        programs begin with the same ``includes`` too; empty where for none. Such cells are compiled one after another.
     place : str
         Of a backend of another distribution, the file of the module's top-level package: workers run in other environments, and load it from there.
     """
@@ -88,7 +89,7 @@ class BackendInfo:
     script: bool = False
     place: str = ""
     words: tuple[str, ...] = ()
-    prepares: bool = False
+    prepares: str = ""
 
     @property
     def distributions(self) -> tuple[str, ...]:
@@ -152,6 +153,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             languages=("cuda",),
             script=True,
             words=tuple(SOME_BACKENDS),
+            prepares="includes",
         ),
         BackendInfo(
             name="cupy-nvrtc",
@@ -162,6 +164,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             words=("toolkit_first", "toolkit_headers"),
             library="cupy",
             script=True,
+            prepares="includes",
         ),
         BackendInfo(
             name="cupy-jitify",
@@ -172,7 +175,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             library="cupy",
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
             script=True,
-            prepares=True,
+            prepares="options",
         ),
         BackendInfo(
             name="numba",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.nvidia import nvjitlink, ptxas
+from harness.nvidia import nvjitlink, pch_store, precompiled, ptxas
 from harness.nvidia.launch import run_on_driver
 from harness.nvidia.nvrtc import COMPILATION, SUCCESS, Nvrtc
 from harness.protocol.backend import Job, Rejected, Setup, Unsupported
 from harness.protocol.wire import Ready
+
+if TYPE_CHECKING:
+    import ctypes
 
 
 def macros(definitions: dict[str, Any]) -> list[str]:
@@ -46,14 +50,21 @@ class NvrtcBackend:
     """`harness.protocol.backend.Backend` for NVRTC itself."""
 
     nvrtc: Nvrtc
+    precompiled: precompiled.Precompiled | None = None
 
     def prepare(self, setup: Setup) -> Ready:
         self.nvrtc = Nvrtc(setup)
+        self.precompiled = precompiled.Precompiled(self._built) if self.nvrtc.precompiles else None
         return Ready(
             observed={"nvrtc": self.nvrtc.version},
             architectures=self.nvrtc.architectures(),
             architectures_of=f"NVRTC {self.nvrtc.version}",
         )
+
+    def ahead(self, setup: Setup, job: Job, alike: int, pulse: Callable[[], None]) -> None:
+        """`harness.protocol.backend.Ahead`: the headers that the program begins with."""
+        if self.precompiled:
+            self.precompiled.ahead(setup, job, alike, lambda blank: self.compile(setup, blank), pulse)
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Straight to a cubin for a real architecture, which has NVRTC's own ptxas in it; to PTX for a virtual one."""
@@ -75,7 +86,7 @@ class NvrtcBackend:
         job.command.append("nvrtcCompileProgram " + " ".join(argv))
         job.enter("compile")
         # By its whole name headers in quotes are found from where the program lies, as nvcc finds them.
-        code, log, program = self.nvrtc.compile(source.read_bytes(), str(source), argv)
+        code, log, program = self._asked(setup, job, source, argv)
         job.say(log)
         if code != SUCCESS:
             stage = "assemble" if said_by_ptxas(log) else "compile"
@@ -100,6 +111,22 @@ class NvrtcBackend:
             ptx = job.keep(self.nvrtc.get(program, "PTX"), "ptx")
             if job.assembler or not job.linker:
                 ptxas.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
+
+    def _asked(self, setup: Setup, job: Job, source: Path, argv: list[str]) -> tuple[int, str, ctypes.c_void_p]:
+        """What NVRTC answers: with a precompiled header where there is one, which makes no difference but in time."""
+        text = source.read_bytes()
+        if self.precompiled:
+            early = self.precompiled.early(setup, job, text, argv, macros(job.definitions))
+            if early:
+                code, log, program = self.nvrtc.compile(early.text, str(source), early.options)
+                made = b"" if code else self.nvrtc.get(program, "PTX")
+                if code in (SUCCESS, COMPILATION) and early.usable(log, made):
+                    return code, pch_store.behind(early.log, log), program
+        return self.nvrtc.compile(text, str(source), argv)
+
+    def _built(self, text: bytes, name: str, options: Sequence[str]) -> tuple[bool, str]:
+        code, log, _ = self.nvrtc.compile(text, name, options)
+        return code == SUCCESS, log
 
     def execute(self, setup: Setup, job: Job) -> None:
         """Compile as without a device, then go on through the driver's own interface."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.causes.speech import Context, Said, said_in, said_of
+from harness.causes.speech import Context, Said, Words, said_in, said_of, words_of
 from harness.diagnostics import one_line
 from harness.model import Stage, Status
 from harness.model.condition import Condition
@@ -204,33 +204,36 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
     """Known causes of what happened to a cell, that of the most telling diagnostic first; those of warnings come last."""
     if record["status"] == "built" and not record["diagnostics"]:
         return ()
-    facts = facts_of(record)
-    fitting = tuple(
-        cause.name
-        for cause in catalogue().values()
-        if record["status"] in cause.status
-        and (not cause.stage or record["stage"] in cause.stage)
-        and cause.when(facts)
-    )
-    said, context = said_of(record)
-    # Of what only warned while it was built the log tells nothing that went wrong.
-    return _matches(fitting, said, context, record["log"] if record["status"] != "built" else "")
+    possible, words = _possible(record["status"], record["stage"]), words_of(record)
+    found = _matches(possible, words)
+    # Only where one with a condition was told is the cell asked, which takes longer than all the rest; any other is told without it too.
+    if any(match.cause.when.text for match in found):
+        facts = facts_of(record)
+        found = _matches(tuple(name for name in possible if catalogue()[name].when(facts)), words)
+    return found
 
 
 @lru_cache(maxsize=256)
-def _matches(fitting: tuple[str, ...], said: tuple[Said, ...], context: Context, log: str) -> tuple[Match, ...]:
+def _possible(status: str, stage: str | None) -> tuple[str, ...]:
+    """Causes that may stand for a status at a stage, whatever was said."""
+    causes = catalogue().items()
+    return tuple(name for name, cause in causes if status in cause.status and (not cause.stage or stage in cause.stage))
+
+
+@lru_cache(maxsize=16_384)
+def _matches(fitting: tuple[str, ...], words: Words) -> tuple[Match, ...]:
     """Those of `fitting` that words or else the log tell; else those that the status is enough for.
 
-    Neighbouring cells mostly say the same, and all patterns over a whole log take milliseconds.
+    Many cells say the same, and all patterns over a whole log take milliseconds.
     """
     among = frozenset(fitting)
+    said, context = said_of(words)
     found = _first(said, context, among)
-    if not any(not match.of_warning for match in found.values()):
-        lines, _ = said_in(log, context.speaker)
-        found = {**_first(lines, context, among), **found}
+    # Of what only warned while it was built the log tells nothing that went wrong.
+    if not words.built and all(match.of_warning for match in found.values()):
+        found = {**_first(said_in(words.log, context.speaker)[0], context, among), **found}
     if not found:
-        causes = [catalogue()[name] for name in fitting]
-        found = {cause.name: Match(cause=cause, text="") for cause in causes if cause.wordless}
+        found = {name: Match(cause=catalogue()[name], text="") for name in fitting if catalogue()[name].wordless}
     return tuple(sorted(found.values(), key=lambda match: match.of_warning))
 
 

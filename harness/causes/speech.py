@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.diagnostics import Line, clean, one_line, read_line
 
@@ -70,25 +70,44 @@ class Context:
     terse: bool
 
 
-def said_of(record: Mapping[str, Any]) -> tuple[tuple[Said, ...], Context]:
+class Words(NamedTuple):
+    """All of a record that a cause may be told by; `diagnostics` are message, severity, file and line of each."""
+
+    case: str
+    backend: str
+    diagnostics: tuple[tuple[str, str, str, Any], ...]
+    reason: str
+    log: str
+    built: bool
+
+
+def words_of(record: Mapping[str, Any]) -> Words:
+    """What causes may be told by, of a record."""
+    said = tuple(
+        (item["message"], item["severity"], item.get("file", ""), item.get("line")) for item in record["diagnostics"]
+    )
+    built = record["status"] == "built"
+    return Words(record.get("case", ""), record["backend"], said, record["reason"], record["log"], built)
+
+
+def said_of(words: Words) -> tuple[tuple[Said, ...], Context]:
     """What a record's diagnostics and its reason say."""
-    speaker = _BACKENDS.get(record["backend"], "")
     said, first = [], True
-    hidden = _stumbles([(item["message"], item.get("file", ""), item.get("line")) for item in record["diagnostics"]])
-    for place, item in enumerate(record["diagnostics"]):
+    hidden = _stumbles([(message, file, line) for message, _, file, line in words.diagnostics])
+    for place, (message, severity, file, _) in enumerate(words.diagnostics):
         if place in hidden:
             continue
-        match = _PREFIX.match(item["message"])
-        grave = item["severity"] in ("error", "fatal")
-        said.append(Said(message=one_line(item["message"]), text=item["message"], severity=item["severity"], file=item.get("file", ""),
+        match = _PREFIX.match(message)
+        grave = severity in ("error", "fatal")
+        said.append(Said(message=one_line(message), text=message, severity=severity, file=file,
                          tool=match[1].lower() if match else "", first=first and grave))  # fmt: skip
         first = first and not grave
-    if record["reason"]:
-        said.append(Said(message=one_line(record["reason"]), text=record["reason"]))
+    if words.reason:
+        said.append(Said(message=one_line(words.reason), text=words.reason))
     said.sort(key=lambda each: _RANK.get(each.severity, len(_RANK)))
-    messages = (item["message"] for item in record["diagnostics"])
-    words = (record.get("case", ""), record["backend"], *messages, record["log"][:_TEXT])
-    return tuple(said), Context(speaker=speaker, text="\n".join(words), terse=_terse(record["log"]))
+    messages = (message for message, *_ in words.diagnostics)
+    text = "\n".join((words.case, words.backend, *messages, words.log[:_TEXT]))
+    return tuple(said), Context(speaker=_BACKENDS.get(words.backend, ""), text=text, terse=_terse(words.log))
 
 
 def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
@@ -124,8 +143,10 @@ def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
 
 def _messages(lines: list[str], plain: list[str]) -> Iterator[Line | int]:
     """Messages, and the places of other lines that may tell something."""
+    # Logs say the same again and again: what has no form and tells nothing does so wherever it stands.
+    silent: set[str] = set()
     for place, text in enumerate(plain):
-        if not text or _SHOWN.match(lines[place]):
+        if not text or lines[place] in silent or _SHOWN.match(lines[place]):
             continue
         margin = len(lines[place]) - len(lines[place].lstrip())
         after = (line[margin:] for line in lines[place + 1 : place + 40])
@@ -135,6 +156,8 @@ def _messages(lines: list[str], plain: list[str]) -> Iterator[Line | int]:
             continue
         elif _MAY_TELL.search(text) and not _COMMAND.match(text) and not _QUIET.match(lines[place]):
             yield place
+        else:
+            silent.add(lines[place])
 
 
 def _stumbles(said: Sequence[tuple[str, str, Any]]) -> set[int]:

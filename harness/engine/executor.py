@@ -93,6 +93,7 @@ class ThreadExecutor:
             thread.start()
 
 
+_ENOUGH = 4 << 30
 _Group = tuple[Toolchain, str]
 """Toolchain of cells, and what its fork server prepares for all of them (`PreparedCell.alike`)."""
 
@@ -151,6 +152,17 @@ class _Queue:
         self._taken[chosen] += 1
         return chosen
 
+    def alike(self, taken: PreparedCell) -> int:
+        """How many cells for which the same can be prepared wait for the runner that has taken this one: others take their share of them.
+
+        Below 0 where nothing is to be prepared, since that takes address space of which the cell has little.
+        """
+        if not taken.alike or 0 < taken.limits.memory < _ENOUGH:
+            return -1
+        with self._changed:
+            group = _group_of(taken)
+            return len(self._groups[group]) // max(1, self._taken[group])
+
     def stop(self) -> None:
         with self._changed:
             self._stopped = True
@@ -167,7 +179,7 @@ def _serve(runner: Runner, work: _Queue) -> None:
         prepared = work.next(current, wait=runner.finished)
         if prepared is not None:
             current = prepared
-            runner.run(prepared)
+            runner.run(prepared, work.alike(prepared))
         elif runner.finished:
             break
         else:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 from harness.backends import BACKENDS
 from harness.engine.key import Key
 from harness.engine.needs import Need
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Outcome
+from harness.nvidia.first_includes import first_includes
 from harness.protocol.job import CellJob
 from harness.protocol.wire import Limits, Ready
 
@@ -41,6 +43,16 @@ class Result:
 
 
 _UNKNOWN = Need(0)
+
+
+@cache
+def _first_includes(source: Path) -> tuple[str, ...]:
+    """The headers that a program begins with; none where it cannot be read."""
+    try:
+        found = first_includes(source.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return ()
+    return found.names if found else ()
 
 
 @dataclass(frozen=True)
@@ -76,9 +88,13 @@ class PreparedCell:
     @cached_property
     def alike(self) -> str:
         """What it has in common with the cells for which its fork server prepares something once; empty where there is no such thing."""
-        if not BACKENDS[self.toolchain.toolchain.backend].prepares:
+        prepares = BACKENDS[self.toolchain.toolchain.backend].prepares
+        includes = _first_includes(self.job.source) if prepares == "includes" else ()
+        if not includes and prepares != "options":
             return ""
-        return json.dumps([self.job.target, self.job.options], sort_keys=True)
+        return json.dumps(
+            [self.job.target, self.job.options, self.job.include if includes else [], includes], sort_keys=True
+        )
 
     def first_key(self, worker: str) -> str:
         """`first_key` of its question."""

@@ -63,11 +63,11 @@ class Runner:
         """Whether every cell that it has run has its result."""
         return not self._unfinished
 
-    def run(self, prepared: PreparedCell) -> None:
-        """Run a cell; its result is made while the next one compiles, or by `finish`."""
+    def run(self, prepared: PreparedCell, alike: int = 0) -> None:
+        """Run a cell, of which `alike` others are to come; its result is made while the next one compiles, or by `finish`."""
         try:
             with self.trace.span(prepared.cell.id):
-                self._run(prepared)
+                self._run(prepared, alike)
         except BaseException as error:  # noqa: BLE001 (raised where the results are read)
             self._failed(error)
 
@@ -87,7 +87,7 @@ class Runner:
         if not self.closed:  # a runner that was closed under its cell has nothing to say
             self.done(error)
 
-    def _run(self, prepared: PreparedCell) -> None:
+    def _run(self, prepared: PreparedCell, alike: int) -> None:
         asked = self.resolver.ask(prepared, self.fork_servers)
         if isinstance(asked, Result):
             self.done(asked)
@@ -95,11 +95,11 @@ class Runner:
         with ExitStack() as stack:
             with self.trace.span("wait for memory"):
                 stack.enter_context(self.memory.taken(self.resolver.needs.of(prepared.cell).memory))
-            self._unfinished.append(self._compile(prepared, asked))
+            self._unfinished.append(self._compile(prepared, asked, alike))
         if asked.gone:
             self.fork_servers.end(prepared.toolchain)
 
-    def _compile(self, prepared: PreparedCell, fork_server: ForkServer) -> Callable[[], Result]:
+    def _compile(self, prepared: PreparedCell, fork_server: ForkServer, alike: int) -> Callable[[], Result]:
         """Have a cell compiled; what is returned makes its result."""
         toolchain, scratch = prepared.toolchain, fork_server.scratch()
 
@@ -108,7 +108,7 @@ class Runner:
             self.finish()
 
         try:
-            with self._order(prepared, scratch) as order, self.trace.span("child"):
+            with self._order(prepared, scratch, alike) as order, self.trace.span("child"):
                 collect = fork_server.compile(
                     prepared.cell,
                     order,
@@ -132,13 +132,13 @@ class Runner:
             return self.resolver.finisher.finish(prepared, worker, compiled)
 
     @contextmanager
-    def _order(self, prepared: PreparedCell, scratch: Path) -> Iterator[Order]:
+    def _order(self, prepared: PreparedCell, scratch: Path, alike: int) -> Iterator[Order]:
         """What the fork server is told; a cell of a real device holds one as long as it lasts."""
         name = prepared.cell.toolchain.device
         if not name:
             toolchain = prepared.toolchain
             steps = steps_of(toolchain, prepared.cell.case)
-            yield Order(prepared.job, scratch, prepared.limits, path=toolchain.path, steps=steps)
+            yield Order(prepared.job, scratch, prepared.limits, path=toolchain.path, steps=steps, alike=alike)
             return
         with self.devices.take(name) as device:
             # The driver reserves more address space than any machine has memory.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from harness.model import Status, Verdict
@@ -137,7 +138,8 @@ KINDS: Mapping[str, Kind] = {kind.key: kind for kind in _ALL}
 
 def kind_of(record: Mapping[str, Any]) -> Kind:
     """The kind of a record: by its verdict, and by its status where that says more."""
-    return KINDS[_key(record)]
+    partial = record["status"] == "built" and stopped_at_ptx(record)
+    return _kind_of(record["status"], record["verdict"], partial)
 
 
 def as_expected(record: Mapping[str, Any]) -> bool:
@@ -156,15 +158,19 @@ def grouped(counts: Mapping[str, int]) -> dict[str, int]:
     return {group: count for group, count in found.items() if count}
 
 
-def _key(record: Mapping[str, Any]) -> str:
-    status, verdict = Status(record["status"]), Verdict(record["verdict"])
+@lru_cache(maxsize=256)
+def _kind_of(status: str, verdict: str, partial: bool) -> Kind:
+    return KINDS[_key(Status(status), Verdict(verdict), partial=partial)]
+
+
+def _key(status: Status, verdict: Verdict, *, partial: bool) -> str:
     if not status.answered:
         return status
     match verdict:
         case Verdict.XFAIL | Verdict.XPASS:
             return verdict
         case Verdict.PASS if status is Status.BUILT:
-            return "partial" if stopped_at_ptx(record) else "built"
+            return "partial" if partial else "built"
         case Verdict.PASS:
             return "rejected" if status is Status.REJECTED else "died"
     return status if status in (Status.CRASHED, Status.TIMED_OUT) else "fail"

@@ -30,6 +30,11 @@ class Nvrtc:
         if self.version != setup.release:
             raise Unavailable(f"asked for NVRTC {setup.release}, the one that was loaded says {self.version}")
 
+    @property
+    def precompiles(self) -> bool:
+        """Whether it has precompiled headers, as from CUDA 12.8 on."""
+        return hasattr(self.lib, "nvrtcGetPCHHeapSize")
+
     def architectures(self) -> list[int]:
         """Compute capabilities that `nvrtcGetSupportedArchs` lists: ``[50, 52, …]``."""
         count = ctypes.c_int()

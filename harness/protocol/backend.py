@@ -263,8 +263,8 @@ class Backend(Protocol):
 class Ahead(Protocol):
     """A backend that does in the fork server what several cells have in common."""
 
-    def ahead(self, setup: Setup, job: Job, pulse: Callable[[], None]) -> None:
-        """Called before each cell is forked, on a virtual device or none.
+    def ahead(self, setup: Setup, job: Job, alike: int, pulse: Callable[[], None]) -> None:
+        """Called before each cell is forked, on a virtual device or none; `alike` cells for which the same can be made are to come, as far as is known; below 0 nothing is to be made.
 
         It compiles nothing of the cell's program, ends by itself whatever it starts, and calls `pulse` twice a second meanwhile.
         """

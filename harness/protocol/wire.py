@@ -167,6 +167,8 @@ class Order(Message):
         Path of compute-sanitizer, which goes over the launch; empty for none.
     steps : str
         Folder of steps that the cells of one program share (`harness.nvidia.step_cache`); empty where they share none.
+    alike : int
+        How many cells are to come for which the fork server can make the same as for this one (`harness.protocol.backend.Ahead`).
     """
 
     job: CellJob
@@ -177,6 +179,7 @@ class Order(Message):
     device: dict[str, JsonValue] = field(default_factory=dict)
     sanitizer: str = ""
     steps: str = ""
+    alike: int = 0
 
 
 @dataclass
@@ -193,17 +196,14 @@ class Exit(Message):
         Seconds from the fork to the end.
     leftovers : int
         Processes that it left behind and that were ended.
-    output : str
-        What its processes printed, with the middle left out where it was much.
-    output_total : int
-        How much that was, in bytes.
+    output, output_total : str, int
+        What its processes printed, with the middle left out where it was much, and how much it was, in bytes.
     peak_bytes : int
         The most resident memory that its processes had together.
     reads : list of str or None
         Records of what the cell read (`harness.protocol.reads`); None where they are not all there.
     no_memory, machine_full : bool
-        Whether the kernel ended one of its processes: since all in their control group together wanted more memory than
-        they may have, or since the whole machine had none left.
+        Whether the kernel ended one of its processes: since all in their control group together wanted more memory than they may have, or since the whole machine had none left.
     """
 
     exit: int | None

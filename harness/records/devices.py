@@ -93,6 +93,9 @@ def virtual_against_real(records: Iterable[Record]) -> Honesty:
     cumatrix) are left out; an unsupported one counts as an answer only against another answer of a compiler. Of several
     records of the same cell the last one counts.
     """
+    records = list(records)
+    if not any(map(_is_real, records)):
+        return Honesty(pairs=())
     virtual: dict[tuple[str, ...], Record] = {}
     real: dict[tuple[str, ...], Record] = {}
     for record in records:

@@ -20,7 +20,7 @@ def read_json(data: bytes) -> Any:
         When it is no JSON, no UTF-8 (then it is a `UnicodeDecodeError`), or nested too deeply.
     """
     try:
-        value = json.loads(data.decode(), parse_constant=_no_constant)
+        value = _decode(data.decode())
     except RecursionError:
         raise _too_deep() from None
     if data.count(b"[") + data.count(b"{") > _DEEPEST:
@@ -30,6 +30,10 @@ def read_json(data: bytes) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number of JSON")
+
+
+# Once: `json.loads` makes a decoder for each text where it is told anything.
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
 def _too_deep() -> ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,11 +35,15 @@ def results_parquet(
     records = list(records)
     rows: Sequence[Mapping[str, Any]] = records
     made = made_columns(records)
-    nested = _Memo(json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode)
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     columns = []
+    values: list[Any]
     for field in LAYOUT:
         if (name := field.name.removesuffix("_json")) in NESTED:
-            values = [nested(row[name]) for row in rows]
+            # Many records have the same object, which is written once.
+            objects = [row[name] for row in rows]
+            texts = {number: encode(value) for number, value in {id(value): value for value in objects}.items()}
+            values = [texts[id(value)] for value in objects]
         elif field.name in COLUMNS:
             # Arrow takes whole numbers of up to 64 bits only, in a column of floats as well.
             values = [row[name] for row in rows] if name != "seconds" else [float(row[name]) for row in rows]
@@ -115,21 +119,6 @@ def read_inputs_of(path: Path) -> Inputs:
     return Inputs.unpacked(metadata[_INPUTS], str(path)) if _INPUTS in metadata else Inputs()
 
 
-class _Memo:
-    """A function of a value, called once for each object that is asked for."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
-        self.known: dict[int, tuple[Any, Any]] = {}
-
-    def __call__(self, value: Any) -> Any:
-        found = self.known.get(id(value))
-        if found is None:
-            # The object is kept beside its result: the id of one that is gone could come again.
-            found = self.known[id(value)] = (value, self.function(value))
-        return found[1]
-
-
 def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
     """One value a record. Each value is read and checked once, however many records have it."""
     name = f"{key}_json" if key in (*NESTED, "more") else key
@@ -170,19 +159,14 @@ def _plans_json(plans: Iterable[Plan], records: Sequence[Record]) -> bytes:
 
 
 def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
-    plans = [
-        {
-            **{key: value for key, value in plan.items() if key != "rows"},
-            "cells": [
-                *(_planned(records[row]) for a, b in plan["rows"] for row in range(a, b)),
-                *plan["cells"],
-            ],
-        }
-        for plan in read_json(data)
-    ]
+    plans = read_json(data)
     for plan in plans:
+        rows = plan.pop("rows")
+        # Its other cells are those of records, which have been checked.
         check_plan(plan)
-    return plans
+        plan["cells"][:0] = [_planned(records[row]) for a, b in rows for row in range(a, b)]
+    found: list[Plan] = plans
+    return found
 
 
 def _planned(record: Record) -> dict[str, Any]:

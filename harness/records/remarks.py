@@ -34,7 +34,7 @@ def remarks(records: Iterable[Record]) -> Remarks:
     """
     groups: dict[tuple[Any, ...], dict[str, Record]] = defaultdict(dict)
     for record in records:
-        if record["status"] == "built" and record["artifact"]:
+        if record["status"] == "built" and any(map(_is_counted, _kernels(record))):
             groups[_group(record)][record["target"]] = record  # of several runs the last
     found: dict[Key, list[str]] = defaultdict(list)
     for targets in groups.values():
@@ -58,12 +58,11 @@ def _key(record: Record) -> Key:
 
 def _kernel(record: Record, name: str) -> Kernel | None:
     """The kernel of that name, where its code was counted."""
-    counted = (
-        kernel
-        for kernel in _kernels(record)
-        if kernel["name"] == name and None not in (kernel.get("instructions"), kernel.get("opcodes"))
-    )
-    return next(counted, None)
+    return next((kernel for kernel in _kernels(record) if kernel["name"] == name and _is_counted(kernel)), None)
+
+
+def _is_counted(kernel: Kernel) -> bool:
+    return None not in (kernel.get("instructions"), kernel.get("opcodes"))
 
 
 def _kernels(record: Record) -> Sequence[Kernel]:

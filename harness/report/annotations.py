@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from harness.analysis.history import History
-from harness.causes import causes_of
+from harness.causes import catalogue, causes_of
 from harness.records import Record
 
 _EVENTS = 20
@@ -23,20 +24,11 @@ def annotator(history: History | None) -> More:
         Earlier runs.
     """
     events = _events(history) if history is not None else {}
-    known: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
     def annotate(record: Record) -> Mapping[str, Any]:
         more: dict[str, Any] = {}
-        if record["diagnostics"] or record["status"] != "built":
-            # All that causes depend on: cells with the same of all of it share the answer.
-            said = tuple(item["message"] for item in record["diagnostics"])
-            where = (record["backend"], record["library"], record["toolkit"], record["target"])
-            packages = repr(record["toolchain"]["requested"].get("packages"))  # which may be anything
-            key = (record["status"], record["stage"], record["reason"], said, record["log"], *where, packages)
-            if key not in known:
-                known[key] = remedies(record)
-            if known[key]:
-                more["remedy"] = known[key]
+        if found := remedies(record):
+            more["remedy"] = found
         if record["cell"] in events:
             more["history"] = events[record["cell"]][-_EVENTS:]
         return more
@@ -44,17 +36,19 @@ def annotator(history: History | None) -> More:
     return annotate
 
 
-def remedies(record: Record) -> list[dict[str, Any]]:
+def remedies(record: Record) -> Sequence[Mapping[str, Any]]:
     """Known causes with what helps, as plain values; where something failed, not those of the warnings beside it."""
+    built = record["status"] == "built"
+    return _remedies(tuple(match.cause.name for match in causes_of(record) if built or not match.of_warning))
+
+
+@cache
+def _remedies(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """What is told of causes: the same object for the same ones, which is then written once."""
+    causes = [catalogue()[name] for name in names]
     return [
-        {
-            "title": match.cause.title,
-            "cause": match.cause.cause,
-            "remedy": match.cause.remedy,
-            "links": list(match.cause.links),
-        }
-        for match in causes_of(record)
-        if record["status"] == "built" or not match.of_warning
+        {"title": cause.title, "cause": cause.cause, "remedy": cause.remedy, "links": list(cause.links)}
+        for cause in causes
     ]
 
 

@@ -17,9 +17,9 @@ SNIPPET = 60
 """Lines of a program that is short enough to be read first."""
 
 
-def helps_of(groups: Sequence[Group]) -> list[dict[str, Any]]:
+def helps_of(groups: Sequence[Group]) -> list[Mapping[str, Any]]:
     """What helps against what is refused: known causes, the gravest first, each once."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Mapping[str, Any]] = {}
     for group in groups:
         if group.kind.group in ("not", "fault", "surprise"):
             for item in remedies(cast("Record", group.first)):

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from hashlib import blake2s
 from typing import Any
 
-from harness.matrix.axes import PROGRAM, place_of, program_of
+from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, program_of
 from harness.matrix.kinds import KINDS, Kind, kind_of
 from harness.matrix.order import ToolchainColumn, fold_targets, natural_key, ranks, target_key
 from harness.model import Stage
@@ -18,8 +18,9 @@ from harness.published.place import ENVIRONMENT
 from harness.records import Merged
 from harness.report.text import one_line
 
-Place = tuple[tuple[str, ...], ToolchainColumn]
-"""Row and toolchain."""
+Place = tuple[tuple[str, ...], tuple[str, ...]]
+"""Row and toolchain, a value of each of their axes."""
+_Placed = tuple[Place, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -126,16 +127,17 @@ def group_cells(merged: Merged) -> dict[str, list[Group]]:
     Within a case the gravest kind of cell comes first, then the order of the matrix.
     """
     axes: dict[Place, set[str]] = {}
-    found: dict[str, dict[tuple[Any, ...], list[Mapping[str, Any]]]] = {}
+    found: dict[str, dict[tuple[Any, ...], list[_Placed]]] = {}
     said = cache(_without_target)
     cells = [*merged.records, *merged.missing]
     cells.sort(key=ranks(cells))
     for cell in cells:
-        axes.setdefault(_place(cell), set()).add(cell["target"])
+        place = (place_of(cell, PROGRAM), place_of(cell, TOOLCHAIN))
+        axes.setdefault(place, set()).add(cell["target"])
         key: tuple[Any, ...] = ("missing",)
         if "status" in cell:
             key = (kind_of(cell).key, *_facts(cell, said))
-        found.setdefault(cell["case"], {}).setdefault(key, []).append(cell)
+        found.setdefault(cell["case"], {}).setdefault(key, []).append((place, cell))
     ordered = {place: sorted(targets, key=target_key) for place, targets in axes.items()}
     return {
         case: sorted(
@@ -153,25 +155,21 @@ _GRAVITY = [
 ]
 
 
-def _group(kind: Kind, cells: list[Mapping[str, Any]], axes: Mapping[Place, list[str]]) -> Group:
-    places: dict[tuple[tuple[str, ...], ToolchainColumn, bool], list[Mapping[str, Any]]] = {}
-    for cell in cells:
-        places.setdefault((*_place(cell), cell.get("environment") != ENVIRONMENT), []).append(cell)
+def _group(kind: Kind, cells: list[_Placed], axes: Mapping[Place, list[str]]) -> Group:
+    places: dict[tuple[Place, bool], list[Mapping[str, Any]]] = {}
+    for place, cell in cells:
+        places.setdefault((place, cell.get("environment") != ENVIRONMENT), []).append(cell)
     where = tuple(
         Where(
             program_of(members[0])[1],
-            place[1],
-            fold_targets((cell["target"] for cell in members), axes[place[:2]]),
+            ToolchainColumn(place[1]),
+            fold_targets((cell["target"] for cell in members), axes[place]),
             members[0]["cell"],
-            place[2],
+            own,
         )
-        for place, members in places.items()
+        for (place, own), members in places.items()
     )
-    return Group(kind, tuple(cells), where)
-
-
-def _place(cell: Mapping[str, Any]) -> Place:
-    return (place_of(cell, PROGRAM), ToolchainColumn.of(cell))
+    return Group(kind, tuple(cell for _, cell in cells), where)
 
 
 def _facts(record: Mapping[str, Any], said: Any) -> tuple[Any, ...]:

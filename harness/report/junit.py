@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from harness.matrix.axes import COLUMNS, ROWS, TOOLCHAIN, place_of, program_of
@@ -39,8 +39,8 @@ def junit_xml(merged: Merged) -> bytes:
         counts = _Totals()
         for test in tests:
             counts.add(test)
-            totals.add(test)
         counts.write(suite)
+        totals.include(counts)
     totals.write(root)
     text: bytes = ET.tostring(root, "utf-8", xml_declaration=True)
     return text + b"\n"
@@ -57,6 +57,10 @@ class _Totals:
         self.errors += test.find("error") is not None
         self.skipped += test.find("skipped") is not None
         self.time += float(test.get("time", "0"))
+
+    def include(self, other: _Totals) -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
     def write(self, element: ET.Element) -> None:
         for name in ("tests", "failures", "errors", "skipped"):
@@ -83,7 +87,7 @@ def _sorted(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _test(cell: Mapping[str, Any]) -> ET.Element:
     name = f"{program_of(cell)[1]} {cell['target']}".strip()
-    test = _line("testcase", classname=xml_text(cell["case"].replace("/", ".")), name=xml_text(name))
+    test = _line("testcase", classname=_short(cell["case"].replace("/", ".")), name=_short(name))
     if "status" not in cell:
         test.set("time", "0")
         ET.SubElement(test, "error", type="missing", message="planned, but never arrived").text = xml_text(cell["cell"])
@@ -113,6 +117,10 @@ def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Kind) -> N
     if log:
         cut = log if len(log) <= _LOG else f"{log[: _LOG // 2]}\n…\n{log[-_LOG // 2 :]}"
         ET.SubElement(test, "system-out").text = xml_text(cut)
+
+
+# Names come again and again.
+_short = lru_cache(maxsize=4096)(xml_text)
 
 
 def _said(record: Mapping[str, Any]) -> str:

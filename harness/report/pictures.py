@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED
+from harness.analysis.frame import answered
 from harness.matrix.axes import AXIS, TOOLCHAIN
 from harness.matrix.order import target_key, version_key
 from harness.report.draw import MANY, Kind, bars, lines, plain
@@ -91,9 +91,7 @@ def compile_times(table: pd.DataFrame, *, title: str = "Compile time by toolkit"
     """
     if table.empty:
         return ""
-    part = table[
-        table["outcome"].str.partition(" ")[0].isin(ANSWERED) & table["seconds"].gt(0) & (table["headers"] == "")
-    ]
+    part = table[answered(table) & table["seconds"].gt(0) & (table["headers"] == "")]
     if part.empty:
         return ""
     toolkits = sorted(set(part["toolkit"]), key=version_key)

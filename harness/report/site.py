@@ -188,14 +188,6 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
         yield f"assets/{name}", data
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
     yield card.NAME, card.card(site.table, site.title)
-    yield (
-        "matrix.html",
-        _text(
-            matrix_page(
-                site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.frame, site.beside
-            )
-        ),
-    )
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
     itself = known_of_itself(site.known)
     for target in site.known.targets or [first_target(site.known)]:
@@ -252,7 +244,11 @@ def front_of(site: Site) -> dict[str, Any]:
 
 
 def case_files_of(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each case's page, and of the details of its cells."""
+    """Name and content of what tells what happened: the matrix's page, that of each case, and the details of its cells."""
+    matrix = matrix_page(
+        site.merged, site.own_table, site.own_groups, site.files, site.warnings, site.frame, site.beside
+    )
+    yield "matrix.html", _text(matrix)
     for (case,), part in parts(site.table, "case"):
         sources = site.sources.get(case, {})
         if site.code and case in site.code.cells:

@@ -150,7 +150,7 @@ def _run(
 ) -> Exit:
     limits, pulse = order.limits, _Pulse(channel)
     if isinstance(backend, Ahead) and not setup.device:
-        backend.ahead(setup, Job.of(order), pulse)
+        backend.ahead(setup, Job.of(order), order.alike, pulse)
     shared = [order.steps] if order.steps else []
     decides = broker.Broker(own_folders(setup, order), shared) if calls and broker.available() else None
     reader, writer = os.pipe()

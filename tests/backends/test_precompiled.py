@@ -11,10 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.backends.cupy import precompiled
 from harness.backends.cupy.asked import options_of
 from harness.backends.cupy.precompiled import Precompiled
-from harness.backends.cupy.precompiled_program import PREFIX, macros, words_of
+from harness.backends.cupy.precompiled_program import PREFIX, macros
+from harness.nvidia import pch_store
+from harness.nvidia.first_includes import Words, words_of
 from harness.protocol.backend import Job, Setup
 from harness.protocol.job import Options
 from harness.toolkits import Installed
@@ -22,7 +23,7 @@ from harness.toolkits.store import data_folder
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = ["--std=c++11", "-DCUPY_USE_JITIFY", "-arch=sm_80"]
-WORDS = {b"size_t", b"_CCCL_STD"}
+WORDS = Words([b"size_t _CCCL_STD"])
 
 
 def test_macros_stand_behind_the_header_as_the_command_line_has_them() -> None:
@@ -55,7 +56,7 @@ def test_a_macro_that_could_mean_something_else_there_is_left_to_jitify(macro: s
 
 def test_so_is_a_macro_that_is_given_twice_or_where_the_words_of_headers_are_not_known() -> None:
     assert macros(PREFIX + "code", [*OPTIONS, "-DN=1", "-DN=2"], OPTIONS, WORDS) is None
-    assert macros(PREFIX + "code", [*OPTIONS, "-DN=1"], OPTIONS, set()) is None
+    assert macros(PREFIX + "code", [*OPTIONS, "-DN=1"], OPTIONS, Words([])) is None
 
 
 def test_so_is_a_program_of_other_options_or_without_the_header() -> None:
@@ -111,10 +112,10 @@ def test_what_is_kept_from_nothing_is_given_plain_options_alone(
     headers = Precompiled(SimpleNamespace(nvrtc=nvrtc), SimpleNamespace(jitify=None), {})
     setup = Setup(tmp_path, "12.9", "12.9", [], tmp_path)
     job = Job("case", tmp_path / "kernel.cu", {}, {}, "sm_80", options, [])
-    monkeypatch.setattr(precompiled, "_ROOM", 0)
+    monkeypatch.setattr(pch_store, "_ROOM", 0)
     asked = options_of(setup, job, job.target)
     for _ in range(2):
-        headers.ahead(job, asked, lambda _: (tmp_path / "compiled").touch(), lambda: None)
+        headers.ahead(job, asked, 0, lambda _: (tmp_path / "compiled").touch(), lambda: None)
     assert (tmp_path / "compiled").exists() is compiled
 
 
@@ -122,7 +123,7 @@ def test_the_headers_used_last_are_kept_and_no_others(tmp_path: Path, monkeypatc
     """With a fake NVRTC, which makes empty ones."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(precompiled, "_ROOM", 0)
+    monkeypatch.setattr(pch_store, "_ROOM", 0)
 
     def compiled(_program: int, options: tuple[str, ...]) -> None:
         for option in options:
@@ -137,13 +138,14 @@ def test_the_headers_used_last_are_kept_and_no_others(tmp_path: Path, monkeypatc
 
     def asked(target: str) -> None:
         job = Job("case", tmp_path / "kernel.cu", {}, {}, target, {}, [])
-        headers.ahead(job, [], lambda _: jitify.jitify("", (f"-arch={target}",)), lambda: None)
+        headers.ahead(job, [], 0, lambda _: jitify.jitify("", (f"-arch={target}",)), lambda: None)
 
     made = []
     for target in ("sm_80", "sm_80", "sm_90", "sm_90", "sm_80", "sm_100", "sm_100", "sm_90", "sm_90"):
         asked(target)
-        made.append([header.options[0].removeprefix("-arch=") for header in headers._headers.values()])
-        assert sorted(tmp_path.rglob("header.pch")) == sorted(Path(each.path) for each in headers._headers.values())
+        kept = headers._store._kept.values()
+        made.append([said["options"][0].removeprefix("-arch=") for _, said in kept])
+        assert sorted(tmp_path.rglob("header.pch")) == sorted(Path(path) for path, _ in kept)
     assert made == [
         [], ["sm_80"], ["sm_80"], ["sm_80", "sm_90"], ["sm_90", "sm_80"], ["sm_90", "sm_80"], ["sm_80", "sm_100"],
         ["sm_80", "sm_100"], ["sm_100", "sm_90"],

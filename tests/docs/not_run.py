@@ -30,11 +30,13 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "python benchmarks/growth.py --json growth.json --chart docs/growth.svg": _BENCHMARK,
         "python benchmarks/analysis.py --cells 100000": _BENCHMARK,
         "python benchmarks/unchanged.py --cells 1000,10000": _BENCHMARK,
+        "python benchmarks/starts.py": _BENCHMARK,
         "pip install -e '.[report,test]'": _BENCHMARK,
         "python benchmarks/parse_log.py": _BENCHMARK,
         "python benchmarks/torch_sweep.py --python .tox/torch211/bin/python": _BENCHMARK,
         "pip install lit pytest-xdist ReFrame-HPC": _BENCHMARK,
         "PYTHONPATH=. ~/.local/share/cumatrix/test-envs/…/bin/python benchmarks/jitify.py --toolkit 12.9": _BENCHMARK,
+        "python benchmarks/precompiled.py --with cupy=13 -b nvrtc,cupy-nvrtc,cupy-jitify -t 12.9 -a sm_75,sm_90,sm_120": _BENCHMARK,
     },
     "docs/bisect.md": {
         "cumatrix bisect cooperative/numba-9432 --over numba -a sm_80": _RELEASES,

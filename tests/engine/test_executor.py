@@ -81,22 +81,24 @@ def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(store: 
 
 
 def test_cells_for_which_a_fork_server_prepares_the_same_come_one_after_another(
-    store: ToolkitStore, cell: Cell
+    store: ToolkitStore, cell: Cell, tmp_path: Path
 ) -> None:
     resolver = Resolver(RunContext(PLAIN, store, None))
     prepared = resolver.resolve(cell)
     resolver.close()
     assert isinstance(prepared, PreparedCell)
+    includes = tmp_path / "includes.cu"
+    includes.write_text("// first\n#include <cuda_fp16.h>\n")
 
-    def of(target: str, backend: str) -> PreparedCell:
+    def of(target: str, backend: str, source: Path) -> PreparedCell:
         toolchain = replace(prepared.toolchain, toolchain=replace(cell.toolchain, backend=backend))
-        job = replace(prepared.job, target=target)
+        job = replace(prepared.job, target=target, source=source)
         return replace(prepared, cell=replace(cell, toolchain=toolchain.toolchain), toolchain=toolchain, job=job)
 
-    def order(backend: str) -> list[str]:
+    def order(backend: str, source: Path) -> list[str]:
         """Of two runners that take turns."""
         work = _Queue()
-        work.add([of(target, backend) for _ in range(3) for target in ("sm_80", "sm_90", "sm_100")])
+        work.add([of(target, backend, source) for _ in range(3) for target in ("sm_80", "sm_90", "sm_100")])
         runners: list[PreparedCell | None] = [None, None]
         found = []
         for turn in range(9):
@@ -105,7 +107,35 @@ def test_cells_for_which_a_fork_server_prepares_the_same_come_one_after_another(
             found.append(taken.job.target)
         return found
 
-    assert order("nvrtc") == ["sm_80", "sm_90", "sm_100"] * 3
-    taken = order("cupy-jitify")
-    assert taken[::2] == ["sm_80"] * 3 + ["sm_100"] * 2
-    assert taken[1::2] == ["sm_90"] * 3 + ["sm_100"]
+    assert order("nvrtc", cell.case.sources["cuda"]) == ["sm_80", "sm_90", "sm_100"] * 3
+    assert order("nvcc", includes) == ["sm_80", "sm_90", "sm_100"] * 3
+    for taken in (order("cupy-jitify", cell.case.sources["cuda"]), order("nvrtc", includes)):
+        assert taken[::2] == ["sm_80"] * 3 + ["sm_100"] * 2
+        assert taken[1::2] == ["sm_90"] * 3 + ["sm_100"]
+
+
+def test_a_fork_server_is_told_how_many_cells_alike_are_to_come(
+    store: ToolkitStore, cell: Cell, tmp_path: Path
+) -> None:
+    resolver = Resolver(RunContext(PLAIN, store, None))
+    prepared = resolver.resolve(cell)
+    resolver.close()
+    assert isinstance(prepared, PreparedCell)
+
+    def alike(one: PreparedCell) -> list[int]:
+        work = _Queue()
+        work.add([one] * 4)
+        runners: list[PreparedCell | None] = [None, None]
+        found = []
+        for turn in range(4):
+            runners[turn % 2] = taken = work.next(runners[turn % 2])
+            assert taken is not None
+            found.append(work.alike(taken))
+        return found
+
+    assert alike(prepared) == [-1] * 4
+    includes = tmp_path / "includes.cu"
+    includes.write_text("#include <cuda_fp16.h>\n")
+    prepared = replace(prepared, job=replace(prepared.job, source=includes))
+    assert alike(prepared) == [3, 1, 0, 0]
+    assert alike(replace(prepared, limits=Limits(memory=2 << 30))) == [-1] * 4

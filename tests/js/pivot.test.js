@@ -52,6 +52,19 @@ it("what the mask leaves out has no entry", () => {
   assert.deepEqual([...turned.rows.place], [-1, -1, -1, -1, 0, -1, -1, -1]);
 });
 
+it("an axis may be of rows and of columns", () => {
+  assert.deepEqual(spelled(matrix, pivot.turn(matrix, ["topic", "backend"], ["target"], everything)), {
+    "atomics nvrtc × sm_80": [7],
+    "atomics cupy-nvrtc × sm_80": [6],
+    "wmma nvrtc × sm_80": [0],
+    "wmma nvrtc × sm_90": [1],
+    "wmma nvrtc × sm_90a": [2],
+    "wmma nvrtc × compute_80": [3],
+    "wmma numba × sm_80": [4],
+    "wmma cupy-nvrtc × sm_100": [5],
+  });
+});
+
 describe("no cell is lost or told twice", () => {
   const axes = matrix.axes.map((axis) => axis.key);
   for (const down of axes) {

@@ -278,13 +278,15 @@ def test_kinds_tell_not_run_not_applicable_missing_and_unexpected_apart(visit: V
     ):
         assert page.locator(f"tbody td[aria-label='{name}']").count(), name
     shapes = {
-        name: page.locator(f"tbody td[aria-label='{name}'] .m").first.evaluate(
-            "m => [getComputedStyle(m).clipPath, getComputedStyle(m).outlineStyle, getComputedStyle(m).backgroundColor].join()"
+        name: page.locator(f"tbody td[aria-label='{name}']").first.evaluate(
+            "m => [getComputedStyle(m).backgroundImage, getComputedStyle(m).outlineStyle, getComputedStyle(m).backgroundColor].join()"
         )
         for name in ("built", "not applicable", "missing", "crashed")
     }
     assert len(set(shapes.values())) == 4
-    assert "polygon" in shapes["crashed"]
+    assert not page.locator("tbody td.c *").count(), "thousands of squares: each is one element"
+    assert "linear-gradient" in shapes["crashed"], "cut at the corners"
+    assert "linear-gradient" not in shapes["built"]
     assert "dashed" in shapes["missing"]
 
 

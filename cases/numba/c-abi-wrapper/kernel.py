@@ -30,10 +30,5 @@ def apply(values):
     values[0] = twice(values[1])
 
 
-if ABI != "none":  # noqa: F821
-    cuda.compile(
-        wrapper,
-        types.void(types.voidptr, types.voidptr),
-        abi=ABI,
-        abi_info={"abi_name": "wrapper"} if ABI == "c" else None,
-    )  # noqa: F821
+NAME = {"abi_name": "wrapper"} if ABI == "c" else None  # noqa: F821
+cuda.compile(wrapper, types.void(types.voidptr, types.voidptr), abi=ABI, abi_info=NAME)  # noqa: F821

@@ -37,9 +37,11 @@ from harness.backends.cupy.parts import (
 )
 from harness.backends.cupy.program import Watch, given, is_program, run
 from harness.backends.cupy.virtual_gpu import VirtualGpu
+from harness.backends.cupy.with_header import WithHeader, built_by
 from harness.libraries import LIBRARIES
 from harness.nvidia.headers import version_in
 from harness.nvidia.nvrtc import load as load_nvrtc
+from harness.nvidia.precompiled import Precompiled
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 from harness.protocol.wire import Ready
 
@@ -58,7 +60,8 @@ class CupyBackend:
 
     def __init__(self, jitify: bool) -> None:
         self.jitify = jitify
-        self.precompiled: precompiled.Precompiled | None = None
+        self.before_jitify: precompiled.Precompiled | None = None
+        self.precompiled: Precompiled | None = None
 
     def prepare(self, setup: Setup) -> Ready:
         name, wanted = _distribution(setup)
@@ -89,20 +92,26 @@ class CupyBackend:
         cupy_headers.check(folders, headers, setup)
         if self.jitify:
             identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
-            table = jitify_headers.warm(setup, jitify, identity, lambda source: self._compile_headers(setup, source))
+            table = jitify_headers.warm(setup, jitify, identity, lambda source: _compile_headers(self, setup, source))
             if self.version > (13, 0) and not setup.device:
-                self.precompiled = precompiled.begin(library, compiler, jitify, table)
+                self.before_jitify = precompiled.begin(library, compiler, jitify, table)
+        elif not setup.device and hasattr(library, "nvrtcGetPCHHeapSize"):
+            self.precompiled = Precompiled(built_by(compiler.nvrtc))
         import numpy
 
         observed = {"cupy": cupy.__version__, "distribution": name, "nvrtc": found, "numpy": numpy.__version__}
         observed["headers_from"] = "wheels" if setup.wheels else "CUDA_PATH"
         return Ready(observed={**observed, "headers": version_in(folders or setup.include)})
 
-    def ahead(self, setup: Setup, job: Job, pulse: Callable[[], None]) -> None:
-        """`harness.protocol.backend.Ahead`: what CuPy puts before each program for Jitify."""
-        if self.precompiled and not is_program(job):
+    def ahead(self, setup: Setup, job: Job, alike: int, pulse: Callable[[], None]) -> None:
+        """`harness.protocol.backend.Ahead`: what CuPy puts before each program for Jitify, and without Jitify, the headers that it begins with."""
+        if is_program(job):
+            return
+        if self.before_jitify:
             asked = options_of(setup, replace(job, include=[]), job.target, macros_too=False)
-            self.precompiled.ahead(job, asked, lambda blank: self.compile(setup, blank), pulse)
+            self.before_jitify.ahead(job, asked, alike, lambda blank: self.compile(setup, blank), pulse)
+        elif self.precompiled:
+            self.precompiled.ahead(setup, job, alike, lambda blank: self.compile(setup, blank), pulse)
 
     def compile(self, setup: Setup, job: Job) -> None:
         """Compile as ``RawModule(code=…, options=…, jitify=…, enable_cooperative_groups=…)`` does."""
@@ -121,7 +130,7 @@ class CupyBackend:
         )
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
-        early = self.precompiled.stand_before(self.compiler, self.jitify_module, job) if self.precompiled else None
+        early = self.before_jitify.stand_before(self.compiler, self.jitify_module, job) if self.before_jitify else None
         job.enter("compile")
         try:
             with warnings.catch_warnings(record=True) as warned:
@@ -137,7 +146,7 @@ class CupyBackend:
         except Loading:
             pass  # the last step, for which a device would be needed
         except (self.compiler.CompileException, self.compiler.JitifyException) as error:
-            explain(job, tap if self.jitify else None, error)
+            explain(job, tap if self.jitify else None, error, early.log if early else "")
         except LinkFailed as error:
             raise Rejected(str(error), stage="link") from None
         finally:
@@ -208,16 +217,6 @@ class CupyBackend:
         if self.gpu and not job.virtual:
             job.enter("assemble")
 
-    def _compile_headers(self, setup: Setup, source: str) -> None:
-        """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
-        with tempfile.TemporaryDirectory() as folder:
-            job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, scratch=Path(folder))
-            job.source.write_text(source)
-            try:
-                self.compile(setup, job)
-            except Rejected:
-                pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
-
     def _pretend(self, setup: Setup, job: Job) -> str:
         """Let CuPy see a device of the target's compute capability; returns the architecture it will ask for."""
         compiler, arch = self.compiler, job.arch
@@ -229,6 +228,8 @@ class CupyBackend:
             setattr(compiler, name, getattr(getattr(compiler, name), "__wrapped__", getattr(compiler, name)))
         compiler._use_ptx = job.virtual
         if not self.jitify:
+            if self.precompiled and not is_program(job):
+                compiler.nvrtc = WithHeader(compiler.nvrtc, setup, job, self.precompiled)
             compiler.nvrtc = Listening(compiler.nvrtc, job, every=is_program(job))
         compiler.function = SimpleNamespace(Module=lambda: Module(job), LinkState=lambda: LinkState(setup, job))
         if setup.wheels or not job.toolkit_include(setup):
@@ -245,6 +246,17 @@ class CupyBackend:
                 f"this CuPy knows NVRTC {setup.release} up to compute capability {chosen}: for a device of {arch} it builds for {chosen}"
             )
         return job.target
+
+
+def _compile_headers(backend: CupyBackend, setup: Setup, source: str) -> None:
+    """Compile includes alone, in a child, for the headers that Jitify finds on the way."""
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job("headers", Path(folder, "headers.cu"), {}, {}, "sm_75", {}, setup.include, scratch=Path(folder))
+        job.source.write_text(source)
+        try:
+            backend.compile(setup, job)
+        except Rejected:
+            pass  # a header that Jitify cannot read with this toolkit: the cells that include it will tell
 
 
 def _begin(core: Any, compiler: Any, setup: Setup, job: Job) -> None:

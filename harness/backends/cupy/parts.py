@@ -149,7 +149,7 @@ def with_detected_architecture(original: Any, arch: str) -> Any:
     return jitify
 
 
-def explain(job: Job, tap: Path | None, error: Exception) -> None:
+def explain(job: Job, tap: Path | None, error: Exception, told: str = "") -> None:
     """Say why CuPy refused, and raise that: with NVRTC's own log, which Jitify keeps to itself, and never without CuPy's words.
 
     Parameters
@@ -160,10 +160,12 @@ def explain(job: Job, tap: Path | None, error: Exception) -> None:
         What NVRTC was overheard saying, where Jitify called it.
     error : Exception
         What CuPy raised.
+    told : str
+        NVRTC's log, where that is known otherwise.
     """
     words = str(error).strip()
     failed = [call for call in nvrtc_tap.heard(tap) if call.result] if tap else []
-    log = failed[-1].log if failed else words
+    log = told or (failed[-1].log if failed else words)
     stage = "assemble" if said_by_ptxas(log) else "compile"
     if stage == "assemble":
         job.enter(stage)

@@ -5,7 +5,8 @@ once by Jitify, which looks for missing headers by compiling, and once by CuPy. 
 (https://docs.nvidia.com/cuda/nvrtc/index.html#precompiled-headers-pch). One is made for each set of options, in a child of the fork server,
 out of the table of headers that every cell is given anyway. A cell then compiles its program with it, once. Where that
 succeeds, Jitify has nothing to look for, and CuPy's own call of NVRTC is the same call: it is given this program. Where it
-fails, Jitify runs as without this module: what NVRTC says of a program depends on how it came to it.
+fails, it is compiled once more as Jitify has it, which would have refused it before CuPy came to it: the log is that one's, behind what NVRTC says of
+the header itself.
 
 Macros of a case are options, which a precompiled header would have to have been made with. They are defined behind the header
 instead: only those that occur nowhere in it. ``benchmarks/jitify.py`` and the tests hold both ways against each other.
@@ -15,22 +16,17 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import re
-import select
-import shutil
-import signal
-import tempfile
-import time
-import traceback
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from harness.backends.cupy.precompiled_program import OWN_MACRO, PREFIX, SILENT, Header, Program, words_of
-from harness.protocol import own_folder
+from harness.backends.cupy.precompiled_program import OWN_MACRO, PREFIX, Header, Program
+from harness.nvidia.first_includes import Words
+from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
 from harness.protocol.backend import Job
 
 # Whatever else a case asks for may write files, and the child that makes a header is kept from nothing: it is never given it.
@@ -41,13 +37,6 @@ _PLAIN = re.compile(
 )
 _WORTH = 2
 """A header takes as long as one cell without it: it is made for so many cells that ask for the same."""
-_MOST = 2
-"""Headers that one fork server has at a time, the ones used last; each is a file of 70 MB, in memory where the temporary folder is. Cells of one header come one after another."""
-# Of the builtin headers, which are texts in a library of NVRTC.
-_TEXT = re.compile(rb"[\t\n\v\f\r -~]{200,}")
-_ROOM = 1 << 30  # bytes that have to be free where they are kept
-_SECONDS = 30.0
-_BEAT = 0.5  # seconds
 
 
 class _Options(BaseException):
@@ -72,21 +61,26 @@ class Precompiled:
         self._nvrtc, self._jitify = compiler.nvrtc, jitify
         self._names, self._texts = list(table), list(table.values())
         self._table = table
-        self._headers: OrderedDict[str, Header] = OrderedDict()
+        self._store = Store()
         self._asked_for: Counter[str] = Counter()
         self._added: tuple[str, ...] | None = None
-        self._folder = own_folder.make()
-        # The header can be used where its memory lies at the same place: all children have it from here.
-        self._compile("", "nothing.cu", (f"--pch-dir={self._folder}", "--pch"))
+        self._refusal = ""
+        self._in_vain: set[str] = set()
+        self._compile("", "nothing.cu", (f"--pch-dir={self._store.folder}", "--pch"))
 
     @cached_property
-    def words(self) -> set[bytes]:
-        """Every identifier in the table and in NVRTC's builtin headers that a macro could change; none where those are not found."""
-        builtin = _builtin()
-        return set().union(*map(words_of, [*self._texts, *builtin])) if builtin else set()
+    def words(self) -> Words:
+        """Those of the table and of NVRTC's builtin headers; none where these are not found."""
+        own = builtin()
+        return Words([*own, *self._texts] if own else [])
 
     def ahead(
-        self, job: Job, asked: Sequence[str], compile_job: Callable[[Job], None], pulse: Callable[[], None]
+        self,
+        job: Job,
+        asked: Sequence[str],
+        alike: int,
+        compile_job: Callable[[Job], None],
+        pulse: Callable[[], None],
     ) -> None:
         """Make the header for a cell and all like it, when it is not the first of them.
 
@@ -96,6 +90,8 @@ class Precompiled:
             The cell.
         asked : sequence of str
             Its own options, without macros and include directories beside it.
+        alike : int
+            How many cells of the same options come next: 0 where that is not known, less where nothing is to be made.
         compile_job : callable
             Compiles a job as cells are compiled.
         pulse : callable
@@ -103,69 +99,55 @@ class Precompiled:
         """
         key = _key(job)
         if job.definitions:
-            _ = self.words  # once here, not in each cell
-        if key in self._headers:
-            self._headers.move_to_end(key)
+            _ = [name.encode() in self.words for name in job.definitions]  # once here, not in each cell
+        if self._store.find(key):
             return
         self._asked_for[key] += 1
-        if self._asked_for[key] != _WORTH:
+        if alike < 0 or (not alike and self._asked_for[key] < _WORTH):
             return
-        if not all(map(_PLAIN.fullmatch, asked)):
+        if key in self._in_vain or not all(map(_PLAIN.fullmatch, asked)):
             return
-        while len(self._headers) >= _MOST:
-            old, gone = self._headers.popitem(last=False)
-            del self._asked_for[old]
-            shutil.rmtree(Path(gone.path).parent, ignore_errors=True)
-        try:
-            room = os.statvfs(self._folder)
-            if room.f_bavail * room.f_frsize < _ROOM:
-                return
-            folder = Path(tempfile.mkdtemp(dir=self._folder))
-        except OSError:
-            return  # no room, as above
-        child = os.fork()
-        if child == 0:
-            blank = Job("headers", folder / "headers.cu", {}, {}, job.target, job.options, [], scratch=folder)
-            self._make(folder, blank, compile_job)
-        _wait(child, pulse)
-        try:
-            said = json.loads((folder / "made.json").read_text("utf-8"))
-        except (OSError, ValueError):
-            shutil.rmtree(folder, ignore_errors=True)
+        del self._asked_for[key]
+        blank = Job("headers", Path("headers.cu"), {}, {}, job.target, job.options, [])
+        if not self._store.make(key, lambda folder: self._made(folder, blank, compile_job), pulse):
+            self._in_vain.add(key)
             return
-        self._added = tuple(said["added"])
-        self._headers[key] = Header(str(folder / "header.pch"), tuple(said["options"]))
+        if found := self._store.find(key):
+            self._added, self._refusal = tuple(found[1]["added"]), found[1]["refusal"]
 
     def stand_before(self, compiler: Any, jitify: Any, job: Job) -> Program | None:
         """In a cell: compile its program with its header where that is possible; None where there is no header for it."""
-        header = self._headers.get(_key(job))
-        if header is None or self._added is None:
+        found = self._store.find(_key(job))
+        if found is None or self._added is None:
             return None
-        table, words = (self._texts, self._names), self.words if job.definitions else set()
-        program = Program(self._nvrtc, jitify.jitify, header, self._added, table, words)
+        header = Header(found[0], tuple(found[1]["options"]), found[1]["log"])
+        table, words = (self._texts, self._names), self.words if job.definitions else Words([])
+        program = Program(self._nvrtc, jitify.jitify, header, self._added, self._refusal, table, words)
         jitify.jitify, compiler.nvrtc = program.jitify, program
         return program
 
-    def _make(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> NoReturn:
-        """In a child: make a header, see that it can be used, and write down what for."""
+    def _made(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> dict[str, Any] | None:
+        """In a child: make a header, see that it can be used, and say what for."""
+        blank = replace(blank, source=folder / blank.source, scratch=folder)
+        options = self._options(blank, compile_job)
+        plain = tuple(option for option in options if not option.startswith("-I"))
+        added = self._asked(plain, options) if self._added is None else self._added
+        path, every = folder / "header.pch", (*plain, *added)
+        if not all(map(_PLAIN.fullmatch, every)):
+            return None
+        log = self._compile(PREFIX, "headers.cu", (*every, f"--create-pch={path}", SILENT))
+        if "using precompiled header" not in self._compile(PREFIX, "headers.cu", (*every, f"--use-pch={path}")):
+            return None
+        refusal = self._refusal or self._refused(options)
+        return {"options": plain, "added": added, "log": None if ONCE in log else log, "refusal": refusal}
+
+    def _refused(self, options: tuple[str, ...]) -> str:
+        """What Jitify says where NVRTC refuses a program."""
         try:
-            options = self._options(blank, compile_job)
-            plain = tuple(option for option in options if not option.startswith("-I"))
-            added = self._asked(plain, options) if self._added is None else self._added
-            path = folder / "header.pch"
-            every = (*plain, *added)
-            if all(map(_PLAIN.fullmatch, every)):
-                self._compile(PREFIX, "headers.cu", (*every, f"--create-pch={path}", SILENT))
-                use = (*every, f"--use-pch={path}")
-                if "using precompiled header" in self._compile(PREFIX, "headers.cu", use):
-                    made = {"options": plain, "added": added}
-                    part = folder / "made.part"
-                    part.write_text(json.dumps(made), "utf-8")
-                    os.replace(part, folder / "made.json")
-        except BaseException:  # noqa: BLE001 (cells of these options are compiled without a header then)
-            traceback.print_exc()
-        finally:
-            os._exit(0)
+            self._jitify.jitify("headers.cu\n#error\n", options)
+        except RuntimeError as error:
+            return str(error)
+        return ""
 
     def _options(self, blank: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:
         """What CuPy asks Jitify for with a cell's options, but for the cell's macros."""
@@ -211,27 +193,5 @@ def begin(library: ctypes.CDLL, compiler: Any, jitify: Any, table: dict[bytes, b
         return None  # no memory for it, for one
 
 
-def _builtin() -> list[bytes]:
-    """NVRTC's builtin headers, which a macro of a program's command line is in front of too."""
-    try:
-        with open("/proc/self/maps") as maps:
-            paths = {line.split(maxsplit=5)[5].strip() for line in maps if "libnvrtc-builtins" in line}
-        return [text for path in paths for text in _TEXT.findall(Path(path).read_bytes())]
-    except OSError:
-        return []
-
-
 def _key(job: Job) -> str:
     return json.dumps([job.target, job.options], sort_keys=True, default=str)
-
-
-def _wait(child: int, pulse: Callable[[], None]) -> None:
-    """Wait for a child, and end it when it takes too long."""
-    end, ended = time.monotonic() + _SECONDS, os.pidfd_open(child)
-    while not select.select([ended], [], [], _BEAT)[0]:
-        pulse()
-        if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
-            break
-    os.close(ended)
-    os.waitpid(child, 0)

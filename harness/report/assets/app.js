@@ -105,13 +105,13 @@ class App {
     const { matrix, state } = this;
     const answer = this.ask();
     if (!answer) return;
-    const { mask } = answer;
-    this.filters.update(answer);
+    const { mask, shown } = answer;
     const turned = pivot.turn(matrix, state.down.split(","), state.across.split(","), mask);
     const isOpen = views.openness(turned.rows, state.fold);
     const lines = pivot.lines(matrix, turned.rows, isOpen);
+    // The table asks for its size: before anything else is written, that is known without a layout.
     this.grid.show(turned, lines, state.cell ? matrix.find(state.cell) : -1);
-    const shown = mask.reduce((sum, holds) => sum + holds, 0);
+    this.filters.update(answer);
     this.count(shown, answer.needsMore && !matrix.more);
     dom.get("nothing").hidden = shown > 0;
     this.grid.viewport.hidden = shown === 0;

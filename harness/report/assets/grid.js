@@ -21,7 +21,7 @@ class Grid {
     const names = { role: "treegrid", "aria-label": "Matrix", "aria-describedby": "grid-help" };
     this.table = h("table", { class: "matrix", ...names });
     viewport.append(this.table);
-    this.blank = h("td", { role: "gridcell", tabindex: "-1", class: "c" }, h("span"));
+    this.blank = h("td", { role: "gridcell", tabindex: "-1", class: "c" }, document.createTextNode(""));
     this.squares = new Squares(matrix);
     // Nothing, until the first answer is shown.
     /** @type {Line[]} */
@@ -84,8 +84,9 @@ class Grid {
   /** @param {Part} part */
   drawHead({ left, right, heading }) {
     const { dimensions, entries } = this.pivot.columns;
+    const begins = this.headings.begins.slice(left, right);
     const head = JSON.stringify([
-      ...[left, entries.length, heading, this.width, this.pivot.rows.dimensions, dimensions],
+      ...[left, entries.length, heading, this.width, this.pivot.rows.dimensions, dimensions, begins],
       entries.slice(left, right),
     ]);
     if (head === this.drawnHead) return;
@@ -96,6 +97,11 @@ class Grid {
       column.style.width = `${width}px`;
       return column;
     });
+    // Lines between groups, once for the whole table: squares have no room for borders of their own.
+    const lines = begins.flatMap((first, place) => (first ? [heading + (left + place) * this.width] : []));
+    this.table.style.backgroundPosition = lines.map((at) => `${at}px 0`).join();
+    this.table.style.backgroundImage = lines.map(() => "linear-gradient(var(--line), var(--line))").join();
+    this.table.style.setProperty("--across", `${entries.length * this.width}px`);
     this.table.style.setProperty("--heading", `${heading}px`);
     this.table.style.width = `${heading + entries.length * this.width}px`;
     this.table.querySelector("colgroup")?.remove();

@@ -57,50 +57,83 @@ const pivot = (() => {
   };
 
   /**
+   * Places in the order of their numbers: those with the same number share a rank.
+   *
+   * @param {ArrayLike<number>} there which places there are
+   * @param {(place: number) => number} number
+   * @returns {{ranks: Int32Array, firsts: number[]}} rank of each place, or -1; the first place of each rank
+   */
+  const rank = (there, number) => {
+    const at = new Map();
+    const ranks = new Int32Array(there.length).fill(-1);
+    /** @type {number[]} */
+    const numbers = [];
+    /** @type {number[]} */
+    const firsts = [];
+    for (let place = 0; place < ranks.length; place++) {
+      if (!there[place]) continue;
+      const own = number(place);
+      let found = at.get(own);
+      if (found === undefined) {
+        at.set(own, (found = numbers.length));
+        numbers.push(own);
+        firsts.push(place);
+      }
+      ranks[place] = found;
+    }
+    const order = numbers.map((_, index) => index).sort((a, b) => numbers[a] - numbers[b]);
+    const sorted = new Int32Array(order.length);
+    order.forEach((index, to) => (sorted[index] = to));
+    for (let place = 0; place < ranks.length; place++) if (ranks[place] >= 0) ranks[place] = sorted[ranks[place]];
+    return { ranks, firsts: order.map((index) => firsts[index]) };
+  };
+
+  /**
    * Gather the cells of a mask by dimensions of rows and columns.
    *
    * @param {Matrix} matrix
    * @param {string[]} dimensions
    * @param {ArrayLike<number>} mask
-   * @returns {PivotAxis}
+   * @param {Map<Uint32Array, Uint8Array>} there which rows and which columns of the data the mask has cells of
+   * @returns {{axis: PivotAxis, ranks: Int32Array, of: Uint32Array | null}} `ranks` by place of a side, which each cell
+   *   has in `of`; without one by cell
    */
-  const gather = (matrix, dimensions, mask) => {
+  const gather = (matrix, dimensions, mask, there) => {
     const { row, column, size } = matrix;
     const rows = sideNumbers(matrix, dimensions, row, matrix.rows.case.length);
     const columns = sideNumbers(matrix, dimensions, column, matrix.columns.backend.length);
-    // Where an axis has dimensions of one side only, that side's places are few: look each of them up once.
-    const sides = new Set(dimensions.map((key) => matrix.source(key).of));
-    const side = sides.size > 1 ? null : sides.has(row) ? row : column;
-    const cache = side && new Int32Array(side === row ? rows.length : columns.length).fill(-1);
-    const at = new Map();
-    const place = new Int32Array(size).fill(-1);
-    /** @type {number[]} */
-    const numbers = [];
-    /** @type {number[]} */
-    const firsts = [];
-    for (let cell = 0; cell < size; cell++) {
-      if (!mask[cell]) continue;
-      let found = cache && side ? cache[side[cell]] : -1;
-      if (found < 0) {
-        const number = rows[row[cell]] + columns[column[cell]];
-        found = at.get(number) ?? -1;
-        if (found < 0) {
-          found = numbers.length;
-          at.set(number, found);
-          numbers.push(number);
-          firsts.push(cell);
-        }
-        if (cache && side) cache[side[cell]] = found;
-      }
-      place[cell] = found;
-    }
-    const order = numbers.map((_, index) => index).sort((a, b) => numbers[a] - numbers[b]);
-    const rank = new Int32Array(order.length);
-    order.forEach((index, to) => (rank[index] = to));
-    for (let cell = 0; cell < size; cell++) if (place[cell] >= 0) place[cell] = rank[place[cell]];
     const sources = dimensions.map((key) => matrix.source(key));
-    const entries = order.map((index) => sources.map(({ codes, of }) => codes[of[firsts[index]]]));
-    return { dimensions, entries, place };
+    const place = new Int32Array(size).fill(-1);
+    // Where an axis has dimensions of one side only, that side's places are few, and cells need not be looked at.
+    const [of, ...others] = new Set(sources.map((source) => source.of));
+    const side = there.get(of);
+    if (!others.length && side) {
+      const numbers = of === row ? rows : columns;
+      const { ranks, firsts } = rank(side, (at) => numbers[at]);
+      const entries = firsts.map((first) => sources.map(({ codes }) => codes[first]));
+      return { axis: { dimensions, entries, place }, ranks, of };
+    }
+    const { ranks, firsts } = rank(mask, (cell) => rows[row[cell]] + columns[column[cell]]);
+    const entries = firsts.map((first) => sources.map((source) => source.codes[source.of[first]]));
+    return { axis: { dimensions, entries, place }, ranks, of: null };
+  };
+
+  /**
+   * Which rows and columns of the data the cells of a mask stand in.
+   *
+   * @param {Matrix} matrix
+   * @param {ArrayLike<number>} mask
+   */
+  const sidesOf = ({ row, column, rows, columns }, mask) => {
+    const inRows = new Uint8Array(rows.case.length);
+    const inColumns = new Uint8Array(columns.backend.length);
+    for (let cell = 0; cell < row.length; cell++) {
+      if (mask[cell]) inRows[row[cell]] = inColumns[column[cell]] = 1;
+    }
+    return new Map([
+      [row, inRows],
+      [column, inColumns],
+    ]);
   };
 
   /**
@@ -113,8 +146,10 @@ const pivot = (() => {
    * @returns {Pivot}
    */
   const turn = (matrix, down, across, mask) => {
-    const rows = gather(matrix, down, mask);
-    const columns = gather(matrix, across, mask);
+    const there = sidesOf(matrix, mask);
+    const lower = gather(matrix, down, mask, there);
+    const upper = gather(matrix, across, mask, there);
+    const [rows, columns] = [lower.axis, upper.axis];
     const width = columns.entries.length;
     const places = rows.entries.length * width;
     const dense = places <= MOST_PLACES ? new Int32Array(places).fill(-1) : null;
@@ -125,7 +160,9 @@ const pivot = (() => {
     const next = new Int32Array(matrix.size).fill(-1);
     for (let cell = matrix.size - 1; cell >= 0; cell--) {
       if (!mask[cell]) continue;
-      const place = rows.place[cell] * width + columns.place[cell];
+      const row = (rows.place[cell] = lower.ranks[lower.of ? lower.of[cell] : cell]);
+      const column = (columns.place[cell] = upper.ranks[upper.of ? upper.of[cell] : cell]);
+      const place = row * width + column;
       next[cell] = first(place);
       if (dense) dense[place] = cell;
       else sparse.set(place, cell);

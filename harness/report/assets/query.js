@@ -7,6 +7,7 @@
  * @typedef {object} Answer
  * @property {Branch} tree
  * @property {Uint8Array} mask which cells it lets through
+ * @property {number} shown how many those are
  * @property {Uint8Array} misses how many of its terms each cell fails
  * @property {Uint8Array} missed which term that was, the last one where there are several
  * @property {boolean} needsMore whether it asks for what comes after the first look
@@ -35,12 +36,17 @@ const query = (() => {
    */
   const numberMask = (numbers, test) => {
     // Few different ones among many.
+    /** @type {Map<number, number>} */
     const known = new Map();
-    return Uint8Array.from(numbers, (value) => {
-      if (value === null) return 0;
-      if (!known.has(value)) known.set(value, test(value) ? 1 : 0);
-      return known.get(value);
-    });
+    const mask = new Uint8Array(numbers.length);
+    for (let cell = 0; cell < mask.length; cell++) {
+      const value = numbers[cell];
+      if (value === null) continue;
+      let holds = known.get(value);
+      if (holds === undefined) known.set(value, (holds = test(value) ? 1 : 0));
+      mask[cell] = holds;
+    }
+    return mask;
   };
 
   /**
@@ -183,8 +189,10 @@ const query = (() => {
         }
       }
     });
-    const mask = misses.map((count) => (count ? 0 : 1));
-    return { tree, mask, misses, missed, needsMore: tree.parts.some(needsMore) };
+    const mask = new Uint8Array(matrix.size);
+    let shown = 0;
+    for (let cell = 0; cell < mask.length; cell++) shown += mask[cell] = misses[cell] ? 0 : 1;
+    return { tree, mask, shown, misses, missed, needsMore: tree.parts.some(needsMore) };
   };
 
   return { ask };

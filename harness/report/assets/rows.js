@@ -47,8 +47,7 @@ const rows = (() => {
       if (square.title) square.removeAttribute("title");
       const sum = grid.squares.sum(grid.pivot, line, column);
       const chosen = sum.count === 1 && sum.first === grid.chosen;
-      const { wide, begins } = grid.headings;
-      grid.squares.fill(square, line, sum, { begins: begins[column], wide, chosen });
+      grid.squares.fill(square, line, sum, { wide: grid.headings.wide, chosen });
       square = /** @type {Square} */ (square.nextElementSibling);
     }
   };

@@ -17,6 +17,9 @@
  * @typedef {HTMLTableCellElement & {line?: number, column?: number, drawn?: string}} Square
  */
 
+// As many as a wide square has room for.
+const MOST_LETTERS = 10;
+
 /** Squares of one matrix. */
 class Squares {
   /** @param {Matrix} matrix */
@@ -120,30 +123,30 @@ class Squares {
    * @param {Line} line
    * @param {Sum} sum
    * @param {object} how
-   * @param {boolean} how.begins whether the column is the first of its group
    * @param {boolean} how.wide whether there is room for numbers
    * @param {boolean} how.chosen whether the cell is the one that the panel tells of
    */
-  fill(square, line, sum, { begins, wide, chosen }) {
+  fill(square, line, sum, { wide, chosen }) {
     const { count, kinds, counts } = sum;
-    const drawn = [line.open, begins, wide, count, chosen, kinds.map((kind) => `${kind}=${counts[kind]}`)].join(" ");
+    const drawn = [line.open, wide, count, chosen, kinds.map((kind) => `${kind}=${counts[kind]}`)].join(" ");
     if (square.drawn === drawn) return;
     square.drawn = drawn;
-    square.className = `c${line.open ? " open" : count ? "" : " empty"}${begins ? " begins" : ""}`;
+    let letters = "";
+    if (count > 1) {
+      const several = this.letters(sum, wide);
+      letters = several.text;
+      square.className = `c many ${several.style}${letters.length > MOST_LETTERS ? " long" : ""}`;
+    } else if (count) {
+      const mark = this.matrix.marks[kinds[0]];
+      letters = mark.letter;
+      square.className = `c ${mark.style}`;
+    } else square.className = line.open ? "c open" : "c empty";
     square.setAttribute("aria-label", this.label(line, sum));
     if (chosen) square.setAttribute("aria-selected", "true");
     else square.removeAttribute("aria-selected");
-    const inside = /** @type {HTMLElement} */ (square.firstChild);
-    if (inside.hasAttribute("style")) inside.removeAttribute("style");
-    if (count > 1) {
-      const letters = this.letters(sum, wide);
-      inside.textContent = letters.text;
-      inside.className = `m many ${letters.style}`;
-      if (kinds.length > 1) inside.style.setProperty("--bar", this.bar(sum));
-    } else {
-      const mark = count ? this.matrix.marks[kinds[0]] : null;
-      inside.textContent = mark ? mark.letter : "";
-      inside.className = mark ? `m ${mark.style}` : "";
-    }
+    // One text in one element: at thousands of squares each further box can be felt.
+    /** @type {Text} */ (square.firstChild).data = letters;
+    if (kinds.length > 1) square.style.setProperty("--bar", this.bar(sum));
+    else if (square.hasAttribute("style")) square.removeAttribute("style");
   }
 }

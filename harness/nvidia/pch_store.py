@@ -1,0 +1,132 @@
+"""Precompiled headers of NVRTC that one fork server has, and how one is made (https://docs.nvidia.com/cuda/nvrtc/index.html#precompiled-headers-pch).
+
+A precompiled header can be used where its memory lies at the same place as when it was made. All children of a fork server have
+that place from it, once it has compiled anything with precompiled headers itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import tempfile
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.protocol import own_folder
+
+SILENT = "--pch-messages=false"
+ONCE = "Remark: The warnings can be suppressed"
+"""NVRTC says that behind the first warning of a compilation: with such a header, it would be said of the program too."""
+_OF_OPTIONS = re.compile(r"(?:nvrtc: .*\n)*")
+_MOST = 2
+"""Headers that one fork server has at a time, the ones used last; each is a file of 10 to 120 MB, in memory where the temporary folder is. Cells of one header come one after another."""
+_ROOM = 1 << 30  # bytes that have to be free where they are kept
+_SECONDS = 30.0
+_BEAT = 0.5  # seconds
+# Of the builtin headers, which are texts in a library of NVRTC.
+_TEXT = re.compile(rb"[\t\n\v\f\r -~]{200,}")
+
+
+class Store:
+    """The precompiled headers of one fork server, each with what its maker has said of it.
+
+    Raises
+    ------
+    OSError
+        Where there is no room for its folder.
+    """
+
+    def __init__(self) -> None:
+        self.folder = own_folder.make()
+        self._kept: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
+
+    def find(self, key: str) -> tuple[str, dict[str, Any]] | None:
+        """The file of a header and what was said of it; None where there is none."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def make(self, key: str, maker: Callable[[Path], dict[str, Any] | None], pulse: Callable[[], None]) -> bool:
+        """Have a child make a header.
+
+        Parameters
+        ----------
+        key : str
+            What it is found by.
+        maker : callable
+            Called in the child with a new folder, where it leaves ``header.pch``; it returns what is to be said of it, or None where it cannot be used.
+        pulse : callable
+            Called now and then.
+        """
+        while len(self._kept) >= _MOST:
+            _, (gone, _) = self._kept.popitem(last=False)
+            shutil.rmtree(Path(gone).parent, ignore_errors=True)
+        try:
+            room = os.statvfs(self.folder)
+            if room.f_bavail * room.f_frsize < _ROOM:
+                return False
+            folder = Path(tempfile.mkdtemp(dir=self.folder))
+        except OSError:
+            return False  # no room, as above
+        child = os.fork()
+        if child == 0:
+            _make(folder, maker)
+        _wait(child, pulse)
+        try:
+            said = json.loads((folder / "made.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            shutil.rmtree(folder, ignore_errors=True)
+            return False
+        self._kept[key] = str(folder / "header.pch"), said
+        return True
+
+
+def behind(said: str, log: str) -> str:
+    """NVRTC's log of a program as it is without a precompiled header: `log`, behind what was `said` of the header, but for what NVRTC says of its options in both."""
+    own = _OF_OPTIONS.match(said)
+    return said + log.removeprefix(own[0] if own else "")
+
+
+@cache
+def builtin() -> list[bytes]:
+    """NVRTC's builtin headers, which a macro of a program's command line is in front of too; empty where they are not found."""
+    try:
+        with open("/proc/self/maps") as maps:
+            paths = {line.split(maxsplit=5)[5].strip() for line in maps if "libnvrtc-builtins" in line}
+        return [text for path in paths for text in _TEXT.findall(Path(path).read_bytes())]
+    except OSError:
+        return []
+
+
+def _make(folder: Path, maker: Callable[[Path], dict[str, Any] | None]) -> None:
+    try:
+        said = maker(folder)
+        if said is not None:
+            part = folder / "made.part"
+            part.write_text(json.dumps(said), "utf-8")
+            os.replace(part, folder / "made.json")
+    except BaseException:  # noqa: BLE001 (cells are compiled without a header then)
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _wait(child: int, pulse: Callable[[], None]) -> None:
+    """Wait for a child, and end it when it takes too long."""
+    end, ended = time.monotonic() + _SECONDS, os.pidfd_open(child)
+    while not select.select([ended], [], [], _BEAT)[0]:
+        pulse()
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            break
+    os.close(ended)
+    os.waitpid(child, 0)

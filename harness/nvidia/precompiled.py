@@ -1,0 +1,256 @@
+"""Headers that programs begin with, read by NVRTC once for many cells, as precompiled headers.
+
+NVRTC 12.9 needs most of a second for ``#include <cooperative_groups.h>``, and a tenth of that for a kernel. Where several cells that differ by nothing else
+than what follows begin with the same ``#include <…>`` lines, a child of the fork server compiles these lines alone, with the same options, into a precompiled
+header (`harness.nvidia.pch_store`), and the programs are compiled with it. NVRTC itself holds options and first lines against those of the
+header, and says so where they differ; such a program is compiled once more, without.
+
+Macros of a case are options, which the header would have to have been made with. They are defined behind the last of these lines instead: only those
+that occur nowhere in the headers. Names that NVRTC makes for what is local to a file come from a hash where the program defines nothing that others can see; such a program is compiled once more, too.
+``benchmarks/precompiled.py`` holds both ways against each other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.nvidia.first_includes import FirstIncludes, Words, defined, first_includes
+from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
+from harness.protocol import reads
+from harness.protocol.backend import Job, Setup
+
+# Whatever else a case asks for may write files, and the child that makes a header is kept from nothing; line information is about the text that is compiled.
+_PLAIN = re.compile(
+    r"--std=c\+\+\d\d|(-arch=|--gpu-architecture=)(sm|compute)_\d+[af]?|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
+    r"|--use_fast_math|--device-as-default-execution-space|-default-device|-D\w+(=\w*)?|-I.*"
+)
+_BY_HASH = re.compile(rb"(?:_INTERNAL_|GLOBAL__N__)[0-9a-f]{8}_\d+_\w+?_[0-9a-f]{8}_\d")
+_NOT_USED = "precompiled header"  # in what NVRTC says where a header does not fit
+_PLACED = "declared at line"  # of a macro: where it was defined, which is not said of the command line
+# Seconds: what a header takes beside its compilation, what a program takes with it, and of what it took without it.
+_APART, _LEAST, _LEFT, _UNKNOWN = 0.08, 0.02, 0.15, 0.1
+
+Compile = Callable[[bytes, str, Sequence[str]], tuple[bool, str]]
+"""Compiles a text of a name with options; whether it was built, and the log."""
+
+
+class _Asked(BaseException):
+    """Leaves a library with the options that it gives to NVRTC; no ``except Exception`` holds it up."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        self.options = tuple(options)
+
+
+@dataclass(frozen=True)
+class Early:
+    """A program as it is compiled with a precompiled header.
+
+    Parameters
+    ----------
+    text : bytes
+        The program.
+    options : tuple of str
+        All that NVRTC is given.
+    log : str
+        What NVRTC said of the header, and would say of each program that includes it, before anything else.
+    defines : bool
+        Whether macros of the command line stand in the text.
+    """
+
+    text: bytes
+    options: tuple[str, ...]
+    log: str
+    defines: bool
+
+    def usable(self, log: str, made: bytes) -> bool:
+        """Whether what came of it is what would have come of the program without a header: `made` is its PTX, if it was built."""
+        return _NOT_USED not in log and not (self.defines and _PLACED in log) and not _BY_HASH.search(made)
+
+
+class Precompiled:
+    """The precompiled headers of one fork server.
+
+    Parameters
+    ----------
+    compile_program : callable
+        NVRTC.
+    """
+
+    def __init__(self, compile_program: Compile) -> None:
+        self._compile = compile_program
+        self._store: Store | None = None
+        self._asking: bytes | None = None
+        self._in_vain: set[str] = set()
+        self._took: dict[tuple[str, ...], float] = {}
+        self._words: dict[tuple[str, ...], Words] = {}
+
+    def ahead(
+        self, setup: Setup, job: Job, alike: int, compile_job: Callable[[Job], None], pulse: Callable[[], None]
+    ) -> None:
+        """Make the header for a cell, where enough cells like it come next.
+
+        Parameters
+        ----------
+        setup, job
+            The toolchain's and the cell's.
+        alike : int
+            How many cells come next that ask for the same.
+        compile_job : callable
+            Compiles a job as cells are compiled.
+        pulse : callable
+            Called now and then.
+        """
+        found = _includes_of(setup, job) if reads.followed() else None
+        if found is None:
+            return
+        key = _key(job, found)
+        if not (self._store and self._store.find(key)) and not (
+            key not in self._in_vain and self._worth(found, alike) and self._make(key, job, found, compile_job, pulse)
+        ):
+            return
+        if job.definitions and (words := self._words_of(key)):
+            _ = [name.encode() in words for name in job.definitions]  # once here, not in each cell
+
+    def early(self, setup: Setup, job: Job, text: bytes, options: Sequence[str], macros: Sequence[str]) -> Early | None:
+        """How a program is compiled with its header; None where there is none for it.
+
+        Parameters
+        ----------
+        setup, job
+            The toolchain's and the cell's.
+        text : bytes
+            The program.
+        options, macros : sequence of str
+            All that NVRTC is to be given, and those of them that define the case's macros.
+        """
+        if self._asking is not None:
+            if text == self._asking:
+                raise _Asked(options)
+            return None
+        found = _includes_of(setup, job, text) if self._store else None
+        kept = self._store.find(_key(job, found)) if self._store and found else None
+        if found is None or kept is None:
+            return None
+        path, said = kept
+        rest = [option for option in options if option not in macros]
+        lines = defined([option for option in options if option in macros], self._words_of(_key(job, found)))
+        if rest != list(said["options"]) or lines is None or not _unchanged(said["files"]):
+            return None
+        if lines:
+            lines += f"#line {found.lines + 1}\n"
+        program = text.decode("utf-8")
+        early = program[: found.end] + lines + program[found.end :]
+        return Early(early.encode("utf-8"), (*rest, f"--use-pch={path}", SILENT), said["log"], bool(lines))
+
+    def _worth(self, found: FirstIncludes, alike: int) -> bool:
+        seconds = self._took.get(found.names, _UNKNOWN)
+        return alike * seconds > _APART + (alike + 1) * (_LEAST + _LEFT * seconds)
+
+    def _make(
+        self, key: str, job: Job, found: FirstIncludes, compile_job: Callable[[Job], None], pulse: Callable[[], None]
+    ) -> bool:
+        try:
+            if self._store is None:
+                self._store = Store()
+                self._compile(b"", "nothing.cu", (f"--pch-dir={self._store.folder}", "--pch"))
+        except OSError:
+            return False
+        blank = replace(job, definitions={}, entries={}, stages=[], command=[], logs=[], notes=[])
+        made = self._store.make(key, lambda folder: self._made(folder, blank, found, compile_job), pulse)
+        if made and (kept := self._store.find(key)):
+            self._took[found.names] = kept[1]["seconds"]
+        else:
+            self._in_vain.add(key)
+        return made
+
+    def _made(
+        self, folder: Path, blank: Job, found: FirstIncludes, compile_job: Callable[[Job], None]
+    ) -> dict[str, Any] | None:
+        """In a child: make a header, see that it can be used, and say what it was made for and of."""
+        os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
+        os.chdir(folder)
+        records, path = folder / "reads", folder / "header.pch"
+        blank = replace(blank, source=folder / blank.source.name, scratch=folder)
+        blank.source.write_text(found.text, "utf-8")
+        options = self._options(blank, compile_job)
+        records.touch()
+        if not all(map(_PLAIN.fullmatch, options)) or not reads.send_to(records):
+            return None
+        started, name, text = time.process_time(), str(blank.source), found.text.encode("utf-8")
+        built, log = self._compile(text, name, (*options, f"--create-pch={path}", SILENT))
+        if not built or ONCE in log:
+            return None
+        seconds = time.process_time() - started
+        files = _files(reads.without(records.read_bytes(), [folder]))
+        used = self._compile(text, name, (*options, f"--use-pch={path}"))[1]
+        if files is None or "using precompiled header" not in used:
+            return None
+        return {"options": options, "files": files, "seconds": seconds, "log": log}
+
+    def _options(self, blank: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:
+        self._asking = blank.source.read_bytes()
+        try:
+            compile_job(blank)
+        except _Asked as asked:
+            return asked.options
+        raise RuntimeError("NVRTC was not asked")
+
+    def _words_of(self, key: str) -> Words:
+        """Those of the files of a header and of NVRTC's builtin headers; none where these are not found."""
+        kept, own = self._store.find(key) if self._store else None, builtin()
+        if kept is None or not own:
+            return Words([])
+        paths = tuple(path for path, signature in kept[1]["files"].items() if signature)
+        if paths not in self._words:
+            self._words[paths] = Words([*own, *(Path(path).read_bytes() for path in paths)])
+        return self._words[paths]
+
+
+def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncludes | None:
+    """The headers for which there may be a precompiled one: of the toolkit, since that of a program could be anything."""
+    if job.together or job.include_beside(setup) or not job.toolkit_include(setup) or job.source.suffix != ".cu":
+        return None
+    if any(flag.startswith("-I") for flag in job.options.get("flags", ())):
+        return None
+    try:
+        return first_includes((job.source.read_bytes() if text is None else text).decode("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None  # the cell will tell
+
+
+def _key(job: Job, found: FirstIncludes) -> str:
+    return json.dumps([job.target, job.options, job.include, found.names], sort_keys=True, default=str)
+
+
+def _files(records: bytes) -> dict[str, list[int] | None] | None:
+    """What was read, with its signature: none for what is missing, an empty one for folders. None where it cannot be seen whether that is still the same."""
+    files: dict[str, list[int] | None] = {}
+    for record in reads.unique(records):
+        kind, *numbers, path = record.split(" ", 6)
+        if kind not in "RMD":
+            return None
+        files[path] = None if kind == "M" else [] if kind == "D" else list(map(int, numbers))
+    return files
+
+
+def _unchanged(files: dict[str, list[int] | None]) -> bool:
+    """Whether files are what they were. That each is looked at here also tells whoever follows this process that it depends on them."""
+    for path, before in files.items():
+        try:
+            found = os.stat(path)
+        except OSError:
+            if before is None:
+                continue
+            return False
+        now = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+        if before is None or (before and before != now):
+            return False
+    return True
