@@ -13,9 +13,10 @@ from typing import cast
 from rich.console import Console
 
 from cumatrix._results import Results
-from harness.answers.answer import Asked, tried
 from harness.answers.answer import Finding as Found
 from harness.answers.answer import Said as Told
+from harness.answers.answer import tried
+from harness.answers.asked import Asked
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary
 from harness.answers.read import known_of

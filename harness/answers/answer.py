@@ -2,68 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from harness.answers.architecture import asks_for_itself, known_of_itself
+from harness.answers.asked import Asked
 from harness.answers.cells import Entry, Known, Row
+from harness.answers.hosts import are_own, hosted, is_host
+from harness.answers.meant import meant
 from harness.answers.names import LABELS
-from harness.answers.question import Chip, Vocabulary
+from harness.answers.question import Vocabulary
 from harness.answers.table import Field, Line, lines_of
-from harness.answers.verdict import SILENT, WORKS, Verdict, picked
-from harness.answers.words import says, score
+from harness.answers.verdict import SILENT, UNTRIED_VERDICT, WORKS, Verdict, picked
 from harness.matrix.order import fold_targets, version_key
 
 SHOWN = 5
 """Features that an answer has; the page shows all."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What a question asks for, of its chips.
-
-    Parameters
-    ----------
-    chips : tuple of Chip
-        All of them.
-    """
-
-    chips: tuple[Chip, ...]
-
-    def _values(self, kind: str) -> list[str]:
-        return list(dict.fromkeys(value for chip in self.chips if chip.kind == kind for value in chip.values))
-
-    @cached_property
-    def targets(self) -> list[str]:
-        """Architectures; none for all."""
-        return self._values("target")
-
-    @cached_property
-    def toolkits(self) -> list[str] | None:
-        """CUDA releases; None for all."""
-        return self._values("toolkit") or None
-
-    @cached_property
-    def words(self) -> list[str]:
-        """Free words, and the names of header libraries."""
-        return list(dict.fromkeys(chip.name for chip in self.chips if chip.kind in ("word", "header")))
-
-    @cached_property
-    def unknown(self) -> list[Chip]:
-        """What nothing is known by that name."""
-        return [chip for chip in self.chips if chip.kind == "unknown"]
-
-    def tools(self, vocabulary: Vocabulary) -> dict[str, list[str] | None] | None:
-        """Versions by backend, None for all its versions; None where no tool is named."""
-        found: dict[str, list[str] | None] = {}
-        for chip in self.chips:
-            for backend in vocabulary.tools[chip.name] if chip.kind == "tool" else ():
-                found[backend] = [*(found.get(backend) or ()), *chip.values] or None
-        return found or None
-
-    def headers(self) -> dict[str, list[str]]:
-        """Versions by header library; none of them for all."""
-        return {chip.name: list(chip.values) for chip in self.chips if chip.kind == "header"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,38 +104,17 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
     targets = [target for target in asked.targets if target in known.targets] or (
         [] if asked.targets else [target for target in known.targets if target.startswith("sm_")]
     )
-    lines = {(line.case, line.variants): line for line in lines_of(known, targets)}
-    headers = asked.headers()
-    of_header = {key: line for key, line in lines.items() if any(field.entry.axis in headers for field in line.fields)}
-    # Programs that use the library, not those that speak of it.
-    words = [word for word in asked.words if word not in headers] if of_header else asked.words
-    lines = of_header or lines
-    fields = {key: (*known.words_of(key[0]), line.words) for key, line in lines.items()}
-    scores = {key: score(words, found, vocabulary.synonyms) for key, found in fields.items()}
-    least = min((missing for missing, _ in scores.values()), default=0)
-    chosen = [key for key, (missing, _) in scores.items() if missing == least and (missing < len(words) or not words)]
-    chosen = best_variants(chosen, {key: line.words for key, line in lines.items()}, words, vocabulary)
-    chosen.sort(key=lambda key: -scores[key][1])
-    findings = [finding_of(lines[key], asked, known, asked.tools(vocabulary) or {}) for key in chosen]
-    findings = [finding for finding in findings if finding.said]
+    lines, least = meant(lines_of(known, targets), asked, known, vocabulary)
+    tools = asked.tools(vocabulary) or {}
+    itself = known_of_itself(known) if asks_for_itself(asked) else None
+    findings = [finding_of(line, asked, itself, tools) for line in lines_of(itself, targets)] if itself else []
+    features = [finding_of(line, asked, known, tools) for line in lines]
+    if any(not said.verdict.silent for finding in findings for said in finding.said):
+        # That nothing of it is applicable follows.
+        features = [finding for finding in features if any(not said.verdict.silent for said in finding.said)]
+    findings = [finding for finding in (*findings, *features) if finding.said]
     findings.sort(key=lambda finding: not any(said.proof for said in finding.said))
     return Answer(findings=tuple(findings[:SHOWN]), more=max(0, len(findings) - SHOWN), missing=least)
-
-
-Key = tuple[str, tuple[str, ...]]
-
-
-def best_variants(
-    keys: Sequence[Key], own: Mapping[Key, Sequence[str]], words: Sequence[str], vocabulary: Vocabulary
-) -> list[Key]:
-    """Of each case those variants that have most of the words among their parameters: bf16 is not half."""
-    counts = {
-        key: sum(any(says(word, each, vocabulary.synonyms) for each in own[key]) for word in words) for key in keys
-    }
-    most: dict[str, int] = {}
-    for key in keys:
-        most[key[0]] = max(most.get(key[0], 0), counts[key])
-    return [key for key in keys if counts[key] == most[key[0]]]
 
 
 def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Sequence[str] | None]) -> Finding:
@@ -198,21 +131,46 @@ def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Seque
     tools : Mapping
         Versions by backend, None for all (`Asked.tools`); none of them for every tool.
     """
-    headers = asked.headers()
+    hosts = asked.hosts()
+    axes = {**asked.headers(), **hosts}
     said: list[Said] = []
     by_tool: dict[tuple[str, str], list[Field]] = {}
     for field in line.fields:
         if not tools or field.entry.backend in tools:
             by_tool.setdefault((field.entry.tool, field.entry.axis), []).append(field)
+    asked_for = {fields[0].entry.tool for fields in by_tool.values() if fields[0].entry.axis in hosts}
     for fields in by_tool.values():
         entry = fields[0].entry
-        if entry.axis in headers:
-            versions: Sequence[str] | None = headers[entry.axis] or None
-        else:
-            versions = tools.get(entry.backend) if not entry.axis else None
-        said += _said(fields, versions, asked.toolkits)
+        versions = axes.get(entry.axis, []) or None if entry.axis else tools.get(entry.backend)
+        if entry.axis not in axes and any(asked.headers().values()):
+            said += _without(_said(fields, versions, asked.toolkits), asked.headers())
+        elif not hosts or entry.axis in hosts or entry.backend not in hosted():
+            said += _said(fields, versions, asked.toolkits)
+        elif not is_host(entry.axis) and entry.tool not in asked_for:
+            said += _on_own(_said(fields, versions, asked.toolkits), known, hosts)
     feature = known.features[line.case]
     return Finding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=feature.faults)
+
+
+def _without(said: Iterable[Said], headers: Mapping[str, Sequence[str]]) -> Iterator[Said]:
+    """What is known of a program that uses no header library, where a release of one is asked for."""
+    name = "with the CCCL that CUDA brings" if "cccl" in headers else f"without {' and '.join(headers)}"
+    for each in said:
+        overall = f"{name}: {each.verdict.text}"
+        yield each if each.verdict.silent else replace(each, verdict=UNTRIED_VERDICT, overall=overall, proof=())
+
+
+def _on_own(said: Iterable[Said], known: Known, hosts: Mapping[str, Sequence[str]]) -> Iterator[Said]:
+    """What is known of the machine's own host compiler, where another one is asked for; of one that is the same, it is what was asked for."""
+    name = f"the machine's own host compiler ({' or '.join(known.hosts) or 'version unknown'})"
+    same = are_own(known.hosts, hosts)
+    for each in said:
+        if each.verdict.silent:
+            yield each
+        elif same:
+            yield replace(each, overall="; ".join(filter(None, (each.overall, f"with {name}"))))
+        else:
+            yield replace(each, verdict=UNTRIED_VERDICT, overall=f"with {name}: {each.verdict.text}", proof=())
 
 
 def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[Said]:
@@ -267,18 +225,21 @@ def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str]
 
 
 def tool_label(entry: Entry) -> str:
-    """``CuPy, Jitify``; with the library whose versions count, where it is another: ``NVRTC with cutlass``."""
-    backend, _, version = entry.tool.partition(" ")
-    label = " ".join(filter(None, (LABELS.get(backend, backend), version)))
+    """``CuPy, Jitify``; with the library or host compiler whose versions count, where it is another: ``NVRTC with cutlass``, ``nvcc with gcc``."""
+    backend, _, more = entry.tool.partition(" ")
+    label = " ".join(filter(None, (LABELS.get(backend, backend), more)))
     return f"{label} with {entry.axis}" if entry.axis else label
 
 
 def tried(entry: Entry, target: str) -> str:
-    """What was tried: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``."""
+    """What was tried: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``, ``gcc 11 to 14, CUDA 13.0``."""
     rows = [row for place, row in entry.proofs.items() if place[2] == target and row.letter not in SILENT]
     versions = sorted({row.version for row in rows} - {""}, key=version_key)
     toolkits = sorted({row.toolkit for row in rows}, key=version_key)
-    return ", ".join(filter(None, (spell_span(versions), f"CUDA {spell_span(toolkits)}" if toolkits else "")))
+    axis = f"{entry.axis} " if entry.axis and versions else ""
+    return ", ".join(
+        filter(None, (f"{axis}{spell_span(versions)}", f"CUDA {spell_span(toolkits)}" if toolkits else ""))
+    )
 
 
 def spell_span(names: Sequence[str]) -> str:

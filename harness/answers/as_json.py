@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from harness.answers.answer import Said
+from harness.answers.hosts import is_host
 
 
 def said_json(said: Said) -> dict[str, Any]:
     """The keys that both have."""
     return {
         "backend": said.entry.backend,
-        "library": said.entry.axis,
+        "library": "" if is_host(said.entry.axis) else said.entry.axis,
+        "host_compiler": said.entry.axis if is_host(said.entry.axis) else "",
         "targets": list(said.targets),
         "kind": said.verdict.kind,
         "answer": said.verdict.text,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
+from harness.answers.hosts import split_host
 from harness.answers.verdict import FAULT, NOT, NOTHING, SILENT, SURPRISE, UNAVAILABLE, UNTRIED, WORKS, Grid
 from harness.answers.words import WEIGHTS
 from harness.matrix.order import backend_key, natural_key, target_key, version_key
 from harness.toolkits.libraries import LIBRARIES as HEADERS
 
-COLUMNS = ("cell", "case", "variant", "backend", "library", "toolkit", "target", "mark", "status", "message")
+COLUMNS = (
+    *("cell", "case", "variant", "backend", "library", "toolkit", "host_compiler", "target"),
+    *("mark", "status", "message"),
+)
 """What a row needs of a record."""
 
 _LETTERS = {
@@ -34,9 +37,9 @@ def letter_of(mark: str, status: str) -> str:
 class Row(NamedTuple):
     """A cell.
 
-    ``version`` is that of a header library where the case uses one, else of the library behind the backend; ``rest`` are the parameters that are no
-    library; ``tool`` is the backend, with its version where the axis of versions is the header library's; ``own`` is said of a cell of whoever makes a
-    report, beside published ones.
+    ``version`` is that of a header library where the case uses one (``axis``), else of the host compiler that was asked for, else of the library behind the
+    backend; ``rest`` are the parameters that are no library; ``tool`` is the backend, with what else tells it from others where the axis of versions is
+    another one; ``own`` is said of a cell of whoever makes a report, beside published ones.
     """
 
     cell: str
@@ -138,11 +141,14 @@ class Known:
         By case, in order.
     runs : Mapping[str, str]
         When each run started, by its name.
+    hosts : tuple of str
+        Versions of the machines' own host compilers, of cells for which no other was asked (`harness.answers.hosts.own_of`).
     """
 
     rows: Sequence[Row]
     features: Mapping[str, Feature]
     runs: Mapping[str, str] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -204,18 +210,23 @@ _split = lru_cache(maxsize=None)(split_variant)
 
 def make_row(*values: str, own: bool = False) -> Row:
     """A row of a record's values, one for each of `COLUMNS`."""
-    cell, case, variant, backend, library, toolkit, target, mark, status, message = values
+    cell, case, variant, backend, library, toolkit, host, target, mark, status, message = values
     rest, header, version = _split(variant)
-    tool, axis = backend, library
+    axis, tool = header, backend
     if header:
-        tool, axis = (f"{backend} {library}" if library else backend), version
+        tool = " ".join(filter(None, (backend, library, host)))
+    elif host:
+        axis, version = split_host(host)
+        tool = " ".join(filter(None, (backend, library)))
+    else:
+        version = library
     return Row(
         cell,
         case,
         rest,
         tool,
-        header,
         axis,
+        version,
         toolkit,
         target,
         letter_of(mark, status),
@@ -266,8 +277,8 @@ def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]
 
 
 def _tool_key(tool: str) -> tuple[Any, ...]:
-    backend, _, version = tool.partition(" ")
-    return (*backend_key(backend), version_key(version) if version else ())
+    backend, *more = tool.split(" ")
+    return (*backend_key(backend), *map(version_key, more))
 
 
 def _grids(of: Mapping[tuple[str, str, str], Row]) -> dict[str, Grid]:
@@ -282,7 +293,3 @@ def _grids(of: Mapping[tuple[str, str, str], Row]) -> dict[str, Grid]:
         )
         found[target] = Grid(versions, toolkits, letters)
     return found
-
-
-loads = lru_cache(maxsize=None)(json.loads)
-"""JSON that many records share: nobody may change what comes out."""

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from harness.answers.answer import Asked
+import re
+
+from harness.answers.asked import Asked
 from harness.answers.question import Vocabulary
 from harness.backends import library_of
+from harness.model.host import NAME
 
 
 def command_for(asked: Asked, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
     """The command that tries what nobody tried: ``cumatrix run`` where there is a case for it, else ``cumatrix try``."""
     parts = [f"cumatrix run {case}" if case else "cumatrix try kernel.cu"]
-    tools = asked.tools(vocabulary) or {}
+    hosts = asked.hosts()
+    # Of several that a host compiler has a part in, nvcc itself.
+    tools = (
+        (asked.tools(vocabulary) or {})
+        if any(chip.kind == "tool" for chip in asked.chips) or not hosts
+        else {"nvcc": None}
+    )
     for name in dict.fromkeys(filter(None, (backend, *tools))):
         library = library_of(name)
         versions = tools.get(name)
@@ -18,6 +27,9 @@ def command_for(asked: Asked, vocabulary: Vocabulary, case: str = "", backend: s
         if text not in parts:
             parts.append(text)
     parts += [f"--library {name}={','.join(versions) or 'all'}" for name, versions in asked.headers().items()]
+    names = [f"{name}-{version}" for name, versions in hosts.items() for version in versions]
+    if names:
+        parts.append(f"--host-compiler {','.join(name if re.fullmatch(NAME, name) else f'{name}=/path/to/g++' for name in names)}")  # fmt: skip
     if asked.toolkits:
         parts.append(f"-t {','.join(asked.toolkits)}")
     if asked.targets:

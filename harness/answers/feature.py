@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.answers.answer import Asked, Finding, finding_of, tool_label
+from harness.answers.answer import Finding, finding_of, tool_label
+from harness.answers.asked import Asked
 from harness.answers.cells import Entry, Known
 from harness.answers.spelling import version_of
 from harness.answers.table import Line, known_releases, lines_of
 from harness.answers.verdict import SILENT, WORKS
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, version_key
+from harness.toolkits.libraries import LIBRARIES
 
 SHORT = 5
 """Tools that the line of a shared link names."""
@@ -68,6 +70,14 @@ class FeaturePage:
     variants: tuple[Variant, ...]
     toolkits: tuple[str, ...]
     untried: tuple[str, ...]
+
+    @property
+    def try_them(self) -> str:
+        """Options of ``cumatrix run`` that try what nobody tried."""
+        names = [item.partition(" ")[0] for item in self.untried]
+        options = {name: f" --library {name}=all" for name in LIBRARIES}
+        options |= {"CUDA": " -t all", **dict.fromkeys(("gcc", "clang"), " --host-compiler all"), "glibc": ""}
+        return "".join(dict.fromkeys(options.get(name, f" --with {name}=all") for name in names))
 
     @property
     def short(self) -> str:

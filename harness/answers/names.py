@@ -8,9 +8,10 @@ compute capability: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
+_NAMED: Mapping[str, tuple[str, ...]] = {
     "maxwell": ("sm_50", "sm_52", "sm_53"),
     "pascal": ("sm_60", "sm_61", "sm_62"),
     "volta": ("sm_70", "sm_72"),
@@ -52,6 +53,14 @@ ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("gb10", "dgx spark"), ("sm_121", "sm_121a")),
 }  # fmt: skip
+
+ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
+    **_NAMED,
+    # A GeForce card is called by its number alone, too: 4090, 1080 ti.
+    **{
+        name.partition(" ")[2]: targets for name, targets in _NAMED.items() if re.fullmatch(r"[gr]tx \d{4}( ti)?", name)
+    },
+}
 """Targets by the marketing name of an architecture or a product, the one that is meant first."""
 
 ALIASES: Mapping[str, str] = {
@@ -73,6 +82,11 @@ ALIASES: Mapping[str, str] = {
     "numba": "numba",
     "cccl": "cccl",
     "cuda": "cuda",
+    "gcc": "gcc",
+    "g++": "gcc",
+    "clang": "clang",
+    "clang++": "clang",
+    "glibc": "glibc",
     "compute capability": "cc",
     "cc": "cc",
 }
@@ -104,10 +118,11 @@ LABELS: Mapping[str, str] = {
 
 SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("bf16", "bfloat16"),
-    ("fp16", "half", "float16"),
+    ("fp16", "half", "float16", "f16"),
     ("fp8", "e4m3", "e5m2"),
-    ("fp4", "e2m1", "nvfp4"),
+    ("fp4", "e2m1", "nvfp4", "mxfp4"),
     ("fp64", "double", "float64"),
+    ("kb", "kib"),
     ("sync", "synchronize", "synchronise", "synchronisation", "synchronization"),
     ("exception", "exceptions", "throw", "raise"),
     ("smem", "shared"),
@@ -120,9 +135,11 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 """Words that mean the same in titles, features and parameters."""
 
 IGNORED = frozenset(
-    "a about all an and any anything are at be before broken build builds building built by can cannot cant compile compiled compiler compiles "
-    "compiling could device did do does doesnt dont error errors fail failed fails for from gpu has have how i if in into is it its kernel "
-    "kernels my need needs new no not of on or run runs since so still support supported supporting supports than that the there this to "
-    "under up use used uses using version versions was what when where which who why will with without work working works".split()
+    "a about after all allow an and any anything are architecture architectures at attempting be before broken bug build builds building built "
+    "by can cannot cant compilation compile compiled compiler compiles compiling could deprecated device did do does doesnt dont error errors "
+    "fail failed fails file files for from get gets getting gnu gpu has have how i if in into instead is it its kernel kernels my need needs "
+    "new no not of on open or problem raises regression require required requires run runs since so source still support supported supporting "
+    "supports than that the there this to under unknown unsupported up use used uses using version versions vs was what when where which who "
+    "why will with without work working works".split()
 )
 """Words of a question that say nothing of what it is about."""

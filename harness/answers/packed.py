@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from harness.answers.cells import COLUMNS, Feature, Row, make_row, split_variant
+from harness.answers.hosts import split_host
 from harness.answers.store import Store, Use
 from harness.answers.verdict import SILENT
 from harness.matrix.order import target_key
 from harness.records.errors import RecordError
 
-SCHEMA = 1
-_NAMES = ("variant", "backend", "library", "toolkit", "target", "message")
+SCHEMA = 2
+"""2: host compilers."""
+_NAMES = ("variant", "backend", "library", "toolkit", "host_compiler", "target", "message")
 _LARGEST = 256 << 20
 """Bytes that the file may have when it is unpacked."""
 
 
-def packed_answers(cells: Iterable[Sequence[str]], features: Mapping[str, Feature], runs: Mapping[str, str]) -> bytes:
+def packed_answers(
+    cells: Iterable[Sequence[str]], features: Mapping[str, Feature], runs: Mapping[str, str], hosts: Iterable[str] = ()
+) -> bytes:
     """``answers.json.gz`` of cells, each with the values of `COLUMNS`; the same cells give the same bytes.
 
     Names and messages stand in it once each; the cells of a case are grouped by what they have in common, and each group has its targets with their marks.
@@ -33,9 +37,10 @@ def packed_answers(cells: Iterable[Sequence[str]], features: Mapping[str, Featur
     def place(name: str, value: str) -> int:
         return names[name].setdefault(value, len(names[name]))
 
-    for cell, case, variant, backend, library, toolkit, target, mark, status, message in cells:
+    for cell, case, variant, backend, library, toolkit, host, target, mark, status, message in cells:
         device = cell.removeprefix(_cell(case, variant, backend, library, toolkit, target, ""))
-        key = (place("variant", variant), place("backend", backend), place("library", library), place("toolkit", toolkit), device)  # fmt: skip
+        values = {"variant": variant, "backend": backend, "library": library, "toolkit": toolkit, "host_compiler": host}
+        key = (*(place(name, value) for name, value in values.items()), device)
         of = found.setdefault(case, {}).setdefault(key, [[], [], []])
         of[0].append(place("target", target))
         of[1].append(marks.setdefault((mark, status), len(marks)))
@@ -43,6 +48,7 @@ def packed_answers(cells: Iterable[Sequence[str]], features: Mapping[str, Featur
     value = {
         "schema": SCHEMA,
         "runs": dict(runs),
+        "hosts": sorted(hosts),
         "features": [[item.case, item.title, item.topic, item.features, item.links, item.reasons, item.faults] for item in features.values()],
         "marks": list(marks),
         "names": {name: list(known) for name, known in names.items()},
@@ -68,10 +74,16 @@ def read_packed(path: Path) -> Store:
         value = json.loads(data)
         if value["schema"] > SCHEMA:
             raise RecordError(f"{path}: made by a newer cumatrix: update cumatrix")
-        return _store(value)
+        return _store(value if value["schema"] > 1 else _with_hosts(value))
     except (OSError, EOFError, zlib.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         why = (str(error).splitlines() or ["damaged"])[0]
         raise RecordError(f"{path}: these are no packed answers of cumatrix's: {why}") from None
+
+
+def _with_hosts(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """That of schema 1, which knew of no host compilers."""
+    cells = {case: [[*group[:4], 0, *group[4:]] for group in groups] for case, groups in value["cells"].items()}
+    return {**value, "hosts": [], "names": {**value["names"], "host_compiler": [""]}, "cells": cells}
 
 
 def _store(value: Mapping[str, Any]) -> Store:
@@ -90,10 +102,11 @@ def _store(value: Mapping[str, Any]) -> Store:
     told: set[int] = set()
     answered = 0
     for case, groups in cells.items():
-        for variant, backend, library, _, _, targets, of, _ in groups:
+        for variant, backend, library, _, host, _, targets, of, _ in groups:
             rest, header, version = split[variant]
             variants.setdefault(case, {})[rest] = None
-            uses.setdefault(case, set()).add((names["backend"][backend], names["library"][library], header, version))
+            axis = (header, version) if header else split_host(names["host_compiler"][host])
+            uses.setdefault(case, set()).add((names["backend"][backend], names["library"][library], *axis))
             loud = [target for target, mark in zip(targets, of, strict=True) if mark not in silent]
             answered += len(loud)
             told.update(loud)
@@ -110,15 +123,20 @@ def _store(value: Mapping[str, Any]) -> Store:
         runs=value["runs"],
         answered=answered,
         rows_of=rows_of,
+        hosts=tuple(value["hosts"]),
     )
 
 
 def _rows(case: str, group: Sequence[Any], names: Mapping[str, Sequence[str]], marks: Sequence[Sequence[str]]) -> Iterable[Row]:  # fmt: skip
-    variant, backend, library, toolkit = (names[name][place] for name, place in zip(_NAMES, group[:4], strict=False))
-    for target, mark, message in zip(*group[5:], strict=True):
+    variant, backend, library, toolkit, host = (
+        names[name][place] for name, place in zip(_NAMES, group[:5], strict=False)
+    )
+    for target, mark, message in zip(*group[6:], strict=True):
         name = names["target"][target]
-        cell = _cell(case, variant, backend, library, toolkit, name, group[4])
-        yield make_row(cell, case, variant, backend, library, toolkit, name, *marks[mark], names["message"][message])
+        cell = _cell(case, variant, backend, library, toolkit, name, group[5])
+        yield make_row(
+            cell, case, variant, backend, library, toolkit, host, name, *marks[mark], names["message"][message]
+        )
 
 
 def _row(cell: str, mark: Sequence[str]) -> Row:

@@ -15,11 +15,12 @@ from harness.answers.spelling import in_series, nearest_versions, nearest_words,
 from harness.answers.words import says
 
 _TARGET = re.compile(r"(sm|compute)[_-]?(\d{2,3})([af]?)")
+_SHORT = re.compile(r"\d{2,3}[af]")
 _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)([af]?)")
 # A number of four digits is that of an issue.
 _VERSION = re.compile(r"(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?")
 _RANGE = re.compile(r"v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)")
-_GLUED = re.compile(r"([a-z][a-z-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
+_GLUED = re.compile(r"([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)")
 _PHRASE = 3
 
 
@@ -30,11 +31,12 @@ class Chip:
     Parameters
     ----------
     kind : str
-        ``target``, ``toolkit``, ``tool`` (CuPy, NVRTC …), ``header`` (a header library), ``word``, or ``unknown``.
+        ``target``, ``toolkit``, ``tool`` (CuPy, NVRTC …), ``header`` (a header library), ``host`` (a host compiler, or its C library), ``word``,
+        or ``unknown``.
     text : str
         As it was typed, in lower case.
     name : str
-        Which tool or library; for a word the word; for what is unknown, what it would have been: ``cuda``, ``target``, ``word``.
+        Which tool, library or host compiler; for a word the word; for what is unknown, what it would have been: ``cuda``, ``target``, ``word``.
     values : tuple of str
         Targets or versions; none of a tool stands for all its versions.
     near : tuple of str
@@ -64,8 +66,14 @@ class Vocabulary:
         What takes a version, by what it is called.
     tools : Mapping[str, sequence of str]
         Backends by name of a tool.
+    libraries : Mapping[str, str]
+        By backend, the library behind it; of those that have one.
+    hosts : sequence of str
+        Names of host compilers, and that of their C library.
+    hosted : sequence of str
+        Backends that host compilers have a part in.
     versions : Mapping[str, sequence of str]
-        Known versions by name: of ``cuda``, of tools, of header libraries.
+        Known versions by name: of ``cuda``, of tools, of header libraries, of host compilers.
     targets : sequence of str
         Known targets, in order.
     ignored : sequence of str
@@ -79,6 +87,9 @@ class Vocabulary:
     architectures: Mapping[str, Sequence[str]]
     aliases: Mapping[str, str]
     tools: Mapping[str, Sequence[str]]
+    libraries: Mapping[str, str]
+    hosts: Sequence[str]
+    hosted: Sequence[str]
     versions: Mapping[str, Sequence[str]]
     targets: Sequence[str]
     ignored: Sequence[str]
@@ -123,6 +134,8 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
     token = tokens[at]
     if target := _TARGET.fullmatch(token):
         return [_target(f"{target[1]}_{target[2]}{target[3]}", token, known)], at + 1
+    if _SHORT.fullmatch(token) and f"sm_{token}" in known.targets:
+        return [_target(f"sm_{token}", token, known)], at + 1
     glued = _GLUED.fullmatch(token)
     if glued and glued[1] in known.aliases:
         return _versioned(known.aliases[glued[1]], token, [glued[2]], 0, known)[0], at + 1
@@ -146,29 +159,40 @@ def _versioned(name: str, text: str, tokens: Sequence[str], at: int, known: Voca
 
 
 def _chips_of(name: str, text: str, version: str, known: Vocabulary) -> list[Chip]:
-    tool = name in known.tools
+    tool, host = name in known.tools, name in known.hosts
     # nvcc and NVRTC have the version of their CUDA release.
     of = name if known.versions.get(name) or name == "cuda" or not tool else "cuda"
-    values = tuple(value for value in known.versions.get(of, ()) if _fits(value, version))
+    values = tuple(
+        value
+        for value in known.versions.get(of, ())
+        # gcc 13.2 is one of what is called gcc-13.
+        if _fits(value, version) or (host and in_series(version.lstrip("=@v"), value))
+    )
     if not values:
         near = tuple(nearest_versions(_numbers(version), known.versions.get(of, ())))
         return [Chip(kind="unknown", text=text, name=of, near=near)]
     if of == "cuda":
         release = Chip(kind="toolkit", text=text, name="cuda", values=values)
         return [Chip(kind="tool", text=text, name=name), release] if tool else [release]
-    return [Chip(kind="tool" if tool else "header", text=text, name=name, values=values)]
+    return [Chip(kind="tool" if tool else "host" if host else "header", text=text, name=name, values=values)]
 
 
 def _bare(name: str, text: str, known: Vocabulary) -> Chip | None:
     """A name without a version; ``cuda`` alone says nothing."""
     if name in known.tools:
         return Chip(kind="tool", text=text, name=name)
+    if name in known.hosts:
+        return Chip(kind="host", text=text, name=name)
     return Chip(kind="header", text=text, name=name) if name not in ("cuda", "cc") else None
 
 
 def _number(token: str, known: Vocabulary, before: Sequence[Chip]) -> list[Chip]:
     """A version by itself: of what was named just before it, else of CUDA."""
-    name = before[-1].name if before and before[-1].kind in ("tool", "toolkit", "header") and before[-1].values else ""
+    name = (
+        before[-1].name
+        if before and before[-1].kind in ("tool", "toolkit", "header", "host") and before[-1].values
+        else ""
+    )
     if name:
         found = _chips_of(name, f"{name} {token}", token, known)
         if all(chip.kind != "unknown" for chip in found):

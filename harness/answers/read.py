@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.answers.cells import COLUMNS, Known, Row, features_of, loads, make_row
+from harness.answers.cells import COLUMNS, Known, Row, features_of, make_row
+from harness.answers.hosts import own_of
 from harness.answers.verdict import UNAVAILABLE, UNTRIED
 from harness.errors import PartUnavailable
+from harness.matrix.axes import FURTHER
 from harness.records import Record, merge, read_records
 from harness.records.errors import RecordError
+
+loads = lru_cache(maxsize=None)(json.loads)
+"""JSON that many records share: nobody may change what comes out."""
 
 _FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json")
 
@@ -38,18 +44,20 @@ def _known(parts: Iterable[_Part]) -> Known:
     rows: dict[str, Row] = {}
     facts: dict[tuple[Any, ...], None] = {}
     runs: dict[str, str] = {}
-    for found, told, started in parts:
+    hosts: set[str] = set()
+    for found, told, started, own in parts:
         for row in found:
             # An answer is never hidden behind a run that had none.
             if row.cell not in rows or row.letter not in (UNTRIED, UNAVAILABLE):
                 rows[row.cell] = row
         facts.update(dict.fromkeys(told))
         runs |= started
+        hosts |= own
     features = features_of((*fact[:3], *(loads(text) for text in fact[3:])) for fact in facts)
-    return Known(rows=list(rows.values()), features=features, runs=runs)
+    return Known(rows=list(rows.values()), features=features, runs=runs, hosts=tuple(sorted(hosts)))
 
 
-_Part = tuple[Iterable[Row], Iterable[tuple[Any, ...]], Mapping[str, str]]
+_Part = tuple[Iterable[Row], Iterable[tuple[Any, ...]], Mapping[str, str], set[str]]
 
 
 def _parquet(path: Path) -> _Part:
@@ -58,12 +66,19 @@ def _parquet(path: Path) -> _Part:
         import pyarrow.parquet as pq
     except ImportError:
         raise PartUnavailable(f"{path}: reading Parquet needs pyarrow: pip install 'cumatrix[report]'") from None
-    wanted = list(dict.fromkeys((*COLUMNS, "reason", *_FACTS)))
+    wanted = list(dict.fromkeys((*COLUMNS, "reason", *_FACTS, "toolchain_json")))
     try:
         # Not read_table, which loads pandas where it is installed: that takes longer than the answer.
-        with pq.ParquetFile(path, read_dictionary=wanted) as file:
-            table = file.read(columns=wanted)
+        # Axes that came later have no column: they stand in the last one, and not in files of earlier versions.
+        wanted = [name for name in wanted if name not in FURTHER]
+        further = ["more_json"] if "more_json" in pq.read_schema(path).names else []
+        with pq.ParquetFile(path, read_dictionary=[*wanted, *further]) as file:
+            table = file.read(columns=[*wanted, *further])
         columns = {name: _values(table.column(name)) for name in wanted}
+        more = _values(table.column("more_json")) if further else [None] * len(table)
+        columns |= {
+            name: [loads(text).get(name, "") if text and name in text else "" for text in more] for name in FURTHER
+        }
         runs = _runs(json.loads((table.schema.metadata or {}).get(b"cumatrix.plans", b"[]")))
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         why = (str(error).splitlines() or ["damaged"])[0]
@@ -72,7 +87,9 @@ def _parquet(path: Path) -> _Part:
         message or reason for message, reason in zip(columns["message"], columns["reason"], strict=True)
     ]
     rows = [make_row(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
-    return rows, dict.fromkeys(zip(*(columns[name] for name in _FACTS), strict=True)), runs
+    asked = dict.fromkeys(zip(columns["backend"], columns["host_compiler"], columns["toolchain_json"], strict=True))
+    hosts = {own_of(backend, name, loads(text)) for backend, name, text in asked}
+    return rows, dict.fromkeys(zip(*(columns[name] for name in _FACTS), strict=True)), runs, hosts - {""}
 
 
 def _values(column: Any) -> list[Any]:
@@ -99,13 +116,17 @@ def _records(records: Iterable[Record], plans: Iterable[Mapping[str, Any]]) -> _
 
     rows: list[Row] = []
     facts: dict[tuple[Any, ...], None] = {}
+    hosts: set[str] = set()
     for record in records:
         message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
         place: Mapping[str, Any] = record
-        rows.append(make_row(*(place[name] for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message))
+        rows.append(
+            make_row(*(place.get(name, "") for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message)
+        )
+        hosts.add(own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]))
         nested = (json.dumps(place[name]) for name in ("features", "links", "expected"))
         facts[record["case"], record["title"], record["topic"], *nested] = None
-    return rows, facts, _runs(plans)
+    return rows, facts, _runs(plans), hosts - {""}
 
 
 def _runs(plans: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.answers.answer import Answer, Asked, answer
+from harness.answers.answer import Answer, answer
+from harness.answers.asked import Asked
 from harness.answers.cells import Feature, Known, Row, words_of_feature
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import words_of
@@ -15,7 +16,7 @@ from harness.answers.words import score
 from harness.backends import library_of
 
 Use = tuple[str, str, str, str]
-"""Backend, version of its library, header library and its version."""
+"""Backend, version of its library, header library or host compiler, and its version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,8 @@ class Store:
         Cells that a compiler answered.
     rows_of : callable
         Cells of some cases.
+    hosts : tuple of str
+        Versions of the machines' own host compilers (`harness.answers.cells.Known`).
     """
 
     features: Mapping[str, Feature]
@@ -48,6 +51,7 @@ class Store:
     runs: Mapping[str, str]
     answered: int
     rows_of: Callable[[Iterable[str]], list[Row]]
+    hosts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, known: Known) -> Store:
@@ -68,19 +72,20 @@ class Store:
             runs=known.runs,
             answered=sum(row.letter not in SILENT for row in known.rows),
             rows_of=lambda cases: [row for case in cases for row in by_case.get(case, ())],
+            hosts=known.hosts,
         )
 
     def known(self, cases: Iterable[str]) -> Known:
         """The cells of some cases."""
         wanted = set(cases)
         features = {case: feature for case, feature in self.features.items() if case in wanted}
-        return Known(rows=self.rows_of(features), features=features, runs=self.runs)
+        return Known(rows=self.rows_of(features), features=features, runs=self.runs, hosts=self.hosts)
 
     def bounds(self, asked: Asked, vocabulary: Vocabulary) -> dict[str, int]:
         """By case, how many of a question's words none of its variants has; only cases that use the header libraries that are named."""
-        headers = asked.headers()
+        headers, hosts = asked.headers(), asked.hosts()
         cases = [case for case in self.features if any(use[2] in headers for use in self.uses.get(case, ()))]
-        words = [word for word in asked.words if word not in headers] if cases else asked.words
+        words = [word for word in asked.words if word not in hosts and not (cases and word in headers)]
         found = {}
         for case in cases or self.features:
             own = list(dict.fromkeys(word for rest in self.variants.get(case, ()) for word in words_of(rest)))
@@ -101,7 +106,7 @@ class Store:
 
 def use_of(row: Row) -> Use:
     """With what a cell was tried."""
-    backend, _, library = row.tool.partition(" ")
+    backend, library, *_ = (*row.tool.split(" "), "")
     return (backend, library, row.axis, row.version) if row.axis else (backend, row.version, "", "")
 
 

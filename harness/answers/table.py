@@ -10,12 +10,14 @@ from math import prod
 
 from harness.answers import names
 from harness.answers.cells import Entry, Feature, Known, words_of_feature
+from harness.answers.hosts import hosted
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import words_of
 from harness.answers.verdict import Grid, Verdict, verdict_of
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, natural_key, version_key
 from harness.model import KNOWN_TARGETS
+from harness.model.host import VERSIONS
 from harness.tables import read_table
 from harness.toolkits import RELEASES
 from harness.toolkits.libraries import LIBRARIES as HEADERS
@@ -138,8 +140,19 @@ def _where(every: tuple[str, ...], works_on: tuple[str, ...], target: str) -> st
         and works == plain[-len(works) :]
         and all(item in working or natural_key(item) < natural_key(works[0]) for item in answered)
     ):
-        return f"from {works[0]}" if len(works) < len(plain) else ""
+        before = [item for item in plain if item not in works]
+        return f"from {works[0]}{_untried(before[-1], works[0])}" if before else ""
     return f"on {fold_targets(working, answered)} only"
+
+
+def _untried(before: str, after: str) -> str:
+    """``; sm_53 to sm_62 untried``: architectures that nobody tried, between one on which it does not work and one on which it does."""
+    names = [str(target) for target in KNOWN_TARGETS]
+    low, high = natural_key(before), natural_key(after)
+    between = [
+        name for name in names if name.startswith(before[:3]) and name[-1].isdigit() and low < natural_key(name) < high
+    ]
+    return f"; {between[0]}{f' to {between[-1]}' if len(between) > 1 else ''} untried" if between else ""
 
 
 def _label(variants: Sequence[str], every: Sequence[str]) -> str:
@@ -203,6 +216,9 @@ def make_vocabulary(
         architectures=names.ARCHITECTURES,
         aliases=names.ALIASES,
         tools=names.TOOLS,
+        libraries={name: library for found in names.TOOLS.values() for name in found if (library := library_of(name))},
+        hosts=VERSIONS,
+        hosted=hosted(),
         versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},
         targets=list({**{str(target): None for target in KNOWN_TARGETS}, **dict.fromkeys(targets)}),
         ignored=sorted(names.IGNORED),

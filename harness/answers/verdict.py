@@ -47,6 +47,9 @@ class Verdict:
         return self.kind in ("na", "untried")
 
 
+UNTRIED_VERDICT = Verdict(kind="untried", text="not tried")
+
+
 @dataclass(frozen=True)
 class Grid:
     """Versions of a library, CUDA releases, and a letter for each pair: row by row, a library's version each.
@@ -142,9 +145,7 @@ def picked(grid: Grid, libraries: Sequence[str] | None, toolkits: Sequence[str] 
 def _silent(letters: str) -> Verdict:
     if UNAVAILABLE in letters:
         return Verdict(kind="untried", text="not available")
-    return (
-        Verdict(kind="na", text="not applicable") if NOTHING in letters else Verdict(kind="untried", text="not tried")
-    )
+    return Verdict(kind="na", text="not applicable") if NOTHING in letters else UNTRIED_VERDICT
 
 
 def _sum(letters: str) -> str:

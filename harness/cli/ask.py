@@ -26,12 +26,13 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     Answers come from the matrix that is published with cumatrix, and below it, apart, from your own results in the folder reports.
 
     QUESTION names a feature, and may name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0), tools and libraries
-    with or without versions (numba 0.59, cutlass 3.5.1, nvcc, jitify). Exits with 3 where nobody tried it, and names the command that does.
+    with or without versions (numba 0.59, cutlass 3.5.1, nvcc, jitify), host compilers (gcc-13, clang-19, glibc 2.43). Exits with 3 where nobody tried it, and names the command that does.
 
     \b
     cumatrix ask "bf16 wmma sm_75"
     cumatrix ask grid sync numba 0.59
     cumatrix ask does wgmma work on sm_120
+    cumatrix ask gcc-14 nvcc 13.0
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """
     # For which help and completion need not wait.

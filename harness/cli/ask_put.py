@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.answers.answer import Asked
+from harness.answers.architecture import asks_for_itself
+from harness.answers.asked import Asked
 from harness.answers.question import Vocabulary, parse
 from harness.answers.store import vocabulary_of
 from harness.cli.ask_show import Found
@@ -35,7 +36,7 @@ def _check(asked: Asked) -> None:
                 f"; the nearest {'are' if len(chip.near) > 1 else 'is'} {' and '.join(chip.near)}" if chip.near else ""
             )
             raise UsageError(f"nothing is known as {chip.text}{f', no {what}' if what else ''}{near}")
-    if not any(chip.kind in {"word", "header", "tool"} for chip in asked.chips):
+    if not asks_for_itself(asked) and not any(chip.kind in {"word", "header", "host", "tool"} for chip in asked.chips):
         words = [f"{chip.text}{f' (did you mean {chip.near[0]}?)' if chip.near else ''}" for chip in asked.unknown]
         what = f"no feature is called {', '.join(words)}" if words else "the question names no feature"
         raise UsageError(f"{what}: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")

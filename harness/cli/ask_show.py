@@ -10,8 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import Answer, Asked, Finding, tried
+from harness.answers.answer import Answer, Finding, tried
 from harness.answers.as_json import said_json
+from harness.answers.asked import Asked
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary
 from harness.cli.ask_sources import Source
@@ -49,7 +50,7 @@ def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Voca
     for source, answer in told:
         if len(found) > 1:
             console.print(Text(f"From {source.title}", "bold underline"), soft_wrap=True)
-        before = ""
+        before = None
         for finding in answer.findings:
             _show_finding(console, finding, source, title=finding.case != before)
             before = finding.case
@@ -69,7 +70,8 @@ def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Voca
 
 def _show_finding(console: Console, finding: Finding, source: Source, *, title: bool) -> None:
     if title:
-        console.print(Text.assemble((finding.title, "bold"), (f"  {finding.case}", "dim")), soft_wrap=True)
+        name = f"  {finding.case}" if finding.case else ""
+        console.print(Text.assemble((finding.title, "bold"), (name, "dim")), soft_wrap=True)
         if source.stale(finding.case):
             console.print(Text("  The case is another program now: these answers are of an earlier version of it.", "yellow"), soft_wrap=True)  # fmt: skip
     if finding.label:

@@ -15,7 +15,7 @@ from harness.backends import HOST_COMPILERS
 from harness.errors import UsageError
 from harness.hints import hint
 from harness.model import Case, HostCompiler
-from harness.model.host import NAME, named
+from harness.model.host import NAME, named, told_version
 from harness.protocol import printed
 
 _PACKAGES = {"gcc": "g++-{}", "clang": "clang-{}"}
@@ -162,12 +162,9 @@ def install(names: Sequence[str]) -> str:
 @lru_cache
 def version_of(program: str) -> str:
     """What a compiler says of itself and of the C library whose headers it finds: ``gcc 12.2.0, glibc 2.36``; empty where it is neither gcc nor clang."""
-    said = _said([program, "--version"]).partition("\n")[0]
-    clang = re.search(r"clang version (\d+(?:\.\d+)*)", said)
-    gcc = re.search(r"(?:g\+\+|gcc|GCC|c\+\+|cc)\S*(?: \(.*\))? (\d+(?:\.\d+)+)", said)
-    if not clang and not gcc:
+    own = told_version(_said([program, "--version"]).partition("\n")[0])
+    if not own:
         return ""
-    own = f"clang {clang[1]}" if clang else f"gcc {gcc[1]}" if gcc else ""
     macros = _said([program, "-E", "-dM", "-x", "c++", "-include", "features.h", "/dev/null"])
     library = [re.search(rf"^#define {name} (\d+)$", macros, re.MULTILINE) for name in ("__GLIBC__", "__GLIBC_MINOR__")]
     return f"{own}, glibc {library[0][1]}.{library[1][1]}" if library[0] and library[1] else own

@@ -40,6 +40,13 @@ class HostCompiler:
         return {**dict.fromkeys(VERSIONS, ""), **{name: number for name, _, number in pairs if name in VERSIONS}}
 
 
+def told_version(line: str) -> str:
+    """What the first line of ``--version`` tells: ``gcc 12.2.0``; empty of what is neither gcc nor clang."""
+    clang = re.search(r"clang version (\d+(?:\.\d+)*)", line)
+    gcc = re.search(r"(?:g\+\+|gcc|GCC|c\+\+|cc)\S*(?: \(.*\))? (\d+(?:\.\d+)+)", line)
+    return f"clang {clang[1]}" if clang else f"gcc {gcc[1]}" if gcc else ""
+
+
 UNASKED = HostCompiler()
 """Nobody asked for one."""
 

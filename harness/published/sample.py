@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from harness.answers.hosts import own_of
 from harness.backends import library_of
 from harness.records import Record, at_stage, weight
 from harness.records.merge import facts
@@ -64,7 +65,8 @@ def sample_of(
     seed : str
         The same gives the same sample.
     seconds : float
-        Cells that took longer are left out, and so are those of header libraries, which would have to be downloaded.
+        Cells that took longer are left out, and so are those of header libraries and of host compilers that were asked for, which would have to be
+        installed.
     backends, toolkits : collection of str
         Only of these; of all where left out.
     """
@@ -74,7 +76,12 @@ def sample_of(
         if _fit(record, seconds) and (not backends or record["backend"] in backends) and (not toolkits or record["toolkit"] in toolkits):  # fmt: skip
             chains.setdefault((record["backend"], record["library"], record["toolkit"]), []).append(record)
     chosen = random.sample(sorted(chains), min(parts, len(chains)))
-    return [_part(chain, chains[chain], -(-count // len(chosen)), random) for chain in chosen]
+    found: list[Part] = []
+    # What a toolchain with few cells leaves of its share, those with more take.
+    for place, chain in enumerate(sorted(chosen, key=lambda chain: (len(chains[chain]), chain))):
+        left = count - sum(len(part.cells) for part in found)
+        found.append(_part(chain, chains[chain], -(-left // (len(chosen) - place)), random))
+    return found
 
 
 def _fit(record: Record, seconds: float) -> bool:
@@ -84,6 +91,7 @@ def _fit(record: Record, seconds: float) -> bool:
         and record["seconds"] <= seconds
         and "+" not in record["toolkit"]
         and not record["toolchain"]["requested"].get("libraries")
+        and not record.get("host_compiler")
     )
 
 
@@ -106,15 +114,23 @@ def _part(chain: tuple[str, str, str], records: Sequence[Record], count: int, ra
 
 
 def contradictions(published: Iterable[Record], fresh: Mapping[str, Record]) -> list[str]:
-    """What was published and came out differently, or not at all, a sentence each; a machine that was too slow contradicts nothing."""
+    """What was published and came out differently, or not at all, a sentence each.
+
+    A machine that was too slow contradicts nothing, nor does one whose own host compiler is another.
+    """
     found = []
     for record in published:
         now = fresh.get(record["cell"])
         if now is None:
             found.append(f"{record['cell']}: published, and not compiled anew")
-        elif now["status"] != "timed_out" and facts(now) != facts(record):
+        elif now["status"] != "timed_out" and _host(now) == _host(record) and facts(now) != facts(record):
             found.append(f"{record['cell']}: published as {_told(record)}; now {_told(now)}")
     return found
+
+
+def _host(record: Record) -> str:
+    """First number of the machine's own host compiler: ``gcc 12``; empty where none had a part in it."""
+    return own_of(record["backend"], "", record["toolchain"]).partition(".")[0]
 
 
 def _told(record: Record) -> str:

@@ -9,9 +9,11 @@ import pandas as pd
 
 from harness.answers.answer import tool_label
 from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row
+from harness.answers.hosts import own_of
 from harness.answers.names import ARCHITECTURES
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import Line, lines_of
+from harness.model.host import HostCompiler
 from harness.published.place import ENVIRONMENT
 from harness.records import Merged
 from harness.report.text import clean
@@ -24,12 +26,13 @@ def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Kno
     """What answers are made from, of a report's records and table; with `apart`, own cells are told from published ones."""
     message = table["message"].where(table["message"] != "", table["reason"])
     columns = [message if name == "message" else table[name] for name in COLUMNS]
+    hosts = {own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]) for record in merged.records}  # fmt: skip
     own = table["environment"] != ENVIRONMENT
     rows = [make_row(*values, own=apart and mine) for *values, mine in zip(*columns, own, strict=True)]
     facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
     facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None) for cell in merged.missing]
     runs = {str(plan.get("run", "")): str(plan.get("started") or "") for plan in merged.plans}
-    return Known(rows=rows, features=features_of(facts), runs=runs)
+    return Known(rows=rows, features=features_of(facts), runs=runs, hosts=tuple(sorted(hosts - {""})))
 
 
 def first_target(known: Known) -> str:
@@ -54,7 +57,7 @@ def architecture_of(target: str) -> str:
 def columns_of(known: Known) -> list[tuple[str, str]]:
     """Key and heading of each column: a tool, and a tool with each header library; only those of which something is known."""
     found: dict[str, str] = {}
-    for entry in sorted(known.entries, key=lambda entry: known.tools.index(entry.tool)):
+    for entry in sorted(known.entries, key=lambda entry: (known.tools.index(entry.tool), entry.axis)):
         if entry.answered:
             found.setdefault(_key(entry), tool_label(entry))
     return list(found.items())
@@ -74,8 +77,10 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
         "vocabulary": _clean(vocabulary_of(Store.of(known)).to_json()),
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),
+        "hosts": _clean(_versions(known.hosts)),
         "columns": [
-            [key, clean(label), key.partition(" ")[0], key.partition("+")[2]] for key, label in columns_of(known)
+            [key, clean(label), key.partition("+")[0].partition(" ")[0], key.partition("+")[2]]
+            for key, label in columns_of(known)
         ],
         "features": [
             {
@@ -90,14 +95,20 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def answers_for(known: Known, target: str) -> dict[str, Any]:
-    """What is known on one architecture: each verdict and each row of letters once, and numbers into them."""
+def _versions(hosts: Sequence[str]) -> list[list[Any]]:
+    """Each host compiler with its versions by name."""
+    return [[host, HostCompiler(version=host).versions] for host in hosts]
+
+
+def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
+    """What is known on one architecture, and of it (`harness.answers.architecture`): each verdict and each row of letters once, and numbers into them."""
     columns = {key: number for number, (key, _) in enumerate(columns_of(known))}
     features = {case: number for number, case in enumerate(known.features)}
     verdicts: dict[tuple[str, str, str], int] = {}
     grids: dict[tuple[tuple[str, ...], tuple[str, ...], str], int] = {}
-    lines = []
-    for line in _in_order(known, target):
+    lines: list[list[Any]] = []
+    own: list[list[int]] = []
+    for line in (*lines_of(itself, [target]), *_in_order(known, target)):
         fields = [
             [
                 columns[_key(field.entry)],
@@ -108,12 +119,15 @@ def answers_for(known: Known, target: str) -> dict[str, Any]:
             for field in line.fields
             if _key(field.entry) in columns
         ]  # fmt: skip
-        if fields:
+        if not line.case:
+            own = fields
+        elif fields:
             lines.append([features[line.case], clean(line.label), _clean(line.words), fields])
     return {
         "verdicts": _clean([list(item) for item in verdicts]),
         "grids": [[list(libraries), list(toolkits), letters] for libraries, toolkits, letters in grids],
         "lines": lines,
+        "itself": own,
     }
 
 

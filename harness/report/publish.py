@@ -14,7 +14,8 @@ from typing import Any
 
 from harness import __version__
 from harness.analysis.rejudge import merged_anew, rejudger
-from harness.answers.cells import features_of, split_variant
+from harness.answers.cells import COLUMNS, features_of, split_variant
+from harness.answers.hosts import own_of
 from harness.answers.packed import packed_answers
 from harness.cases.select import load_cases
 from harness.checkouts import GitError, checkout_of, git
@@ -190,7 +191,8 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
     # What nobody tried can be asked for, too.
     facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
-    answers = packed_answers(rows, features_of(facts), runs)
+    hosts = {own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]) for record in merged.records}  # fmt: skip
+    answers = packed_answers(rows, features_of(facts), runs, hosts - {""})
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}
     manifest = {**_manifest(merged.records, plans, digests), "bytes": sizes}
     text = json.dumps(manifest, indent=1, ensure_ascii=False)
@@ -214,7 +216,8 @@ def _headers(records: Sequence[Record]) -> dict[str, list[str]]:
 
 def _row(record: Record) -> tuple[str, ...]:
     message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
-    place = (record[key] for key in ("cell", "case", "variant", "backend", "library", "toolkit", "target"))
+    of: Mapping[str, Any] = record
+    place = (of.get(key, "") for key in COLUMNS[:-3])
     return (*place, kind_of(record).key, record["status"], message)
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import History
 from harness.answers.answer import grouped
+from harness.answers.architecture import known_of_itself
 from harness.answers.cells import Known
 from harness.answers.feature import feature_page
 from harness.answers.now import broken_now, latest_changes
@@ -188,8 +189,12 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
     yield card.NAME, card.card(site.table, site.title)
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
+    itself = known_of_itself(site.known)
     for target in site.known.targets or [first_target(site.known)]:
-        yield f"data/answers-{target}.js", script(f"answers-{target}", compact(answers_for(site.known, target)))
+        yield (
+            f"data/answers-{target}.js",
+            script(f"answers-{target}", compact(answers_for(site.known, target, itself))),
+        )
     for section in site.sections:
         yield f"{section.name}.html", _text(section_page(section, site.frame, site.files))
     about = {record["case"]: record for record in reversed(site.merged.records)}

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.answers.answer import Asked, answer
+from harness.answers.answer import answer
+from harness.answers.asked import Asked
 from harness.answers.cells import Known
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary, parse
@@ -78,3 +79,26 @@ def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -
     assert command("wmma cuda 13.0 ada", "wmma/fragments") == "cumatrix run wmma/fragments -t 13.0 -a sm_89"
     assert command("cutlass 3.5.1 sm_90") == "cumatrix try kernel.cu --library cutlass=3.5.1 -a sm_90"
     assert command("cupy 13.1 wmma") == "cumatrix try kernel.cu --with cupy=13.1.0"
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("does cuda 13 support V100", []),
+        ("RTX 4090 nvrtc 11.7", ["NVRTC: does not work"]),
+        ("5090 cuda 12.4", ["NVRTC: does not work"]),
+    ],
+)
+def test_an_architecture_is_a_feature_too(asked: str, says: list[str], known: Known, vocabulary: Vocabulary) -> None:
+    found = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
+    told = [f"{said.tool}: {said.verdict.text}" for said in (found[0].said if found else ()) if not said.verdict.silent]
+    assert told[:1] == says
+    if says:
+        assert found[0].case == ""
+        assert " knows no sm_" in found[0].said[0].proof[0].message
+
+
+def test_a_library_that_nobody_tried_is_not_answered_by_another_feature(known: Known, vocabulary: Vocabulary) -> None:
+    for asked in ("cccl 2.8 wmma", "gcc-13 nvcc"):
+        findings = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
+        assert not any(said.proof for finding in findings for said in finding.said), asked

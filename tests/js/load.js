@@ -26,6 +26,7 @@ const SCRIPTS = {
   views: "views",
   diff: "diff",
   question: "question",
+  asked: "asking",
   answer: "answering",
 };
 

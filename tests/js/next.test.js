@@ -55,6 +55,15 @@ describe("a cell says what to do next", () => {
     assert.equal(code("Change what is expected"), "cumatrix bless reports wmma/fragments --diff");
   });
 
+  it("with the host compiler that the cell was compiled with", () => {
+    const code = (host) => stepsOf({ backend: "nvcc", host_compiler: host })["Try your own program"].code;
+    assert.equal(code("gcc-13"), "cumatrix try kernel.cu -b nvcc -t 12.4 -a sm_80 --host-compiler gcc-13");
+    assert.equal(
+      code("glibc-2.43"),
+      "cumatrix try kernel.cu -b nvcc -t 12.4 -a sm_80 --host-compiler glibc-2.43=/path/to/g++",
+    );
+  });
+
   it("of what was built nothing is reported, and what nobody answered is only tried", () => {
     assert.ok(!("Report it upstream" in stepsOf({}, { status: "built" })));
     assert.deepEqual(Object.keys(stepsOf({}, { status: "unavailable" })), [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from record_builders import cell, record, rejected
+from record_builders import built, cell, record, rejected
 
 from harness.model import Outcome, Stage, Status
 from harness.published.sample import contradictions, sample_of
@@ -35,6 +35,25 @@ def test_a_sample_is_of_some_toolchains_and_the_same_for_the_same_seed() -> None
         assert {item["target"] for item in part.cells} <= set(words[words.index("-a") + 1].split(","))
     (only,) = sample_of(records, 5, parts=3, seed="a", toolkits=["12.9"])
     assert only.toolkit == "12.9"
+
+
+def test_what_a_toolchain_lacks_another_has() -> None:
+    few = [made(case=f"topic/case-{case}", toolkit="12.4") for case in range(2)]
+    many = [made(case=f"topic/case-{case}", toolkit="12.9") for case in range(40)]
+    assert sum(len(part.cells) for part in sample_of([*few, *many], 30, parts=2, seed="a")) == 30
+
+
+def test_host_compilers_are_the_machines_own() -> None:
+    asked: Record = {**made(backend="nvcc", case="host/named"), "host_compiler": "gcc-13"}
+    (part,) = sample_of([asked, made(backend="nvcc", case="host/own")], 5, parts=1, seed="a")
+    assert part.cases == ("host/own",)
+    of = cell(backend="nvcc", library="")
+    published, fresh = (record(of, outcome) for outcome in (built(), rejected()))
+    published["toolchain"]["requested"]["host_compiler"] = "gcc 12.2.0, glibc 2.36"
+    fresh["toolchain"]["requested"]["host_compiler"] = "gcc 12.3.0, glibc 2.36"
+    assert len(contradictions([published], {of.id: fresh})) == 1
+    fresh["toolchain"]["requested"]["host_compiler"] = "gcc 13.3.0, glibc 2.39"
+    assert contradictions([published], {of.id: fresh}) == []
 
 
 def test_a_library_is_asked_for_by_its_version() -> None:

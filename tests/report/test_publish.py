@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from record_builders import cell, plan, record, rejected
 
-from harness.answers.answer import Asked
+from harness.answers.asked import Asked
 from harness.answers.packed import read_packed
 from harness.answers.question import parse
 from harness.answers.read import read_known

@@ -10,20 +10,20 @@
  * @property {Vocabulary} vocabulary
  * @property {[string, string][]} targets with the name of their architecture
  * @property {string} first the target that is shown at first
- * @property {[string, string, string, string][]} columns key, heading, backend, header library
+ * @property {[string, Record<string, string>][]} hosts the machines' own host compilers, and their versions
+ * @property {[string, string, string, string][]} columns key, heading, backend, header library or host compiler
  * @property {Feature[]} features
  */
 /** @typedef {[number, number, number, number?][]} Fields column, verdict, grid, and the verdict of own cells alone */
 /** @typedef {[number, string, string[], Fields]} FeatureLine feature, label, words */
-/** @typedef {{verdicts: [string, string, string][], grids: VersionGrid[], lines: FeatureLine[]}} OnTarget */
 /**
- * @typedef {object} Asked
- * @property {string[]} targets
- * @property {string[] | null} toolkits
- * @property {Map<string, string[] | null> | null} tools versions by backend, null for all
- * @property {Map<string, string[]>} headers
- * @property {string[]} words
+ * @typedef {object} OnTarget
+ * @property {[string, string, string][]} verdicts
+ * @property {VersionGrid[]} grids
+ * @property {FeatureLine[]} lines
+ * @property {Fields} itself of the architecture itself
  */
+/** @typedef {{lines: FeatureLine[], words: string[]}} Reading */
 /** @typedef {{line: FeatureLine, fields: Map<number, Verdict>}} Found */
 
 const answering = (() => {
@@ -77,32 +77,34 @@ const answering = (() => {
   };
 
   /**
-   * What a question asks for.
+   * Lines that may be meant, and words to find them by; of those that lack as few words the first counts.
    *
-   * @param {Chip[]} chips
-   * @param {Vocabulary} known
-   * @returns {Asked}
+   * @param {AnswersData} data
+   * @param {FeatureLine[]} every
+   * @param {Asked} of
+   * @returns {Reading[]}
    */
-  const asked = (chips, known) => {
-    const values = (/** @type {string} */ kind) => [
-      ...new Set(chips.filter((chip) => chip.kind === kind).flatMap((chip) => chip.values)),
+  const readings = (data, every, of) => {
+    const withAxis = (/** @type {FeatureLine[]} */ some, /** @type {Map<string, string[]>} */ names) =>
+      some.filter(([, , , fields]) => fields.some(([column]) => names.has(data.columns[column][3])));
+    const ofHeader = withAxis(every, of.headers);
+    // Programs that use the library, not those that speak of it.
+    // Where none does, those that speak of it: nothing else is an answer.
+    const speaks = (/** @type {FeatureLine} */ [feature, , own]) =>
+      !question.score(
+        [...of.headers.keys()],
+        [...data.features[feature].words.slice(0, 2), [], own],
+        data.vocabulary.synonyms,
+      ).missing;
+    const lines = ofHeader.length ? ofHeader : of.headers.size ? every.filter(speaks) : every;
+    const words = ofHeader.length ? of.words.filter((word) => !of.headers.has(word)) : of.words;
+    const free = words.filter((word) => !of.hosts.has(word));
+    const ofHost = withAxis(lines, of.hosts);
+    return [
+      ...(ofHost.length ? [{ lines: ofHost, words: free }] : []),
+      { lines, words },
+      ...(free.length && free.length < words.length ? [{ lines, words: free }] : []),
     ];
-    /** @type {Map<string, string[] | null>} */
-    const tools = new Map();
-    for (const chip of chips.filter(({ kind }) => kind === "tool")) {
-      for (const backend of known.tools[chip.name]) {
-        const versions = [...(tools.get(backend) || []), ...chip.values];
-        tools.set(backend, versions.length ? versions : null);
-      }
-    }
-    const toolkits = values("toolkit");
-    return {
-      targets: values("target"),
-      toolkits: toolkits.length ? toolkits : null,
-      tools: tools.size ? tools : null,
-      headers: new Map(chips.filter(({ kind }) => kind === "header").map((chip) => [chip.name, chip.values])),
-      words: [...new Set(chips.filter(({ kind }) => kind === "word" || kind === "header").map(({ name }) => name))],
-    };
   };
 
   /**
@@ -115,29 +117,38 @@ const answering = (() => {
    */
   const find = (data, part, of) => {
     const { synonyms } = data.vocabulary;
-    const withHeader = part.lines.filter(([, , , fields]) =>
-      fields.some(([column]) => of.headers.has(data.columns[column][3])),
-    );
-    const lines = withHeader.length ? withHeader : part.lines;
-    const words = withHeader.length ? of.words.filter((word) => !of.headers.has(word)) : of.words;
-    const scored = lines.map((line, at) => ({
-      line,
-      at,
-      ...question.score(words, [...data.features[line[0]].words, line[2]], synonyms),
-      own: words.filter((word) => line[2].some((each) => question.says(word, each, synonyms))).length,
-    }));
-    const least = Math.min(...scored.map(({ missing }) => missing));
+    const read = readings(data, part.lines, of).map(({ lines, words }) => {
+      const scored = lines.map((line, at) => ({
+        line,
+        at,
+        ...question.score(words, [...data.features[line[0]].words, line[2]], synonyms),
+        own: words.filter((word) => line[2].some((each) => question.says(word, each, synonyms))).length,
+      }));
+      return { words, scored, least: Math.min(...scored.map(({ missing }) => missing)) };
+    });
+    const { words, scored, least } = read.reduce((best, each) => (each.least < best.least ? each : best));
     const good = scored.filter(({ missing }) => missing === least && (missing < words.length || !words.length));
     /** @type {Map<number, number>} */
     const most = new Map();
     for (const { line, own } of good) most.set(line[0], Math.max(most.get(line[0]) || 0, own));
-    const some = Boolean(of.toolkits || of.tools || of.headers.size);
-    return good
+    const some = Boolean(of.toolkits || of.tools || of.headers.size || of.hosts.size);
+    const found = good
       .filter(({ line, own }) => own === most.get(line[0]))
       .sort((a, b) => b.total - a.total || a.at - b.at)
       .map(({ line }) => ({ line, fields: fieldsOf(data, part, line, of, some) }))
       .filter(({ fields }) => fields.size);
+    // What somebody tried comes first, where something was asked for.
+    if (some || words.length) found.sort((a, b) => Number(isSilent(a)) - Number(isSilent(b)));
+    if (!of.targets.length || of.words.length || !(of.toolkits || of.tools)) return found;
+    // The architecture itself; that nothing of it is applicable, follows.
+    /** @type {FeatureLine} */
+    const line = [-1, "", [], part.itself];
+    const itself = { line, fields: fieldsOf(data, part, line, of, some) };
+    return isSilent(itself) ? found : [itself, ...found.filter((each) => !isSilent(each))];
   };
+
+  /** @param {Found} found whether nobody tried it */
+  const isSilent = ({ fields }) => [...fields.values()].every(({ kind }) => kind === "na" || kind === "untried");
 
   /**
    * @param {AnswersData} data
@@ -149,14 +160,23 @@ const answering = (() => {
   const fieldsOf = (data, part, line, of, some) => {
     /** @type {Map<number, Verdict>} */
     const found = new Map();
+    const told = new Set(
+      line[3].map(([column]) => data.columns[column]).flatMap(([, , tool, axis]) => (of.hosts.has(axis) ? [tool] : [])),
+    );
     for (const [column, verdict, grid, mine] of line[3]) {
-      const [, , backend, header] = data.columns[column];
+      const [, , backend, axis] = data.columns[column];
       if (of.tools && !of.tools.has(backend)) continue;
+      const foreign = of.hosts.size && !of.hosts.has(axis) && data.vocabulary.hosted.includes(backend);
+      if (foreign && (told.has(backend) || isHost(data, axis))) continue;
       const [kind, text, note] = part.verdicts[verdict];
       const yours = mine === undefined ? "" : part.verdicts[mine][1];
-      const versions = header ? of.headers.get(header) || [] : (of.tools?.get(backend) ?? []);
+      const versions = axis ? of.headers.get(axis) || of.hosts.get(axis) || [] : (of.tools?.get(backend) ?? []);
+      const other =
+        [...of.headers.values()].some(({ length }) => length) && !of.headers.has(axis) && !of.hosts.has(axis);
+      const onOwn = (/** @type {Verdict} */ each) =>
+        other ? without(of, each) : foreign ? ownHost(data, of, each) : each;
       if (!some || !(versions.length || of.toolkits)) {
-        found.set(column, { kind, text, note, yours });
+        found.set(column, onOwn({ kind, text, note, yours }));
         continue;
       }
       const own = picked(part.grids[grid], versions.length ? versions : null, of.toolkits);
@@ -165,10 +185,53 @@ const answering = (() => {
         silentOne || text === own.text || (text === "never" && own.kind !== "untried")
           ? ""
           : `with other versions: ${text}`;
-      found.set(column, { ...own, note: [overall, note].filter(Boolean).join("; "), yours });
+      found.set(column, onOwn({ ...own, note: [overall, note].filter(Boolean).join("; "), yours }));
     }
     return found;
   };
 
-  return { asked, find, picked };
+  /** @param {AnswersData} data @param {string} axis whether its versions are those of a host compiler */
+  const isHost = (data, axis) => axis === "host compiler" || data.vocabulary.hosts.includes(axis);
+
+  /**
+   * What is known of a program that uses no header library, where a release of one is asked for.
+   *
+   * @param {Asked} of
+   * @param {Verdict} verdict
+   * @returns {Verdict}
+   */
+  const without = (of, verdict) => {
+    if (["na", "untried"].includes(verdict.kind)) return verdict;
+    const names = [...of.headers.keys()];
+    const name = names.includes("cccl") ? "with the CCCL that CUDA brings" : `without ${names.join(" and ")}`;
+    return { kind: "untried", text: "not tried", note: `${name}: ${verdict.text}`, yours: verdict.yours };
+  };
+
+  /**
+   * What is known of the machine's own host compiler, where another one is asked for; of one that is the same, it is
+   * what was asked for.
+   *
+   * @param {AnswersData} data
+   * @param {Asked} of
+   * @param {Verdict} verdict
+   * @returns {Verdict}
+   */
+  const ownHost = (data, of, verdict) => {
+    if (["na", "untried"].includes(verdict.kind)) return verdict;
+    const same =
+      data.hosts.length > 0 &&
+      data.hosts.every(([, versions]) =>
+        [...of.hosts].every(
+          ([name, wanted]) =>
+            versions[name] && (!wanted.length || wanted.some((each) => question.inSeries(versions[name], each))),
+        ),
+      );
+    const own = data.hosts.map(([host]) => host).join(" or ") || "version unknown";
+    const name = `with the machine's own host compiler (${own})`;
+    return same
+      ? { ...verdict, note: [verdict.note, name].filter(Boolean).join("; ") }
+      : { kind: "untried", text: "not tried", note: `${name}: ${verdict.text}`, yours: verdict.yours };
+  };
+
+  return { find, picked };
 })();

@@ -1,11 +1,14 @@
 // The answer page: the question, its chips, the architecture, and the table.
 "use strict";
 
+const ITSELF = "The architecture itself: whether anything is compiled for it";
+
 /** The answer page. */
 class AnswerPage {
   /** @param {AnswersData} data */
   constructor(data) {
     this.data = data;
+    this.chosen = data.first;
     this.input = /** @type {HTMLInputElement} */ (dom.get("ask"));
     this.on = /** @type {HTMLSelectElement} */ (dom.get("on"));
     this.told = dom.get("told");
@@ -23,14 +26,14 @@ class AnswerPage {
     const parts = new URLSearchParams(location.hash.slice(1));
     this.input.value = parts.get("ask") || "";
     const on = parts.get("on") || this.data.first;
-    this.on.value = this.data.targets.some(([target]) => target === on) ? on : this.data.first;
+    this.chosen = this.data.targets.some(([target]) => target === on) ? on : this.data.first;
     this.update();
   }
 
   /** @param {string} target an architecture that was chosen, in the place of those of the question */
   choose(target) {
     for (const chip of this.chips().filter(({ kind }) => kind === "target")) this.mend(chip.text, target);
-    this.on.value = target;
+    this.chosen = target;
     this.update();
   }
 
@@ -48,9 +51,10 @@ class AnswerPage {
 
   async update() {
     const chips = this.chips();
-    const of = answering.asked(chips, this.data.vocabulary);
+    const of = asking.asked(chips, this.data.vocabulary);
     const tried = of.targets.find((target) => this.data.targets.some(([known]) => known === target));
-    if (tried) this.on.value = tried;
+    // What a question names holds for that question alone.
+    this.on.value = tried || this.chosen;
     const target = this.on.value;
     const hash = new URLSearchParams();
     if (this.input.value.trim()) hash.set("ask", this.input.value.trim());
@@ -72,7 +76,8 @@ class AnswerPage {
 
   /** @param {OnTarget} part @param {Chip[]} chips @param {Asked} of @param {string} target */
   show(part, chips, of, target) {
-    const found = answering.find(this.data, part, of);
+    // Of an architecture that nobody tried, another one tells nothing.
+    const found = answering.find(this.data, part, of).filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
     dom.get("shown-on").textContent = target;
     this.showChips(chips, target);
     this.say(found, chips, of, target);
@@ -85,12 +90,12 @@ class AnswerPage {
       h("th", { scope: "col" }, "Feature"),
       columns.map((at) => h("th", { scope: "col" }, this.data.columns[at][1])),
     );
-    let before = -1;
+    let before = -2;
     const rows = found.map(({ line, fields }) => {
       const [feature, label] = line;
-      const { title, page } = this.data.features[feature];
+      const { title, page } = this.data.features[feature] || { title: ITSELF, page: "" };
       const first = feature !== before;
-      const name = !first ? h("span", { class: "v" }, title) : h("a", { href: `cases/${page}` }, title);
+      const name = !first || !page ? h("span", { class: "v" }, title) : h("a", { href: `cases/${page}` }, title);
       before = feature;
       return h(
         "tr",
@@ -107,8 +112,10 @@ class AnswerPage {
   field(verdict, feature, column, target) {
     const { h } = dom;
     if (!verdict) return h("td");
-    const [, , backend] = this.data.columns[column];
-    const query = `case:"${this.data.features[feature].case}" backend:${backend} target:${target}`;
+    const [, , backend, axis] = this.data.columns[column];
+    const host = this.data.vocabulary.hosts.includes(axis) ? ` host_compiler:${axis}-*` : "";
+    const name = this.data.features[feature]?.case;
+    const query = `${name ? `case:"${name}" ` : ""}backend:${backend}${host} target:${target}`;
     const proof =
       verdict.kind === "untried"
         ? verdict.text
@@ -125,6 +132,7 @@ class AnswerPage {
       toolkit: "CUDA",
       tool: "tool",
       header: "library",
+      host: "host compiler",
       word: "feature",
       unknown: "not known",
     });
@@ -156,7 +164,7 @@ class AnswerPage {
   /** @param {Chip} chip @param {string} by */
   take(chip, by) {
     const number = /^[\d.]+$/.test(by);
-    const name = number ? chip.text.replace(/[<>=@v]*\d[\d.+x*]*$/, "").trim() : "";
+    const name = number ? chip.text.replace(/-?[<>=@v]*\d[\d.+x*]*$/, "").trim() : "";
     this.mend(chip.text, number && name ? `${name} ${by}` : by);
     this.update();
     this.input.focus();
@@ -183,8 +191,9 @@ class AnswerPage {
       [...fields.values()].some(({ kind }) => kind !== "untried" && kind !== "na"),
     );
     const none = found.length ? "Nobody tried that: " : "No feature is like that: ";
-    const command = `${none}cumatrix try kernel.cu -a ${target}${of.toolkits ? ` -t ${of.toolkits.join()}` : ""}`;
-    const features = new Set(found.map(({ line }) => line[0])).size;
+    const first = (found.length && this.data.features[found[0].line[0]]?.case) || "";
+    const command = `${none}${asking.command(of, chips, this.data.vocabulary, target, first)}`;
+    const features = new Set(found.map(({ line }) => line[0]).filter((place) => place >= 0)).size;
     const some = `${features} feature${features === 1 ? "" : "s"} on ${target}.`;
     this.told.textContent = `${odd}${missed}${told.length ? some : command}`;
   }

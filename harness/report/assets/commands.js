@@ -40,6 +40,7 @@ const commands = (() => {
       lines.push(`cumatrix toolkits install ${releases}`);
     }
     const where = ["-b", value("backend"), "-t", toolkit, "-a", value("target"), "--no-cache"].map(text.shell);
+    where.push(...host(value).map(text.shell));
     if (record.program) {
       // A program without a case: what stands in the variant's place are its options, as a shell takes them.
       const program = text.shell(value("case").replace(/@[0-9a-f]{6}$/, ""));
@@ -51,5 +52,16 @@ const commands = (() => {
     return lines.join("\n");
   };
 
-  return { reproduce };
+  /**
+   * The option that names a cell's host compiler; none where nobody asked for one. Of one that was named by its path,
+   * that is not known.
+   *
+   * @param {(key: string) => string} value the cell's value of an axis
+   */
+  const host = (value) => {
+    const name = value("host_compiler");
+    return name ? ["--host-compiler", /^(gcc|clang)-\d{1,2}$/.test(name) ? name : `${name}=/path/to/g++`] : [];
+  };
+
+  return { reproduce, host };
 })();

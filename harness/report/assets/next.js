@@ -134,7 +134,14 @@ const next = (() => {
     const backend = value("backend");
     const own = Object.hasOwn(trackers.searched, backend) ? [trackers.searched[backend]] : [];
     const lines = [...libraries, ...own, "cuda"].map((axis) => {
-      const words = ["-b", backend, ...(axis === "cuda" ? [] : release(value)), "-a", value("target")];
+      const words = [
+        "-b",
+        backend,
+        ...(axis === "cuda" ? [] : release(value)),
+        "-a",
+        value("target"),
+        ...commands.host(value),
+      ];
       return `cumatrix bisect ${what} --over ${axis} ${words.map(text.shell).join(" ")}`;
     });
     return lines.join("\n");
@@ -194,7 +201,9 @@ const next = (() => {
     const answered = failed(record) || record.status === "built";
     const name = value("case");
     const results = record.environment === "published" ? " --results results.parquet" : "";
-    const words = ["-b", value("backend"), ...release(value), "-a", value("target")].map(text.shell).join(" ");
+    const words = ["-b", value("backend"), ...release(value), "-a", value("target"), ...commands.host(value)]
+      .map(text.shell)
+      .join(" ");
     const python = isPython(value("backend"), about.files, about.trackers);
     /** @type {(NextStep | false)[]} */
     const found = [

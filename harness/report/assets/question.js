@@ -9,6 +9,9 @@
  * @property {Record<string, string[]>} architectures targets by marketing name
  * @property {Record<string, string>} aliases what takes a version, by what it is called
  * @property {Record<string, string[]>} tools backends by name of a tool
+ * @property {Record<string, string>} libraries library by backend
+ * @property {string[]} hosts names of host compilers, and of their C library
+ * @property {string[]} hosted backends that they have a part in
  * @property {Record<string, string[]>} versions known ones by name
  * @property {string[]} targets
  * @property {string[]} ignored
@@ -19,10 +22,11 @@
 const question = (() => {
   const WEIGHTS = [8, 5, 2, 6];
   const TARGET = /^(sm|compute)[_-]?(\d{2,3})([af]?)$/;
+  const SHORT = /^\d{2,3}[af]$/;
   const CAPABILITY = /^(\d{1,2})\.(\d)([af]?)$/;
   const VERSION = /^(==|>=|<=|=|<|>|@)?v?(\d{1,3}(?:\.\d+)*)(\+|\.x|\.\*)?$/;
   const RANGE = /^v?(\d+(?:\.\d+)*)\.\.v?(\d+(?:\.\d+)*)$/;
-  const GLUED = /^([a-z][a-z-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)$/;
+  const GLUED = /^([a-z][a-z+-]*?)-?((?:==|>=|<=|=|<|>|@)?v?\d[\d.+*x]*)$/;
 
   /** @param {Record<string, unknown>} table @param {string} key */
   const has = (table, key) => Object.hasOwn(table, key);
@@ -171,9 +175,12 @@ const question = (() => {
   /** @param {string} name @param {string} text @param {string} version @param {Vocabulary} known @returns {Chip[]} */
   const chipsOf = (name, text, version, known) => {
     const tool = has(known.tools, name);
+    const host = known.hosts.includes(name);
     const of = (known.versions[name] || []).length || name === "cuda" || !tool ? name : "cuda";
     const all = known.versions[of] || [];
-    const values = all.filter((value) => fits(value, version));
+    const values = all.filter(
+      (value) => fits(value, version) || (host && inSeries(version.replace(/^[=@v]+/, ""), value)),
+    );
     if (!values.length) {
       const number = (/\d+(?:\.\d+)*/.exec(version) || [""])[0];
       return [chip("unknown", text, of, [], nearestVersions(number, all))];
@@ -182,7 +189,7 @@ const question = (() => {
       const release = chip("toolkit", text, "cuda", values);
       return tool ? [chip("tool", text, name), release] : [release];
     }
-    return [chip(tool ? "tool" : "header", text, name, values)];
+    return [chip(tool ? "tool" : host ? "host" : "header", text, name, values)];
   };
 
   /**
@@ -204,7 +211,8 @@ const question = (() => {
     }
     if (!VERSION.test(version) && !RANGE.test(version)) {
       if (has(known.tools, name)) return { found: [chip("tool", text, name)], end: at };
-      return { found: name === "cuda" || name === "cc" ? [] : [chip("header", text, name)], end: at };
+      const kind = known.hosts.includes(name) ? "host" : "header";
+      return { found: name === "cuda" || name === "cc" ? [] : [chip(kind, text, name)], end: at };
     }
     const whole = text.endsWith(version) ? text : `${text} ${version}`;
     return { found: chipsOf(name, whole, version, known), end: at + 1 };
@@ -213,7 +221,7 @@ const question = (() => {
   /** @param {string} token @param {Vocabulary} known @param {Chip[]} before */
   const number = (token, known, before) => {
     const last = before.at(-1);
-    if (last && ["tool", "toolkit", "header"].includes(last.kind) && last.values.length) {
+    if (last && ["tool", "toolkit", "header", "host"].includes(last.kind) && last.values.length) {
       const found = chipsOf(last.name, `${last.name} ${token}`, token, known);
       if (found.every(({ kind }) => kind !== "unknown")) return found;
     }
@@ -247,6 +255,9 @@ const question = (() => {
     const token = tokens[at];
     const target = TARGET.exec(token);
     if (target) return { found: [targetChip(`${target[1]}_${target[2]}${target[3]}`, token, known)], end: at + 1 };
+    if (SHORT.test(token) && known.targets.includes(`sm_${token}`)) {
+      return { found: [targetChip(`sm_${token}`, token, known)], end: at + 1 };
+    }
     const glued = GLUED.exec(token);
     if (glued && has(known.aliases, glued[1])) {
       return { found: versioned(known.aliases[glued[1]], token, [glued[2]], 0, known).found, end: at + 1 };
@@ -276,5 +287,5 @@ const question = (() => {
     return chips;
   };
 
-  return { parse, says, score };
+  return { parse, says, score, inSeries };
 })();

@@ -1,0 +1,29 @@
+"""Architectures themselves: which releases build anything for one, as a feature like any other. Questions that name no feature ask for it."""
+
+from __future__ import annotations
+
+from harness.answers.asked import Asked
+from harness.answers.cells import Feature, Known
+from harness.answers.verdict import NOT, NOTHING, SILENT, WORKS
+
+FEATURE = Feature(case="", title="The architecture itself: whether anything is compiled for it", topic="")
+
+
+def known_of_itself(known: Known) -> Known:
+    """The same cells, of which each tells only whether its compiler knows the architecture.
+
+    It does where it had its say, whatever that was; it does not where cumatrix was told so (``CUDA 13.0 knows no sm_70``).
+    """
+    rows = [
+        row._replace(case="", rest="", letter=NOT if row.letter == NOTHING else WORKS, message=row.message)
+        for row in known.rows
+        if not row.axis and (row.letter not in SILENT or f" knows no {row.target} " in f"{row.message} ")
+    ]
+    # Of several cells for one place the last one counts: what was built shows more than what was refused.
+    rows.sort(key=lambda row: row.message == "built")
+    return Known(rows=rows, features={"": FEATURE}, runs=known.runs)
+
+
+def asks_for_itself(asked: Asked) -> bool:
+    """Whether a question names an architecture, and a CUDA release or a tool, and nothing else."""
+    return bool(asked.targets) and not asked.words and any(chip.kind in ("toolkit", "tool") for chip in asked.chips)

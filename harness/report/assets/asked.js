@@ -1,0 +1,83 @@
+// What a question asks for, and the command that tries it. The same as harness/answers/asked.py and command.py.
+"use strict";
+
+/**
+ * @typedef {object} Asked
+ * @property {string[]} targets
+ * @property {string[] | null} toolkits
+ * @property {Map<string, string[] | null> | null} tools versions by backend, null for all
+ * @property {Map<string, string[]>} headers
+ * @property {Map<string, string[]>} hosts
+ * @property {string[]} words
+ */
+
+const asking = (() => {
+  /**
+   * What a question asks for.
+   *
+   * @param {Chip[]} chips
+   * @param {Vocabulary} known
+   * @returns {Asked}
+   */
+  const asked = (chips, known) => {
+    const values = (/** @type {string} */ kind) => [
+      ...new Set(chips.filter((chip) => chip.kind === kind).flatMap((chip) => chip.values)),
+    ];
+    /** @type {Map<string, string[] | null>} */
+    const tools = new Map();
+    for (const chip of chips.filter(({ kind }) => kind === "tool")) {
+      for (const backend of known.tools[chip.name]) {
+        const versions = [...(tools.get(backend) || []), ...chip.values];
+        tools.set(backend, versions.length ? versions : null);
+      }
+    }
+    const toolkits = values("toolkit");
+    const named = (/** @type {string} */ kind) => {
+      /** @type {Map<string, string[]>} */
+      const found = new Map();
+      for (const chip of chips.filter((each) => each.kind === kind)) {
+        found.set(chip.name, [...(found.get(chip.name) || []), ...chip.values]);
+      }
+      return found;
+    };
+    const [headers, hosts] = [named("header"), named("host")];
+    const free = chips.filter(({ kind }) => ["word", "header", "host"].includes(kind));
+    // A host compiler names the tools that have a use for it.
+    if (!tools.size && hosts.size) for (const backend of known.hosted) tools.set(backend, null);
+    return {
+      targets: values("target"),
+      toolkits: toolkits.length ? toolkits : null,
+      tools: tools.size ? tools : null,
+      headers,
+      hosts,
+      words: [...new Set(free.map(({ name }) => name))],
+    };
+  };
+
+  /**
+   * The command that tries what nobody tried. The same as harness/answers/command.py.
+   *
+   * @param {Asked} of
+   * @param {Chip[]} chips
+   * @param {Vocabulary} known
+   * @param {string} target
+   * @param {string} name of the case, where there is one
+   */
+  const command = (of, chips, known, target, name) => {
+    const parts = [name ? `cumatrix run ${name}` : "cumatrix try kernel.cu"];
+    const tools = chips.some(({ kind }) => kind === "tool") || !of.hosts.size ? of.tools : new Map([["nvcc", null]]);
+    for (const [backend, versions] of tools || []) {
+      const library = known.libraries[backend];
+      const asked = library ? `--with ${library}=${versions?.at(-1) || "all"}` : `-b ${backend}`;
+      if (!parts.includes(asked)) parts.push(asked);
+    }
+    for (const [library, versions] of of.headers) parts.push(`--library ${library}=${versions.join() || "all"}`);
+    const hosts = [...of.hosts].flatMap(([host, versions]) => versions.map((version) => `${host}-${version}`));
+    const programs = hosts.map((host) => (/^(gcc|clang)-\d{1,2}$/.test(host) ? host : `${host}=/path/to/g++`));
+    if (programs.length) parts.push(`--host-compiler ${programs.join()}`);
+    if (of.toolkits) parts.push(`-t ${of.toolkits.join()}`);
+    return [...parts, `-a ${target}`].join(" ");
+  };
+
+  return { asked, command };
+})();

