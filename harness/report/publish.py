@@ -15,7 +15,7 @@ from typing import Any
 from harness import __version__
 from harness.analysis.rejudge import merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, split_variant
-from harness.answers.hosts import own_of
+from harness.answers.hosts import hosted, own_of
 from harness.answers.packed import packed_answers
 from harness.cases.select import load_cases
 from harness.checkouts import GitError, checkout_of, git
@@ -23,6 +23,7 @@ from harness.errors import NothingToRun
 from harness.matrix.kinds import kind_of
 from harness.matrix.order import backend_key, natural_key
 from harness.model import Case
+from harness.model.host import named, told_version
 from harness.published.digest import digests_of
 from harness.published.place import ANSWERS, ENVIRONMENT, MANIFEST, README, RECORDS, SCHEMA, is_published, read_manifest
 from harness.records import Merged, Record, Results
@@ -200,18 +201,30 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
         RECORDS: parquet,
         ANSWERS: answers,
         MANIFEST: f"{text}\n".encode(),
-        README: readme(manifest, _headers(merged.records), LOG).encode(),
+        README: readme(manifest, _beside(merged.records), LOG).encode(),
     }
 
 
-def _headers(records: Sequence[Record]) -> dict[str, list[str]]:
-    """Versions by header library of which a compiler said something."""
+def _beside(records: Sequence[Record]) -> dict[str, list[str]]:
+    """Versions by header library, and by family of host compilers, of which a compiler said something."""
     found: dict[str, list[str]] = {}
-    for variant in {record["variant"] for record in records if _answered(record)}:
+    answered = [record for record in records if _answered(record)]
+    for variant in {record["variant"] for record in answered}:
         _, name, version = split_variant(variant)
         if name:
             found.setdefault(name, []).append(version)
+    for backend, host, said in {_host(record) for record in answered}:
+        if backend in hosted():
+            for name, version in named(host, said).versions.items():
+                found.setdefault(name, []).append(version if name == "glibc" else version.partition(".")[0])
     return found
+
+
+def _host(record: Record) -> tuple[str, str, str]:
+    """The backend, the host compiler that was asked for, and what it was."""
+    host = record.get("host_compiler", "")
+    observed = told_version(str(record["toolchain"]["observed"].get("host_compiler") or ""))
+    return record["backend"], host, own_of(record["backend"], host, record["toolchain"]) or observed
 
 
 def _row(record: Record) -> tuple[str, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from packaging.version import Version
+
 from harness.answers.answer import spell_span
 from harness.answers.names import LABELS
-from harness.answers.spelling import version_of
 from harness.answers.table import known_releases
 from harness.backends import library_of
 from harness.diagnostics import one_line
@@ -48,15 +49,15 @@ To extend it: `cumatrix publish reports/matrix new.jsonl --out reports/matrix`. 
 """
 
 
-def readme(manifest: Mapping[str, Any], headers: Mapping[str, Sequence[str]], log: int) -> str:
+def readme(manifest: Mapping[str, Any], beside: Mapping[str, Sequence[str]], log: int) -> str:
     """Text of the README.
 
     Parameters
     ----------
     manifest : Mapping
         What stands in ``manifest.json``.
-    headers : Mapping[str, sequence of str]
-        Versions by header library that were tried.
+    beside : Mapping[str, sequence of str]
+        Versions by header library, and by family of host compilers, that were tried.
     log : int
         Characters of a log that are kept.
     """
@@ -70,7 +71,7 @@ def readme(manifest: Mapping[str, Any], headers: Mapping[str, Sequence[str]], lo
         packed=sizes["answers.json.gz"],
         log=log,
         tools="\n".join(_row(backend, of) for backend, of in manifest["backends"].items()),
-        untried="\n".join(_untried(manifest["backends"], headers)) or "Every release that cumatrix knows was tried.",
+        untried="\n".join(_untried(manifest["backends"], beside)) or "Every release that cumatrix knows was tried.",
         commands="\n".join(f"- `{command}`" for command in _commands(manifest["runs"])),
     )
 
@@ -84,9 +85,9 @@ def _row(backend: str, of: Mapping[str, Any]) -> str:
     return " | ".join((f"| {LABELS.get(backend, backend)}", f"{of['cells']:,}", f"{of['answered']:,}", *columns)) + " |"
 
 
-def _untried(backends: Mapping[str, Mapping[str, Any]], headers: Mapping[str, Sequence[str]]) -> list[str]:
+def _untried(backends: Mapping[str, Mapping[str, Any]], beside: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each library, and CUDA: releases that cumatrix knows and that have no cell here."""
-    tried: dict[str, set[str]] = {name: set(found) for name, found in headers.items()}
+    tried: dict[str, set[str]] = {name: set(found) for name, found in beside.items()}
     for backend, of in backends.items():
         if library := library_of(backend):
             tried.setdefault(library, set()).update(of["libraries"])
@@ -102,9 +103,9 @@ def _untried(backends: Mapping[str, Mapping[str, Any]], headers: Mapping[str, Se
 
 def _spans(names: Sequence[str], known: Sequence[str]) -> list[str]:
     """Neighbours among the known releases as ranges."""
-    ordered = sorted(known, key=version_of)
+    ordered = sorted(known, key=Version)
     found: list[list[str]] = []
-    for name in sorted(names, key=version_of):
+    for name in sorted(names, key=Version):
         if found and ordered.index(name) == ordered.index(found[-1][-1]) + 1:
             found[-1].append(name)
         else:
