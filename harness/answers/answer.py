@@ -13,7 +13,7 @@ from harness.answers.meant import meant
 from harness.answers.names import LABELS
 from harness.answers.question import Vocabulary
 from harness.answers.table import Field, Line, lines_of
-from harness.answers.verdict import SILENT, UNTRIED_VERDICT, WORKS, Verdict, picked
+from harness.answers.verdict import FAULT, SILENT, UNTRIED_VERDICT, WORKS, Verdict, picked
 from harness.matrix.order import fold_targets, version_key
 
 SHOWN = 5
@@ -149,7 +149,10 @@ def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Seque
         elif not is_host(entry.axis) and entry.tool not in asked_for:
             said += _on_own(_said(fields, versions, asked.toolkits), known, hosts)
     feature = known.features[line.case]
-    return Finding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=feature.faults)
+    # Those of another tool, or of other architectures, answer nothing that was asked.
+    faulty = any(FAULT in item.entry.grids[target].letters for item in said for target in item.targets)
+    faults = feature.faults if faulty else ()
+    return Finding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=faults)
 
 
 def _without(said: Iterable[Said], headers: Mapping[str, Sequence[str]]) -> Iterator[Said]:

@@ -99,9 +99,7 @@ def _show_finding(console: Console, finding: Finding, source: Source, *, title: 
             silent.setdefault(said.verdict.text, []).append(said.tool)
     for text, tools in silent.items():
         console.print(Text(f"  ? {', '.join(dict.fromkeys(tools))}: {text}", "dim"), soft_wrap=True)
-    for reason, link in (
-        finding.faults[:3] if any(said.verdict.kind not in ("works", "na", "untried") for said in finding.said) else ()
-    ):
+    for reason, link in finding.faults[:3]:
         console.print(Text(f"  known fault: {reason}{f' ({link})' if link else ''}", "yellow"), soft_wrap=True)
     console.print()
 

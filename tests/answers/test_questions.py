@@ -102,3 +102,13 @@ def test_a_library_that_nobody_tried_is_not_answered_by_another_feature(known: K
     for asked in ("cccl 2.8 wmma", "gcc-13 nvcc"):
         findings = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
         assert not any(said.proof for finding in findings for said in finding.said), asked
+
+
+@pytest.mark.parametrize(("asked", "faults"), [("wmma bf16 cupy 12.3.0", True), ("wmma bf16 nvrtc", False)])
+def test_known_faults_are_those_of_what_was_asked_for(
+    asked: str, faults: bool, known: Known, vocabulary: Vocabulary
+) -> None:
+    """A fault of one tool is no answer to a question about another."""
+    assert known.features["wmma/fragments"].faults
+    found = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
+    assert {bool(item.faults) for item in found if item.case == "wmma/fragments" and item.said} == {faults}
