@@ -12,7 +12,7 @@ from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row
 from harness.answers.hosts import own_of
 from harness.answers.names import ARCHITECTURES
 from harness.answers.store import Store, vocabulary_of
-from harness.answers.table import Line, lines_of
+from harness.answers.table import Field, Line, lines_of
 from harness.model.host import HostCompiler
 from harness.published.place import ENVIRONMENT
 from harness.records import Merged
@@ -78,10 +78,7 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),
         "hosts": _clean(_versions(known.hosts)),
-        "columns": [
-            [key, clean(label), key.partition("+")[0].partition(" ")[0], key.partition("+")[2]]
-            for key, label in columns_of(known)
-        ],
+        "columns": [[key, clean(label), _backend(key), key.partition("+")[2]] for key, label in columns_of(known)],
         "features": [
             {
                 "case": clean(case),
@@ -140,21 +137,38 @@ def _in_order(known: Known, target: str) -> list[Line]:
     return sorted(lines, key=lambda line: -len(told[line.case]))
 
 
-def shown_lines(known: Known, target: str, pages: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The same for the page's template, which has it without a script."""
-    columns = [key for key, _ in columns_of(known)]
-    shown = []
+def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Headings and lines of the same for the page's template, which has it without a script: a column a tool, whatever header libraries and host compilers it was tried with."""
+    labels, lines = dict(columns_of(known)), []
     for line in _in_order(known, target):
-        fields = {_key(field.entry): field for field in line.fields}
-        if not any(key in columns for key in fields):
-            continue
+        fields = {key: field for field in line.fields if (key := _key(field.entry)) in labels}
+        if fields:
+            lines.append((line, fields))
+    used = {key for _, fields in lines for key in fields}
+    tools: dict[str, list[str]] = {}
+    for key in sorted((key for key in labels if key in used), key=lambda key: "+" in key):
+        tools.setdefault(_backend(key), []).append(key)
+    ordered = sorted(tools, key=lambda tool: min(list(labels).index(key) for key in tools[tool]))
+    plain = {_backend(key): label for key, label in reversed(labels.items()) if "+" not in key}
+    shown = []
+    for line, fields in lines:
         feature = known.features[line.case]
         cells = [
-            (field.verdict.kind, field.verdict.text, _note(field.verdict.note, field.where, works=field.verdict.works), field.own.text if field.own else "") if (field := fields.get(key)) else None
-            for key in columns
+            [_shown(fields[key], labels[key] if "+" in key and len(tools[tool]) > 1 else "") for key in tools[tool] if key in fields]
+            for tool in ordered
         ]  # fmt: skip
         shown.append({"topic": feature.topic, "case": line.case, "title": feature.title, "page": pages[line.case], "label": line.label, "cells": cells})  # fmt: skip
-    return shown
+    return [plain.get(tool, labels[tools[tool][0]]) for tool in ordered], shown
+
+
+def _shown(field: Field, name: str) -> dict[str, str]:
+    """What is known of one tool, with one header library or none."""
+    note = _note(field.verdict.note, field.where, works=field.verdict.works)
+    return {"kind": field.verdict.kind, "text": field.verdict.text, "name": name, "note": note, "own": field.own.text if field.own else ""}  # fmt: skip
+
+
+def _backend(key: str) -> str:
+    return key.partition("+")[0].partition(" ")[0]
 
 
 def _note(note: str, where: str, *, works: bool) -> str:

@@ -27,10 +27,9 @@ from harness.report.answers import (
     answers_data,
     answers_for,
     architecture_of,
-    columns_of,
     first_target,
     known_of,
-    shown_lines,
+    shown_table,
 )
 from harness.report.beside import Publication, is_own
 from harness.report.code import Code
@@ -209,6 +208,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
 def front_of(site: Site) -> dict[str, Any]:
     """What the answer page shows."""
     known, first = site.known, first_target(site.known)
+    headings, lines = shown_table(known, first, site.files)
     reasons = {
         record["cell"]: (record["expected"]["reason"], record["expected"]["link"])
         for record in site.merged.records
@@ -224,8 +224,8 @@ def front_of(site: Site) -> dict[str, Any]:
         "about": f"What of {count} CUDA feature{'s' if count != 1 else ''} compiles with which tool, version and architecture: {len(site.table):,} cells, compiled.",
         "first": first,
         "targets": [(target, architecture_of(target)) for target in known.targets] or [(first, "")],
-        "answer_columns": columns_of(known),
-        "lines": shown_lines(known, first, site.files),
+        "headings": headings,
+        "lines": lines,
         "beside": site.beside,
         "stories": site.stories,
         "unavailable": unavailable_of(site.own_table),

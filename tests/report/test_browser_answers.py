@@ -74,6 +74,32 @@ def test_chips_are_mended(visit: Visit, answers: Path) -> None:
     assert page.evaluate("location.hash") == "#ask=wmma+sm_90&on=sm_90"
 
 
+def test_columns_are_tools_unless_a_header_library_is_asked_for(visit: Visit, answers: Path) -> None:
+    page = visit("index.html#on=sm_90", folder=answers)
+    settled(page)
+    headings = page.locator("#answers thead th").all_inner_texts()
+    assert not [heading for heading in headings if " with " in heading]
+    row = page.locator("#answers tbody tr", has_text="CUTLASS: accumulators").first
+    assert "NVRTC with cutlass" in row.locator("td").nth(headings.index("NVRTC") - 1).inner_text()
+    page.fill("#ask", "cutlass 3.5.1")
+    settled(page)
+    assert "NVRTC with cutlass" in page.locator("#answers thead th").all_inner_texts()
+
+
+def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visit, tmp_path: Path) -> None:
+    """The one that is shown at first is nobody's question."""
+    build_report([ANSWERS / "cells.parquet"], tmp_path, where='case != "instructions/wgmma" or cc >= "9.0"')
+    page = visit("index.html", folder=tmp_path)
+    page.fill("#ask", "wgmma")
+    settled(page)
+    assert page.input_value("#on") == "sm_80"
+    assert page.inner_text("#told").startswith("Nobody tried that on sm_80; this is sm_90")
+    assert page.locator("#answers tbody tr", has_text="wgmma").count() >= 1
+    page.fill("#ask", "wgmma sm_80")
+    settled(page)
+    assert page.inner_text("#told").startswith("Nobody tried that on sm_80: cumatrix try kernel.cu")
+
+
 def test_the_first_view_tells_what_works_without_a_script(visit: Visit, answers: Path) -> None:
     page = visit("index.html", folder=answers, script=False)
     text = words(page.inner_text("main"))

@@ -233,5 +233,15 @@ const answering = (() => {
       : { kind: "untried", text: "not tried", note: `${name}: ${verdict.text}`, yours: verdict.yours };
   };
 
-  return { find, picked };
+  /**
+   * Whether something is known of what is asked for; that it is not applicable is.
+   *
+   * @param {AnswersData} data
+   * @param {OnTarget} part
+   * @param {Asked} of
+   */
+  const tells = (data, part, of) =>
+    find(data, part, of).some(({ fields }) => [...fields.values()].some(({ kind }) => kind !== "untried"));
+
+  return { find, picked, tells };
 })();

@@ -50,6 +50,7 @@ class AnswerPage {
   }
 
   async update() {
+    const asked = this.input.value;
     const chips = this.chips();
     const of = asking.asked(chips, this.data.vocabulary);
     const tried = of.targets.find((target) => this.data.targets.some(([known]) => known === target));
@@ -62,16 +63,36 @@ class AnswerPage {
     history.replaceState(null, "", hash.size ? `#${hash}` : location.pathname + location.search);
     timers.pending++;
     try {
-      /** @type {OnTarget} */
-      const part = await cumatrix.load(`answers-${target}`);
-      if (target !== this.on.value) return;
-      this.show(part, chips, of, target);
+      const [part, shown] = await this.nearest(chips, of, target);
+      if (target !== this.on.value || this.input.value !== asked) return;
+      this.show(part, chips, of, shown);
     } catch (error) {
       this.told.textContent = error instanceof Error ? error.message : String(error);
     } finally {
       timers.pending--;
     }
     document.documentElement.dataset.ready = "true";
+  }
+
+  /**
+   * What is known on an architecture; of a question that names none, and to which this one has no answer, on the
+   * first one that has.
+   *
+   * @param {Chip[]} chips
+   * @param {Asked} of
+   * @param {string} target
+   * @returns {Promise<[OnTarget, string]>}
+   */
+  async nearest(chips, of, target) {
+    /** @type {OnTarget} */
+    const part = await cumatrix.load(`answers-${target}`);
+    if (!chips.length || of.targets.length || answering.tells(this.data, part, of)) return [part, target];
+    for (const [other] of this.data.targets.filter(([each]) => each !== target)) {
+      /** @type {OnTarget} */
+      const its = await cumatrix.load(`answers-${other}`);
+      if (answering.tells(this.data, its, of)) return [its, other];
+    }
+    return [part, target];
   }
 
   /** @param {OnTarget} part @param {Chip[]} chips @param {Asked} of @param {string} target */
@@ -82,13 +103,13 @@ class AnswerPage {
     this.showChips(chips, target);
     this.say(found, chips, of, target);
     const used = new Set(found.flatMap(({ fields }) => [...fields.keys()]));
-    const columns = this.data.columns.map((_, at) => at).filter((at) => used.has(at));
+    const columns = this.columns(used, Boolean(of.headers.size || of.hosts.size));
     const { h } = dom;
     const head = h(
       "tr",
       {},
       h("th", { scope: "col" }, "Feature"),
-      columns.map((at) => h("th", { scope: "col" }, this.data.columns[at][1])),
+      columns.map(({ heading }) => h("th", { scope: "col" }, heading)),
     );
     let before = -2;
     const rows = found.map(({ line, fields }) => {
@@ -101,27 +122,63 @@ class AnswerPage {
         "tr",
         { class: first && "first" },
         h("th", { scope: "row" }, name, label && h("small", { class: "variant" }, label)),
-        columns.map((at) => this.field(fields.get(at), feature, at, target)),
+        columns.map(({ places }) => this.field(fields, feature, places, target)),
       );
     });
     this.table.tHead?.replaceChildren(head);
     this.table.tBodies[0].replaceChildren(...rows);
   }
 
-  /** @param {Verdict | undefined} verdict @param {number} feature @param {number} column @param {string} target */
-  field(verdict, feature, column, target) {
+  /**
+   * Columns of the table: one a tool; header libraries and host compilers have their own where they are asked for.
+   *
+   * @param {Set<number>} used places in the data's columns
+   * @param {boolean} apart
+   * @returns {{heading: string, places: number[]}[]}
+   */
+  columns(used, apart) {
+    const places = this.data.columns.map((_, at) => at).filter((at) => used.has(at));
+    if (apart) return places.map((at) => ({ heading: this.data.columns[at][1], places: [at] }));
+    return [...new Set(places.map((at) => this.data.columns[at][2]))].map((tool) => {
+      const own = places.filter((at) => this.data.columns[at][2] === tool);
+      const [, heading] = this.data.columns.find(([, , of, axis]) => of === tool && !axis) || this.data.columns[own[0]];
+      return { heading, places: own.sort((a, b) => Number(this.hasAxis(a)) - Number(this.hasAxis(b)) || a - b) };
+    });
+  }
+
+  /** @param {number} column whether its versions are those of a header library or of a host compiler */
+  hasAxis(column) {
+    return Boolean(this.data.columns[column][3]);
+  }
+
+  /** @param {Map<number, Verdict>} fields @param {number} feature @param {number[]} places @param {string} target */
+  field(fields, feature, places, target) {
     const { h } = dom;
-    if (!verdict) return h("td");
+    const told = places.filter((at) => fields.has(at));
+    const first = fields.get(told[0]);
+    if (!first) return h("td");
+    const parts = told.map((at, number) => {
+      const verdict = /** @type {Verdict} */ (fields.get(at));
+      const proof = this.proof(verdict, feature, at, target);
+      const name = places.length > 1 && this.hasAxis(at) && h("small", {}, this.data.columns[at][1]);
+      const note = verdict.note && h("small", {}, verdict.note);
+      const yours = verdict.yours && h("small", { class: "yours" }, `yours: ${verdict.yours}`);
+      const said = [proof, name, note, yours];
+      return number ? h("div", { class: `further is-${verdict.kind}` }, ...said) : said;
+    });
+    return h("td", { class: `is-${first.kind}` }, ...parts);
+  }
+
+  /** @param {Verdict} verdict @param {number} feature @param {number} column @param {string} target */
+  proof(verdict, feature, column, target) {
+    const { h } = dom;
+    if (verdict.kind === "untried") return verdict.text;
     const [, , backend, axis] = this.data.columns[column];
     const host = this.data.vocabulary.hosts.includes(axis) ? ` host_compiler:${axis}-*` : "";
     const name = this.data.features[feature]?.case;
     const query = `${name ? `case:"${name}" ` : ""}backend:${backend}${host} target:${target}`;
-    const proof =
-      verdict.kind === "untried"
-        ? verdict.text
-        : h("a", { href: `matrix.html#q=${encodeURIComponent(query)}`, title: "The cells that show it" }, verdict.text);
-    const yours = verdict.yours && h("small", { class: "yours" }, `yours: ${verdict.yours}`);
-    return h("td", { class: `is-${verdict.kind}` }, proof, verdict.note && h("small", {}, verdict.note), yours);
+    const href = `matrix.html#q=${encodeURIComponent(query)}`;
+    return h("a", { href, title: "The cells that show it" }, verdict.text);
   }
 
   /** @param {Chip[]} chips @param {string} target */
@@ -177,6 +234,10 @@ class AnswerPage {
       of.targets.length && !of.targets.includes(target)
         ? `Nobody tried ${of.targets.join(", ")}; this is ${target}. `
         : "";
+    const elsewhere =
+      !of.targets.length && target !== this.on.value
+        ? `Nobody tried that on ${this.on.value}; this is ${target}. `
+        : "";
     const odd = unknown
       .map(
         (chip) =>
@@ -190,12 +251,12 @@ class AnswerPage {
     const told = found.filter(({ fields }) =>
       [...fields.values()].some(({ kind }) => kind !== "untried" && kind !== "na"),
     );
-    const none = found.length ? "Nobody tried that: " : "No feature is like that: ";
+    const none = found.length || !unknown.length ? `Nobody tried that on ${target}: ` : "No feature is like that: ";
     const first = (found.length && this.data.features[found[0].line[0]]?.case) || "";
     const command = `${none}${asking.command(of, chips, this.data.vocabulary, target, first)}`;
     const features = new Set(found.map(({ line }) => line[0]).filter((place) => place >= 0)).size;
     const some = `${features} feature${features === 1 ? "" : "s"} on ${target}.`;
-    this.told.textContent = `${odd}${missed}${told.length ? some : command}`;
+    this.told.textContent = `${odd}${missed}${elsewhere}${told.length ? some : command}`;
   }
 }
 
