@@ -49,6 +49,13 @@ def own_of(backend: str, name: str, toolchain: Mapping[str, Any]) -> str:
     return str(asked) or told_version(str(said))
 
 
+def own_in(records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The machines' own host compilers of records: `own_of` of each."""
+    return {own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]) for record in records} - {
+        ""
+    }
+
+
 def are_own(own: Iterable[str], asked: Mapping[str, Sequence[str]]) -> bool:
     """Whether cells for which no host compiler was asked were all compiled with what a question names. The page's script does the same (`assets/answer.js`).
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from harness.answers.answer import tool_label
 from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row
-from harness.answers.hosts import own_of
+from harness.answers.hosts import own_in
 from harness.answers.names import ARCHITECTURES
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import Field, Line, lines_of
@@ -26,13 +26,12 @@ def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Kno
     """What answers are made from, of a report's records and table; with `apart`, own cells are told from published ones."""
     message = table["message"].where(table["message"] != "", table["reason"])
     columns = [message if name == "message" else table[name] for name in COLUMNS]
-    hosts = {own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]) for record in merged.records}  # fmt: skip
     own = table["environment"] != ENVIRONMENT
     rows = [make_row(*values, own=apart and mine) for *values, mine in zip(*columns, own, strict=True)]
     facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
     facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None) for cell in merged.missing]
     runs = {str(plan.get("run", "")): str(plan.get("started") or "") for plan in merged.plans}
-    return Known(rows=rows, features=features_of(facts), runs=runs, hosts=tuple(sorted(hosts - {""})))
+    return Known(rows=rows, features=features_of(facts), runs=runs, hosts=tuple(sorted(own_in(merged.records))))
 
 
 def first_target(known: Known) -> str:
@@ -146,19 +145,20 @@ def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[li
             lines.append((line, fields))
     used = {key for _, fields in lines for key in fields}
     tools: dict[str, list[str]] = {}
-    for key in sorted((key for key in labels if key in used), key=lambda key: "+" in key):
+    for key in filter(used.__contains__, labels):
         tools.setdefault(_backend(key), []).append(key)
-    ordered = sorted(tools, key=lambda tool: min(list(labels).index(key) for key in tools[tool]))
+    for keys in tools.values():
+        keys.sort(key=lambda key: "+" in key)
     plain = {_backend(key): label for key, label in reversed(labels.items()) if "+" not in key}
     shown = []
     for line, fields in lines:
         feature = known.features[line.case]
         cells = [
-            [_shown(fields[key], labels[key] if "+" in key and len(tools[tool]) > 1 else "") for key in tools[tool] if key in fields]
-            for tool in ordered
+            [_shown(fields[key], labels[key] if "+" in key and len(keys) > 1 else "") for key in keys if key in fields]
+            for keys in tools.values()
         ]  # fmt: skip
         shown.append({"topic": feature.topic, "case": line.case, "title": feature.title, "page": pages[line.case], "label": line.label, "cells": cells})  # fmt: skip
-    return [plain.get(tool, labels[tools[tool][0]]) for tool in ordered], shown
+    return [plain.get(tool, labels[keys[0]]) for tool, keys in tools.items()], shown
 
 
 def _shown(field: Field, name: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 from harness import __version__
 from harness.analysis.rejudge import merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, split_variant
-from harness.answers.hosts import hosted, own_of
+from harness.answers.hosts import own_in, own_of
 from harness.answers.packed import packed_answers
 from harness.cases.select import load_cases
 from harness.checkouts import GitError, checkout_of, git
@@ -23,7 +23,7 @@ from harness.errors import NothingToRun
 from harness.matrix.kinds import kind_of
 from harness.matrix.order import backend_key, natural_key
 from harness.model import Case
-from harness.model.host import named, told_version
+from harness.model.host import HostCompiler
 from harness.published.digest import digests_of
 from harness.published.place import ANSWERS, ENVIRONMENT, MANIFEST, README, RECORDS, SCHEMA, is_published, read_manifest
 from harness.records import Merged, Record, Results
@@ -192,8 +192,7 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
     # What nobody tried can be asked for, too.
     facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
-    hosts = {own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]) for record in merged.records}  # fmt: skip
-    answers = packed_answers(rows, features_of(facts), runs, hosts - {""})
+    answers = packed_answers(rows, features_of(facts), runs, own_in(merged.records))
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}
     manifest = {**_manifest(merged.records, plans, digests), "bytes": sizes}
     text = json.dumps(manifest, indent=1, ensure_ascii=False)
@@ -213,18 +212,11 @@ def _beside(records: Sequence[Record]) -> dict[str, list[str]]:
         _, name, version = split_variant(variant)
         if name:
             found.setdefault(name, []).append(version)
-    for backend, host, said in {_host(record) for record in answered}:
-        if backend in hosted():
-            for name, version in named(host, said).versions.items():
-                found.setdefault(name, []).append(version if name == "glibc" else version.partition(".")[0])
+    # Whichever was asked for, or none: what it said of itself.
+    for said in {own_of(record["backend"], "", record["toolchain"]) for record in answered}:
+        for name, version in HostCompiler(version=said).versions.items():
+            found.setdefault(name, []).append(version if name == "glibc" else version.partition(".")[0])
     return found
-
-
-def _host(record: Record) -> tuple[str, str, str]:
-    """The backend, the host compiler that was asked for, and what it was."""
-    host = record.get("host_compiler", "")
-    observed = told_version(str(record["toolchain"]["observed"].get("host_compiler") or ""))
-    return record["backend"], host, own_of(record["backend"], host, record["toolchain"]) or observed
 
 
 def _row(record: Record) -> tuple[str, ...]:

@@ -137,22 +137,25 @@ class NumbaCudaBackend(NumbaBackend):
         job.complete()
 
 
-def bindings_only() -> bool:
-    """Whether this numba-cuda has no other way to the driver than NVIDIA's bindings."""
+def package_folder() -> Path:
+    """Where numba-cuda lies, which is installed."""
     spec = importlib.util.find_spec("numba_cuda")
     assert spec is not None
     assert spec.origin is not None
-    return "USE_NV_BINDING" not in (Path(spec.origin).parent / "numba/cuda/cudadrv/driver.py").read_text()
+    return Path(spec.origin).parent
+
+
+def bindings_only() -> bool:
+    """Whether this numba-cuda has no other way to the driver than NVIDIA's bindings."""
+    return "USE_NV_BINDING" not in (package_folder() / "numba/cuda/cudadrv/driver.py").read_text()
 
 
 def check_redirected() -> None:
     """Raise where ``numba.cuda`` is Numba's own: numba-cuda's finder is made by a ``.pth`` file, and only in a folder of site-packages."""
     import numba.cuda
 
-    spec, loaded = importlib.util.find_spec("numba_cuda"), Path(str(numba.cuda.__file__)).resolve()
-    assert spec is not None
-    assert spec.origin is not None
-    if not loaded.is_relative_to(Path(spec.origin).resolve().parent):
+    loaded = Path(str(numba.cuda.__file__)).resolve()
+    if not loaded.is_relative_to(package_folder().resolve()):
         raise Unavailable(
             f"numba-cuda {package_version('numba-cuda')} is installed, but `import numba.cuda` gives {loaded.parent}, Numba's own: "
             "the .pth file that puts numba-cuda in its place was not read, as with PYTHONPATH or pip --target; "
