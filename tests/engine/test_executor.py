@@ -33,6 +33,14 @@ def cell(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Cell:
     return make_cell(make_case(source, entries={"k": ""}), environment=PLAIN)
 
 
+def prepared_of(store: ToolkitStore, cell: Cell) -> PreparedCell:
+    resolver = Resolver(RunContext(PLAIN, store, None))
+    prepared = resolver.resolve(cell)
+    resolver.close()
+    assert isinstance(prepared, PreparedCell)
+    return prepared
+
+
 def test_a_run_may_be_asked_again_and_keeps_its_fork_servers(store: ToolkitStore, cell: Cell) -> None:
     with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
         first = run.result(cell)
@@ -55,10 +63,7 @@ def test_who_stops_listening_ends_what_is_under_way(store: ToolkitStore, cell: C
 
 
 def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(store: ToolkitStore, cell: Cell) -> None:
-    resolver = Resolver(RunContext(PLAIN, store, None))
-    prepared = resolver.resolve(cell)
-    resolver.close()
-    assert isinstance(prepared, PreparedCell)
+    prepared = prepared_of(store, cell)
 
     def of(name: str) -> PreparedCell:
         toolchain = replace(cell.toolchain, library=name)
@@ -83,10 +88,7 @@ def test_a_runner_stays_with_a_toolchain_and_then_helps_with_the_longest(store: 
 def test_cells_for_which_a_fork_server_prepares_the_same_come_one_after_another(
     store: ToolkitStore, cell: Cell, tmp_path: Path
 ) -> None:
-    resolver = Resolver(RunContext(PLAIN, store, None))
-    prepared = resolver.resolve(cell)
-    resolver.close()
-    assert isinstance(prepared, PreparedCell)
+    prepared = prepared_of(store, cell)
     includes = tmp_path / "includes.cu"
     includes.write_text("// first\n#include <cuda_fp16.h>\n")
 
@@ -117,10 +119,7 @@ def test_cells_for_which_a_fork_server_prepares_the_same_come_one_after_another(
 def test_a_fork_server_is_told_how_many_cells_alike_are_to_come(
     store: ToolkitStore, cell: Cell, tmp_path: Path
 ) -> None:
-    resolver = Resolver(RunContext(PLAIN, store, None))
-    prepared = resolver.resolve(cell)
-    resolver.close()
-    assert isinstance(prepared, PreparedCell)
+    prepared = prepared_of(store, cell)
 
     def alike(one: PreparedCell) -> list[int]:
         work = _Queue()
