@@ -6,6 +6,7 @@ that place from it, once it has compiled anything with precompiled headers itsel
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -42,10 +43,12 @@ class Store:
     Raises
     ------
     OSError
-        Where there is no room for its folder.
+        Where there is no room for headers. NVRTC writes them through memory, and ends this process with SIGBUS where the disk is full.
     """
 
     def __init__(self) -> None:
+        if not _has_room(tempfile.gettempdir()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), tempfile.gettempdir())
         self.folder = own_folder.make()
         self._kept: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
 
@@ -71,8 +74,7 @@ class Store:
             _, (gone, _) = self._kept.popitem(last=False)
             shutil.rmtree(Path(gone).parent, ignore_errors=True)
         try:
-            room = os.statvfs(self.folder)
-            if room.f_bavail * room.f_frsize < _ROOM:
+            if not _has_room(self.folder):
                 return False
             folder = Path(tempfile.mkdtemp(dir=self.folder))
         except OSError:
@@ -88,6 +90,11 @@ class Store:
             return False
         self._kept[key] = str(folder / "header.pch"), said
         return True
+
+
+def _has_room(folder: str | Path) -> bool:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize >= _ROOM
 
 
 def behind(said: str, log: str) -> str:

@@ -136,6 +136,26 @@ def test_a_header_is_made_where_it_is_worth_it(
     assert precompiled.early(setup, job, source.read_bytes(), [], []) is None
 
 
+def test_nvrtc_is_not_asked_for_a_header_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes headers through memory: on a full disk that ends the fork server. The NVRTC here is a fake."""
+    monkeypatch.setattr(reads, "followed", lambda: True)
+    asked: list[object] = []
+
+    def compile_program(*given: object) -> tuple[bool, str]:
+        asked.append(given)
+        return True, ""
+
+    source = tmp_path / "kernel.cu"
+    source.write_text("#include <mma.h>\n")
+    setup = Setup(tmp_path, "12.9", "12.9", ["/include"], tmp_path)
+    job = Job("cell", source, {}, {}, "sm_80", {}, ["/include"])
+    monkeypatch.setattr(pch_store, "_ROOM", 1 << 60)
+    Precompiled(compile_program).ahead(setup, job, 5, lambda _: None, lambda: None)
+    assert not asked
+    with pytest.raises(OSError, match="No space left"):
+        pch_store.Store()
+
+
 @pytest.mark.parametrize(
     ("log", "made", "defines", "usable"),
     [
