@@ -59,6 +59,7 @@ def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
     for number, lines in enumerate(columns(cells, width)):
         for line in map(_line, lines):
             sys.stdout.write((click.style(line, bold=True) if coloured and number in bold else line) + "\n")
+    sys.stdout.flush()
 
 
 def say_commands(commands: Iterable[str]) -> None:
