@@ -174,7 +174,7 @@ class Precompiled:
     def _made(
         self, folder: Path, blank: Job, found: FirstIncludes, compile_job: Callable[[Job], None]
     ) -> dict[str, Any] | None:
-        """In a child: make a header, see that it can be used, and say what it was made for and of."""
+        """In a child: make a header, see of the first one of its names that it can be used, and say what it was made for and of."""
         os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
         os.chdir(folder)
         records, path = folder / "reads", folder / "header.pch"
@@ -190,9 +190,13 @@ class Precompiled:
             return None
         seconds = time.process_time() - started
         files = _files(reads.without(records.read_bytes(), [folder]))
-        used = self._compile(text, name, (*options, f"--use-pch={path}"))[1]
-        if files is None or "using precompiled header" not in used:
+        if files is None:
             return None
+        # One for another architecture was used before. Where this one cannot be, NVRTC says so to each program, or reads what it includes.
+        if found.names not in self._took:
+            used = self._compile(text, name, (*options, f"--use-pch={path}"))[1]
+            if "using precompiled header" not in used:
+                return None
         return {"options": options, "files": files, "seconds": seconds, "log": log}
 
     def _options(self, blank: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:

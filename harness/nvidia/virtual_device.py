@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from harness.nvidia import nvjitlink, ptxas
@@ -196,5 +197,11 @@ def loaded(*stems: str) -> list[Path]:
 
 def foreign(setup: Setup) -> list[Path]:
     """Loaded parts of some other CUDA than the toolkit's."""
-    own = {path.resolve() for folder in ("lib64", "nvvm/lib64") for path in (setup.home / folder).glob("*.so*")}
+    own = _libraries(setup.home)
     return [path for path in loaded("libnvvm", "libnvrtc", "libnvJitLink", "libcudart") if path not in own]
+
+
+@cache
+def _libraries(home: Path) -> frozenset[Path]:
+    """Real paths of a toolkit's libraries: looked for once, before cells are forked."""
+    return frozenset(path.resolve() for folder in ("lib64", "nvvm/lib64") for path in (home / folder).glob("*.so*"))

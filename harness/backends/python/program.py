@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,7 +42,7 @@ class Program:
     module: ModuleType = field(default_factory=lambda: ModuleType("__main__"))
     failure: BaseException | None = None
 
-    @property
+    @cached_property
     def folder(self) -> str:
         """The folder of the program, which its own modules are below."""
         return os.path.realpath(self.job.source.parent)
