@@ -31,6 +31,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "python benchmarks/analysis.py --cells 100000": _BENCHMARK,
         "python benchmarks/unchanged.py --cells 1000,10000": _BENCHMARK,
         "python benchmarks/starts.py": _BENCHMARK,
+        "CUMATRIX_CACHE=$(mktemp -d) CUMATRIX_TOOLKIT=12.9 taskset -c 0,1 bash -c 'time cumatrix run --with numba=0.59 -b numba --out numba.jsonl --trace numba.json'": _BENCHMARK,
         "pip install -e '.[report,test]'": _BENCHMARK,
         "python benchmarks/parse_log.py": _BENCHMARK,
         "python benchmarks/torch_sweep.py --python .tox/torch211/bin/python": _BENCHMARK,
