@@ -10,11 +10,6 @@ from harness.model import Status
 _R = TypeVar("_R", bound=Mapping[str, Any])
 
 
-def identity(record: Mapping[str, Any]) -> tuple[str, str]:
-    """What makes two records tell of the same thing: the cell's id, and for a program without a case where it lies."""
-    return record["cell"], record.get("program", "")
-
-
 def weight(record: Mapping[str, Any]) -> int:
     """2 where a compiler had its say, 1 where the combination is not applicable, 0 where a part was missing or cumatrix failed."""
     status = Status(record["status"])

@@ -172,7 +172,7 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
 def _planned(record: Record) -> dict[str, Any]:
     """A record's cell as its plan had it."""
     row: Mapping[str, Any] = record
-    return {key: row[key] for key in (*CELL_KEYS, "program") if key in row}
+    return {key: row[key] for key in (*CELL_KEYS, "program", "project") if key in row}
 
 
 def _ranges(numbers: Iterable[int]) -> list[list[int]]:

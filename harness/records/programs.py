@@ -1,10 +1,11 @@
-"""Programs without a case are called by their file's name: those that only share it are told apart where they meet."""
+"""Cases of several projects, and programs without a case, may share a name: what tells them apart in one set of records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
+from harness.model import Case
 from harness.records.plan import Plan
 from harness.records.record import Record
 
@@ -15,17 +16,19 @@ DIGITS = 6
 
 
 def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[Record], list[Plan]]:
-    """Give programs of one name that lie in different folders names of their own: ``kernel.cu@3fa9c1``.
+    """Give cases the name of their project, ``fast/softmax@flash-attn``, and programs of one name in different folders their digest, ``kernel.cu@3fa9c1``.
 
-    A name that one program has for itself stays, or becomes, the plain one, so that it does not matter in which order and in how many
-    steps records are merged.
+    Cumatrix's own cases have no project, and keep their names. A project's have its name whatever else is there, so that their rows are the same in every set; a
+    program's name that one has for itself stays, or becomes, the plain one, so that it does not matter in which order and in how many steps records are merged.
     """
     records, plans = list(records), list(plans)
     programs: dict[str, set[str]] = {}
-    for item in (*records, *(cell for plan in plans for cell in plan["cells"] if "program" in cell)):
+    any_project = False
+    for item in (*records, *(cell for plan in plans for cell in plan["cells"])):
         if "program" in item:
-            programs.setdefault(_plain(item), set()).add(item["program"])
-    if not programs:
+            programs.setdefault(case_of(item), set()).add(item["program"])
+        any_project = any_project or bool(item.get("project"))
+    if not programs and not any_project:
         return records, plans
     shared = {name for name, several in programs.items() if len(several) > 1}
     return (
@@ -34,16 +37,38 @@ def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[R
     )
 
 
-def _plain(item: Mapping[str, Any]) -> str:
-    return str(item["case"]).removesuffix(f"@{item['program'][:DIGITS]}")
+def case_of(item: Mapping[str, Any]) -> str:
+    """Name of a record's or planned cell's case as its own project has it."""
+    case, mark = str(item["case"]), _mark(item)
+    return case.removesuffix(f"@{mark}") if mark else case
+
+
+def name_in_sets(case: Case) -> str:
+    """What a case is called where records of several projects may be."""
+    return f"{case.name}@{case.project}" if case.project else case.name
+
+
+def _mark(item: Mapping[str, Any]) -> str:
+    """What tells it from others of its name."""
+    return str(item["program"])[:DIGITS] if item.get("program") else str(item.get("project") or "")
 
 
 def _named(item: _Named, shared: set[str]) -> _Named:
-    if "program" not in item:
+    mark = _mark(item)
+    if not mark:
         return item
-    plain = _plain(item)
-    name = f"{plain}@{item['program'][:DIGITS]}" if plain in shared else plain
+    plain = case_of(item)
+    name = f"{plain}@{mark}" if plain in shared or not item.get("program") else plain
     if name == item["case"]:
         return item
     renamed: Any = {**item, "case": name, "cell": name + item["cell"].removeprefix(item["case"])}
     return cast("_Named", renamed)
+
+
+def identity(item: Mapping[str, Any]) -> tuple[str, str]:
+    """What makes two records, or planned cells, tell of the same thing: the cell's id, and whose it is: of a program without a case, where it lies.
+
+    It is the same before and after records were merged.
+    """
+    cell = case_of(item) + item["cell"].removeprefix(item["case"])
+    return cell, item.get("program") or item.get("project") or ""

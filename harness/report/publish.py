@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from harness import __version__
-from harness.analysis.rejudge import merged_anew, rejudger
+from harness.analysis.rejudge import is_of, merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, split_variant
 from harness.answers.hosts import own_in, own_of
 from harness.answers.packed import packed_answers
@@ -30,6 +30,7 @@ from harness.records import Merged, Record, Results
 from harness.records.atomic import replace_files
 from harness.records.parquet import results_parquet
 from harness.records.plan import Plan
+from harness.records.programs import case_of, name_in_sets
 from harness.report.inputs import read_results
 from harness.report.publish_readme import readme
 
@@ -92,23 +93,28 @@ def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
     results = read_results(paths)
     now = digests_of(cases)
     made_of, notes = _made_of(paths, results, cases, now)
+    known = {case.name: case for case in load_cases(cases)}
     kept, stale, others = [], Counter[str](), 0
     for record in results.records:
-        case = record["case"]
-        if record.get("program") or record["device"].get("virtual") is False:
+        case = case_of(record)
+        if (
+            record.get("program")
+            or (case in known and not is_of(record, known[case]))
+            or record["device"].get("virtual") is False
+        ):
             others += 1
         elif made_of.get(record["run"], now).get(case) != now.get(case) or case not in now:
             stale[case] += 1
         else:
-            kept.append(_slim(record))
+            kept.append(_slim({**record, "project": known[case].project}))
     if others:
-        notes.append(f"{others:,} cells of programs without a case, or on a real device, are left out")
+        notes.append(
+            f"{others:,} cells of other projects, of programs without a case, or on a real device, are left out"
+        )
     merged = merged_anew(replace(results, records=tuple(kept)), rejudger(cases))
     if not merged.records:
         raise NothingToRun(f"no cell of the cases in {cases} is left to publish")
-    files = _files(
-        merged, load_cases(cases), {case: now[case] for case in sorted({record["case"] for record in merged.records})}
-    )
+    files = _files(merged, known.values(), {case: now[case] for case in sorted(set(map(case_of, merged.records)))})
     replace_files({out / name: data for name, data in files.items()})
     return Published(
         out=out,
@@ -190,7 +196,9 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
     facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any]]
     facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
     # What nobody tried can be asked for, too.
-    facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
+    facts += [
+        (name_in_sets(case), case.title, case.topic, list(case.features), list(case.links), None) for case in cases
+    ]
     parquet = results_parquet(merged.records, plans, small=True)
     answers = packed_answers(rows, features_of(facts), runs, own_in(merged.records))
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}
