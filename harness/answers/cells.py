@@ -250,7 +250,8 @@ def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str
     return {
         case: Feature(
             case=case,
-            title=_title(case, first[case][0]),
+            # With the project's name where the case has it: another project's case may have the same title.
+            title=first[case][0] + "".join(f" ({whose})" for whose in case.split("@")[1:]),
             topic=first[case][1],
             features=tuple(first[case][2]),
             links=tuple(first[case][3]),
@@ -259,12 +260,6 @@ def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str
         )
         for case in ordered
     }
-
-
-def _title(case: str, title: str) -> str:
-    """A title, with the project's name where the case has it: another's case may have the same one."""
-    whose = case.rpartition("@")[2] if "@" in case else ""
-    return f"{title} ({whose})" if whose else title
 
 
 @cache

@@ -35,7 +35,10 @@ def is_copy(folder: Path, name: str) -> bool:
     own = packaged_cases() / name
     if not (own / "case.toml").is_file():
         return False
-    return folder.resolve() == own or _files(folder) == _files(own) or digest_of(folder) == digest_of(own)
+    try:
+        return folder.resolve() == own or _files(folder) == _files(own) or digest_of(folder) == digest_of(own)
+    except (OSError, ValueError):
+        return False  # what is wrong with it is told where it is read
 
 
 def digest_of(folder: Path) -> str:

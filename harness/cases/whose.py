@@ -6,6 +6,7 @@ itself, then what its repository is called, and the folder's name only where the
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,9 @@ from harness.checkouts import GitError, git
 
 OURS = "cumatrix"
 """The project whose cases have no name in front: cumatrix itself."""
+
+VARIABLE, NONE = "CUMATRIX_PROJECT", "none"
+"""Stands above what files say; ``none`` for no name."""
 
 _SECONDS = 5.0
 _LONGEST = 100
@@ -40,24 +44,27 @@ def project_of_case(folder: Path, name: str) -> str:
     return "" if found and is_copy(folder, name) else found
 
 
-def project_at(folder: Path) -> str:
+def project_at(folder: Path, stated: str = "") -> str:
     """Name of the project that a folder is the top folder of, or lies in.
 
-    The first of: ``project`` of the nearest ``cumatrix.toml`` or ``[tool.cumatrix]``, ``name`` of ``[project]`` in the nearest ``pyproject.toml``, the name of git's
+    The first of: ``CUMATRIX_PROJECT``, ``project`` of the nearest ``cumatrix.toml`` or ``[tool.cumatrix]``, ``name`` of ``[project]`` in the nearest ``pyproject.toml``, the name of git's
     remote ``origin``, the name of the repository's folder, the folder's own name. Empty for cumatrix.
 
     Parameters
     ----------
     folder : Path
         A folder that is there.
+    stated : str
+        What a configuration calls the project that has been read already.
     """
+    if said := _plain(os.environ.get(VARIABLE, "")):
+        return "" if said in (NONE, OURS) else said
     place = folder.resolve()
     above = list(_within(place))
-    stated = [table for each in above for table in _stated(each)]
-    told = next((name for table in stated if (name := _text(table, "project"))), "")
-    told = told or next(
-        (name for each in above if (name := _text(_toml(each / "pyproject.toml").get("project"), "name"))), ""
-    )
+    tables = [table for each in above for table in _settings(each)]
+    told = stated or next((name for table in tables if (name := _text(table, "project"))), "")
+    names = (_text(_toml(each / "pyproject.toml").get("project"), "name") for each in above)
+    told = told or next(filter(None, names), "")
     top = above[-1] if (above[-1] / ".git").exists() else None
     found = _plain(told) or (_repository(top) if top else "") or _plain(place.name)
     return "" if found == OURS else found
@@ -70,7 +77,7 @@ def _within(folder: Path) -> Iterator[Path]:
     return iter(above[: top + 1])
 
 
-def _stated(folder: Path) -> Iterator[Any]:
+def _settings(folder: Path) -> Iterator[Any]:
     yield _toml(folder / "cumatrix.toml")
     tools = _toml(folder / "pyproject.toml").get("tool")
     yield tools.get("cumatrix") if isinstance(tools, dict) else None

@@ -177,6 +177,11 @@ class Case:
         return self.path.name == "case.toml"
 
     @property
+    def called(self) -> str:
+        """Its name where cases of several projects may be: ``fast/softmax@flash-attn``; cumatrix's own have none but their own."""
+        return f"{self.name}@{self.project}" if self.project else self.name
+
+    @property
     def topic(self) -> str:
         """The folder that groups the case with others."""
         return self.name.split("/")[0]

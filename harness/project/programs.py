@@ -149,7 +149,7 @@ class _Program:
                 sources={kind: path},
                 together=tuple(self.config.place(name) for name in group[1:]),
                 root=self.config.root,
-                project=self.config.project or project_at(self.config.root),
+                project=project_at(self.config.root, self.config.project),
                 backends=tuple(table.get("backends", ())),
                 libraries=libraries,
                 variants=variants,

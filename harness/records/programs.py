@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from harness.model import Case
 from harness.records.plan import Plan
 from harness.records.record import Record
 
@@ -43,11 +42,6 @@ def case_of(item: Mapping[str, Any]) -> str:
     return case.removesuffix(f"@{mark}") if mark else case
 
 
-def name_in_sets(case: Case) -> str:
-    """What a case is called where records of several projects may be."""
-    return f"{case.name}@{case.project}" if case.project else case.name
-
-
 def _mark(item: Mapping[str, Any]) -> str:
     """What tells it from others of its name."""
     return str(item["program"])[:DIGITS] if item.get("program") else str(item.get("project") or "")
@@ -61,14 +55,12 @@ def _named(item: _Named, shared: set[str]) -> _Named:
     name = f"{plain}@{mark}" if plain in shared or not item.get("program") else plain
     if name == item["case"]:
         return item
-    renamed: Any = {**item, "case": name, "cell": name + item["cell"].removeprefix(item["case"])}
+    # A project stands in the cell's id from the beginning.
+    cell = name + item["cell"].removeprefix(item["case"]) if item.get("program") else item["cell"]
+    renamed: Any = {**item, "case": name, "cell": cell}
     return cast("_Named", renamed)
 
 
 def identity(item: Mapping[str, Any]) -> tuple[str, str]:
-    """What makes two records, or planned cells, tell of the same thing: the cell's id, and whose it is: of a program without a case, where it lies.
-
-    It is the same before and after records were merged.
-    """
-    cell = case_of(item) + item["cell"].removeprefix(item["case"])
-    return cell, item.get("program") or item.get("project") or ""
+    """What makes two records, or planned cells, tell of the same thing: the cell's id, and for a program without a case where it lies."""
+    return item["cell"], item.get("program", "")

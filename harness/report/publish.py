@@ -30,7 +30,7 @@ from harness.records import Merged, Record, Results
 from harness.records.atomic import replace_files
 from harness.records.parquet import results_parquet
 from harness.records.plan import Plan
-from harness.records.programs import case_of, name_in_sets
+from harness.records.programs import case_of
 from harness.report.inputs import read_results
 from harness.report.publish_readme import readme
 
@@ -196,9 +196,7 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
     facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any]]
     facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
     # What nobody tried can be asked for, too.
-    facts += [
-        (name_in_sets(case), case.title, case.topic, list(case.features), list(case.links), None) for case in cases
-    ]
+    facts += [(case.called, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
     answers = packed_answers(rows, features_of(facts), runs, own_in(merged.records))
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}
