@@ -209,7 +209,7 @@ class CaseFile(pytest.File):
         except CumatrixError as error:
             raise self.CollectError(no_command(clean(str(error)))) from None
         for cell in cells:
-            yield CellItem.from_parent(self, name=no_command(cell.name.removeprefix(case.name).strip()), cell=cell)
+            yield CellItem.from_parent(self, name=no_command(cell.id.removeprefix(case.name).strip()), cell=cell)
 
 
 class ProjectFile(pytest.File):
@@ -222,7 +222,7 @@ class ProjectFile(pytest.File):
         except CumatrixError as error:
             raise self.CollectError(no_command(clean(str(error)))) from None
         for cell in cells:
-            yield CellItem.from_parent(self, name=no_command(cell.name), cell=cell)
+            yield CellItem.from_parent(self, name=no_command(cell.id), cell=cell)
 
 
 def _cells(ours: Session, case: Case) -> list[Cell]:
@@ -239,7 +239,7 @@ class CellItem(pytest.Item):
         super().__init__(**keywords)
         self.cell = cell
         self.add_marker("cumatrix")
-        self.extra_keyword_matches.add(cell.name)  # so that -k takes a case's name with its topic
+        self.extra_keyword_matches.add(cell.id)  # so that -k takes a case's name with its topic
         # Cells of one toolchain share a worker process: pytest -n auto --dist loadgroup keeps them together.
         if self.config.pluginmanager.hasplugin("xdist"):
             self.add_marker(pytest.mark.xdist_group(cell.toolchain.name))
@@ -275,7 +275,7 @@ class CellItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, no_command(self.cell.name)
+        return self.path, None, no_command(self.cell.id)
 
 
 class CellFailed(Exception):

@@ -41,8 +41,6 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.delenv(name)
         patch.delenv("TOX_ENV_NAME", raising=False)
         patch.setenv("CUMATRIX_CACHE", str(tmp_path_factory.mktemp("cache")))
-        # Folders of tests are called differently each time.
-        patch.setenv("CUMATRIX_PROJECT", "none")
         # uv's links change the time of the very files that other tests' cells read, whose outcomes then are not kept.
         patch.setenv("UV_LINK_MODE", "copy")
         yield

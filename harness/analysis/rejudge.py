@@ -68,8 +68,8 @@ def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rej
 
 
 def is_of(cell: Mapping[str, Any], case: Case) -> bool:
-    """Whether a record, or a planned cell, is of a case, and not of another project's of its name; those of early versions do not say whose they are."""
-    return case_of(cell) == case.name and cell.get("project", case.project) == case.project
+    """Whether a record, or a planned cell, is of a case, and not of another project's of its name; cumatrix's own have no project."""
+    return case_of(cell) == case.name and cell.get("project", "") == case.project
 
 
 def cell_of(record: Record, case: Case, variant: Variant) -> Cell:

@@ -1,7 +1,7 @@
 """Whose a case is: the name of its project, by which records of two projects are told apart where both have a case of one name.
 
 The name has to be the same in every checkout, and after a folder was renamed, so it is looked for where that does not show: what the project calls
-itself, then what its repository is called, and the folder's name only where there is nothing else.
+itself, then what its repository is called. Where nothing says it, there is none.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def project_at(folder: Path, stated: str = "") -> str:
     """Name of the project that a folder is the top folder of, or lies in.
 
     The first of: ``CUMATRIX_PROJECT``, ``project`` of the nearest ``cumatrix.toml`` or ``[tool.cumatrix]``, ``name`` of ``[project]`` in the nearest ``pyproject.toml``, the name of git's
-    remote ``origin``, the name of the repository's folder, the folder's own name. Empty for cumatrix.
+    remote ``origin``. Empty for cumatrix, and where there is none of these.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def project_at(folder: Path, stated: str = "") -> str:
     names = (_text(_toml(each / "pyproject.toml").get("project"), "name") for each in above)
     told = told or next(filter(None, names), "")
     top = above[-1] if (above[-1] / ".git").exists() else None
-    found = _plain(told) or (_repository(top) if top else "") or _plain(place.name)
+    found = _plain(told) or (_repository(top) if top else "")
     return "" if found == OURS else found
 
 
@@ -106,20 +106,12 @@ def _read(path: Path, _changed: int) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=64)
 def _repository(top: Path) -> str:
-    """Name of a repository: that of its remote ``origin``, else of the folder of its first work tree."""
+    """Name of a repository, as its remote ``origin`` has it; empty without one."""
     try:
         url = git("config", "--get", "remote.origin.url", folder=top, seconds=_SECONDS).strip()
     except GitError:
-        url = ""
-    name = _plain(re.split(r"[/:\\]", url.rstrip("/\\"))[-1].removesuffix(".git"))
-    if name:
-        return name
-    try:
-        common = Path(git("rev-parse", "--git-common-dir", folder=top, seconds=_SECONDS).strip())
-    except GitError:
         return ""
-    place = (top / common).resolve()
-    return _plain(place.parent.name if place.name == ".git" else place.name.removesuffix(".git"))
+    return _plain(re.split(r"[/:\\]", url.rstrip("/\\"))[-1].removesuffix(".git"))
 
 
 def _plain(name: str) -> str:

@@ -77,9 +77,9 @@ def bless(what: tuple[str, ...], root: Path, where: str | None, anew: bool, only
     paths = find_cases(root, selection)
     names = {path: path.parent.relative_to(root).as_posix() for path in paths}
     owners = {name: project_of_case(path.parent, name) for path, name in names.items()}
-    cases = [(case_of(record), record.get("project")) for record in merged.records if not record.get("program")]
-    # Another project's case of the same name is another one; records of early versions do not say whose theirs is.
-    known = {name for name, project in cases if project in (None, owners.get(name))}
+    cases = [(case_of(record), record.get("project", "")) for record in merged.records if not record.get("program")]
+    # Another project's case of the same name is another one.
+    known = {name for name, project in cases if project == owners.get(name)}
     for path in paths:
         if selection and names[path] not in known:
             say(f"{names[path]}: no results", err=True)

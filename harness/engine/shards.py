@@ -55,7 +55,7 @@ class Shard:
         taken = [0.0] * self.of
         mine = set()
         for cost, _, cell in sorted(
-            ((cost_of(cell, costs or {}), _spread(cell), cell.name) for cell in cells), reverse=True
+            ((cost_of(cell, costs or {}), _spread(cell), cell.id) for cell in cells), reverse=True
         ):
             place = min(range(self.of), key=lambda number: (taken[number], number))
             taken[place] += cost
@@ -65,11 +65,11 @@ class Shard:
             raise NothingToRun(
                 f"nothing is left for part {self.number} of {self.of}: there are {len(cells)} cells in all"
             )
-        return [cell for cell in cells if cell.name in mine]
+        return [cell for cell in cells if cell.id in mine]
 
     def in_plan(self, cells: Sequence[Cell], costs: Costs | None = None) -> dict[str, Any]:
         """What the plan of this part says of the whole: which cells, and what they were taken to cost, for that decides who has which."""
-        lines = sorted(f"{cell.name}\0{cost_of(cell, costs or {})!r}" for cell in cells)
+        lines = sorted(f"{cell.id}\0{cost_of(cell, costs or {})!r}" for cell in cells)
         whole = hashlib.sha256("\0".join(lines).encode()).hexdigest()[:16]
         return {"number": self.number, "of": self.of, "whole": whole}
 
@@ -91,4 +91,4 @@ def cost_of(cell: Cell, costs: Costs) -> float:
 
 def _spread(cell: Cell) -> str:
     # Neighbours fail alike and take alike: they are dealt out by a hash, which no other cell that comes or goes changes.
-    return hashlib.sha256(cell.name.encode()).hexdigest()
+    return hashlib.sha256(cell.id.encode()).hexdigest()

@@ -114,7 +114,7 @@ class Case:
     program : str
         Digest of where a file without a case lies: its name alone does not tell it from others. Empty for a case.
     project : str
-        Name of the project that it belongs to (`harness.cases.whose`), which tells it from another project's of its name. Empty for cumatrix's own cases.
+        Name of the project that it belongs to (`harness.cases.whose`), which tells it from another project's of its name. Empty for cumatrix's own cases, and where nothing names the project.
     title, description : str
         One line, and a paragraph.
     features : tuple of str
@@ -175,11 +175,6 @@ class Case:
     def has_file(self) -> bool:
         """Whether it stands in a ``case.toml`` of its own; else it is a file that was named, or that a project's configuration names."""
         return self.path.name == "case.toml"
-
-    @property
-    def called(self) -> str:
-        """Its name where cases of several projects may be: ``fast/softmax@flash-attn``; cumatrix's own have none but their own."""
-        return f"{self.name}@{self.project}" if self.project else self.name
 
     @property
     def topic(self) -> str:

@@ -111,13 +111,7 @@ class Cell:
 
         A program without a case is called by its file, with its options in the place of the variant. A host compiler that was asked for stands behind the target (``… sm_80 with gcc-13``). On a real device it ends
         with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of one program are two results, and both are kept.
-        A case of a project has the project's name: ``fast/softmax@flash-attn nvcc cuda12.4 sm_80``.
         """
-        return f"{self.case.called}{self.name.removeprefix(self.case.name)}"
-
-    @cached_property
-    def name(self) -> str:
-        """What its own project calls it: the id without the project."""
         variant = f"[{self.variant.name}]" if self.variant.name else ""
         host = f" with {self.toolchain.host.name}" if self.toolchain.host.name else ""
         device = f" on {self.toolchain.device}" if self.toolchain.device else ""

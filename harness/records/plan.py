@@ -159,7 +159,8 @@ def _planned(cell: Cell) -> dict[str, str]:
     return {
         "cell": cell.id,
         **{key: AXIS[key].value(cell) for key in PLACE},
-        **({"program": cell.case.program} if cell.case.program else {"project": cell.case.project}),
+        **({"program": cell.case.program} if cell.case.program else {}),
+        **({"project": cell.case.project} if cell.case.project and not cell.case.program else {}),
         "environment": cell.toolchain.environment,
         "title": cell.case.title,
         "topic": cell.case.topic,

@@ -15,21 +15,22 @@ DIGITS = 6
 
 
 def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[Record], list[Plan]]:
-    """Give cases the name of their project, ``fast/softmax@flash-attn``, and programs of one name in different folders their digest, ``kernel.cu@3fa9c1``.
+    """Give cases of one name of several projects, and programs of one name in different folders, names of their own.
 
-    Cumatrix's own cases have no project, and keep their names. A project's have its name whatever else is there, so that their rows are the same in every set; a
-    program's name that one has for itself stays, or becomes, the plain one, so that it does not matter in which order and in how many steps records are merged.
+    A case is called after its project then, ``fast/softmax@flash-attn``, but for cumatrix's own and those of a project without a name; a program gets its
+    digest, ``kernel.cu@3fa9c1``. A name that one has for itself stays, or becomes, the plain one, so that it does not matter in which order and in how many
+    steps records are merged.
     """
     records, plans = list(records), list(plans)
-    programs: dict[str, set[str]] = {}
-    any_project = False
+    owners: dict[str, set[str]] = {}
+    marked = False
     for item in (*records, *(cell for plan in plans for cell in plan["cells"])):
-        if "program" in item:
-            programs.setdefault(case_of(item), set()).add(item["program"])
-        any_project = any_project or bool(item.get("project"))
-    if not programs and not any_project:
+        mark = _mark(item)
+        owners.setdefault(case_of(item), set()).add(mark)
+        marked = marked or bool(mark)
+    if not marked:
         return records, plans
-    shared = {name for name, several in programs.items() if len(several) > 1}
+    shared = {name for name, several in owners.items() if len(several) > 1}
     return (
         [_named(record, shared) for record in records],
         [{**plan, "cells": [_named(cell, shared) for cell in plan["cells"]]} for plan in plans],
@@ -52,15 +53,13 @@ def _named(item: _Named, shared: set[str]) -> _Named:
     if not mark:
         return item
     plain = case_of(item)
-    name = f"{plain}@{mark}" if plain in shared or not item.get("program") else plain
+    name = f"{plain}@{mark}" if plain in shared else plain
     if name == item["case"]:
         return item
-    # A project stands in the cell's id from the beginning.
-    cell = name + item["cell"].removeprefix(item["case"]) if item.get("program") else item["cell"]
-    renamed: Any = {**item, "case": name, "cell": cell}
+    renamed: Any = {**item, "case": name, "cell": name + item["cell"].removeprefix(item["case"])}
     return cast("_Named", renamed)
 
 
 def identity(item: Mapping[str, Any]) -> tuple[str, str]:
-    """What makes two records, or planned cells, tell of the same thing: the cell's id, and for a program without a case where it lies."""
-    return item["cell"], item.get("program", "")
+    """What makes two records, or planned cells, tell of the same thing: the cell's id, and the case's project, or for a program without a case where it lies."""
+    return item["cell"], item.get("program") or item.get("project", "")

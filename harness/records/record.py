@@ -117,7 +117,7 @@ class Record(TypedDict):
     project: NotRequired[
         Annotated[
             str,
-            "name of the project whose case it is; empty for cumatrix's own cases; not in records of early versions, and not of a program without a case",
+            "name of the project whose case it is; not there for cumatrix's own cases, where nothing names the project, and for a program without a case",
         ]
     ]
     title: Annotated[str, "title of the case"]

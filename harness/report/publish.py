@@ -106,7 +106,7 @@ def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
         elif made_of.get(record["run"], now).get(case) != now.get(case) or case not in now:
             stale[case] += 1
         else:
-            kept.append(_slim({**record, "project": known[case].project}))
+            kept.append(_slim(record))
     if others:
         notes.append(
             f"{others:,} cells of other projects, of programs without a case, or on a real device, are left out"
@@ -196,7 +196,7 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
     facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any]]
     facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
     # What nobody tried can be asked for, too.
-    facts += [(case.called, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
+    facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
     answers = packed_answers(rows, features_of(facts), runs, own_in(merged.records))
     sizes = {RECORDS: len(parquet), ANSWERS: len(answers)}

@@ -16,12 +16,6 @@ CASE = 'title = "A kernel"\nsource = { cuda = "kernel.cu" }\n'
 COPIED = "exceptions/throw"
 
 
-@pytest.fixture(autouse=True)
-def _found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names are looked for, as they are where no test runs."""
-    monkeypatch.delenv("CUMATRIX_PROJECT")
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A project with a case, and nothing that names it."""
@@ -42,7 +36,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 def test_the_first_that_says_it_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert whose(folder) == "attention"
+    assert whose(folder) == ""
     (folder / "pyproject.toml").write_text('[project]\nname = "Flash Attention"\n')
     assert whose(folder) == "Flash-Attention"
     (folder / "cumatrix.toml").write_text('project = "fa"\n')
@@ -61,22 +55,23 @@ def test_a_table_of_pyproject_says_it_too(folder: Path) -> None:
 def test_what_is_damaged_says_nothing(folder: Path) -> None:
     (folder / "pyproject.toml").write_text('[project\nname = "a"\n')
     (folder / "cumatrix.toml").write_text("project = 4\n")
-    assert whose(folder) == "attention"
+    assert whose(folder) == ""
 
 
 def test_a_repository_is_called_by_its_remote_in_every_checkout(folder: Path, tmp_path: Path) -> None:
     git(folder, "init", "-q")
     git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
-    git(folder, "worktree", "add", "-q", "--detach", str(tmp_path / "other"))
-    shutil.copytree(folder / "cases", tmp_path / "other" / "cases")
-    assert whose(tmp_path / "other") == whose(folder) == "attention"
-
+    assert whose(folder) == ""  # a folder may be called differently in each place
     git(folder.parent, "clone", "-q", "attention", "clone")
     shutil.copytree(folder / "cases", tmp_path / "clone" / "cases")
     assert whose(tmp_path / "clone") == "attention"
     git(tmp_path / "clone", "remote", "set-url", "origin", "git@example.org:me/flash-attn.git")
+    git(tmp_path / "clone", "worktree", "add", "-q", "--detach", str(tmp_path / "other"))
+    shutil.copytree(folder / "cases", tmp_path / "other" / "cases")
     (tmp_path / "clone").rename(tmp_path / "renamed")
     assert whose(tmp_path / "renamed") == "flash-attn"
+    git(tmp_path / "renamed", "worktree", "repair", str(tmp_path / "other"))
+    assert whose(tmp_path / "other") == "flash-attn"
 
 
 def test_cumatrix_itself_has_no_name(tmp_path: Path) -> None:
@@ -86,6 +81,7 @@ def test_cumatrix_itself_has_no_name(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_an_own_case_is_one_until_its_program_changes(folder: Path) -> None:
+    (folder / "cumatrix.toml").write_text('project = "attention"\n')
     case = folder / "cases" / COPIED
     shutil.copytree(packaged_cases() / COPIED, case)
     assert whose(folder, COPIED) == ""

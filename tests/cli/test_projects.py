@@ -12,13 +12,12 @@ from command import Command
 CASE = 'title = "A softmax"\nsource = {{ cuda = "kernel.cu" }}\n{}'
 REJECTED = '[[expect]]\nstatus = "rejected"\nstage = "compile"\ndiagnostic = "nothing"\nreason = "so"\n'
 AXES = ("-b", "nvrtc", "-t", "12.9", "-a", "sm_80")
-TWO = {"demo/same@left nvrtc cuda12.9 sm_80": "built", "demo/same@right nvrtc cuda12.9 sm_80": "rejected"}
+BOTH = {"demo/same@left nvrtc cuda12.9 sm_80": "built", "demo/same@right nvrtc cuda12.9 sm_80": "rejected"}
 
 
 @pytest.fixture
-def projects(cumatrix: Command, monkeypatch: pytest.MonkeyPatch) -> tuple[Command, Command]:
-    """One whose folder tells its name, and has a case that is built; one with a name, where the same is refused, and a program of its configuration."""
-    monkeypatch.setenv("CUMATRIX_PROJECT", "")
+def projects(cumatrix: Command) -> tuple[Command, Command]:
+    """One with a case that is built; one where a case of this name is refused, and a program of its configuration."""
     found = []
     for name, rules, line in (("left", "", "*x = 1;"), ("other", REJECTED, "*x = nothing;")):
         case = cumatrix.folder / name / "cases" / "demo" / "same"
@@ -26,6 +25,7 @@ def projects(cumatrix: Command, monkeypatch: pytest.MonkeyPatch) -> tuple[Comman
         (case / "case.toml").write_text(CASE.format(rules))
         (case / "kernel.cu").write_text(f'extern "C" __global__ void k(float *x) {{ {line} }}\n')
         found.append(Command(cumatrix.folder / name))
+    (cumatrix.folder / "left" / "cumatrix.toml").write_text('project = "left"\n')
     (cumatrix.folder / "other" / "cumatrix.toml").write_text('project = "right"\nsources = ["*.cu"]\n')
     (cumatrix.folder / "other" / "more.cu").write_text("__global__ void more() {}\n")
     return found[0], found[1]
@@ -42,7 +42,8 @@ def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command
     (one,) = left.records("run", *AXES, "--out", "r.jsonl")
     two, program = right.records("run", *AXES, "--out", "r.jsonl")
     assert (one["case"], one["project"], two["case"], two["project"]) == ("demo/same", "left", "demo/same", "right")
-    assert (program["cell"], program["project"]) == ("more.cu@right nvrtc cuda12.9 sm_80", "right")
+    assert (program["cell"], program["project"]) == ("more.cu nvrtc cuda12.9 sm_80", "right")
+    assert one["cell"] == two["cell"] == "demo/same nvrtc cuda12.9 sm_80"
     assert one["fingerprint"] != two["fingerprint"]
 
     done = cumatrix("merge", "left/r.jsonl", "other/r.jsonl", "--out", "both.jsonl")
@@ -57,7 +58,7 @@ def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command
         out = folder.folder / "html"
         done = folder("report", cumatrix.folder / "both.jsonl", "--out", out)
         assert done.returncode == 0, done.stderr
-        assert {cell: cells(out / "matrix.csv")[cell] for cell in TWO} == TWO
+        assert {cell: cells(out / "matrix.csv")[cell] for cell in BOTH} == BOTH
     assert "@left" in (out / "matrix.html").read_text() and "@right" in (out / "matrix.html").read_text()
 
     done = cumatrix("ask", "softmax sm_80", "--results", "both.jsonl", "--json")
@@ -65,15 +66,13 @@ def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command
     said = cumatrix("ask", "softmax sm_80", "--results", "both.jsonl").stdout
     assert "A softmax (left)" in said and "A softmax (right)" in said
 
+    # Who holds one project beside another, as a fork beside its origin, compares their cells.
     done = cumatrix("diff", "left/r.jsonl", "other/r.jsonl", "--json")
-    assert [each["kind"] for each in json.loads(done.stdout)["changes"]] == ["appeared", "appeared", "vanished"]
-    # As a run calls it, and as all results do.
-    assert all(
-        cumatrix("explain", f"demo/same{who}", "--results", "left.jsonl").returncode == 0 for who in ("", "@left")
-    )
+    assert [each["kind"] for each in json.loads(done.stdout)["changes"]] == ["changed", "appeared"]
+    for name in ("demo/same", "demo/same@left"):
+        assert cumatrix("explain", name, "--results", "both.jsonl").returncode == 0
 
     cumatrix("history", "add", "both.jsonl", "--history", "h")
-    cumatrix("history", "add", "left/r.jsonl", "--history", "h")
     assert cumatrix("history", "cell", "demo/same@left", "--history", "h").returncode == 0
 
     # What another project's case did is nothing to learn from.

@@ -21,20 +21,7 @@ from harness.records import make_record
 from harness.records.schema import check_record
 
 KEYS = [
-    *(
-        "schema",
-        "cell",
-        "case",
-        "project",
-        "title",
-        "topic",
-        "features",
-        "links",
-        "variant",
-        "backend",
-        "library",
-        "target",
-    ),
+    *("schema", "cell", "case", "title", "topic", "features", "links", "variant", "backend", "library", "target"),
     *(
         "toolkit",
         "host_compiler",

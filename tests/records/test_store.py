@@ -71,7 +71,6 @@ def test_plan_lists_every_cell_before_the_first_is_done(tmp_path: Path) -> None:
     assert read["cells"][1] == {
         "cell": "wmma/fragments cupy-nvrtc@13.6.0 cuda12.4 sm_90",
         "case": "wmma/fragments",
-        "project": "",
         "variant": "",
         "backend": "cupy-nvrtc",
         "library": "13.6.0",
