@@ -56,7 +56,7 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
             lenient=True,
         ),
         **{name: cell[name] for name in _TEXTS if name in cell},
-        "case": case_of(cell),
+        **({"case": case_of(cell)} if "case" in cell else {}),
         "project": cell.get("project") or "",
         **{name: cell[name] for name in _OUTCOME if cell.get(name)},
         "message": message or cell.get("reason") or "",
