@@ -69,8 +69,9 @@ def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command
     # Who holds one project beside another, as a fork beside its origin, compares their cells.
     done = cumatrix("diff", "left/r.jsonl", "other/r.jsonl", "--json")
     assert [each["kind"] for each in json.loads(done.stdout)["changes"]] == ["changed", "appeared"]
-    for name in ("demo/same", "demo/same@left"):
-        assert cumatrix("explain", name, "--results", "both.jsonl").returncode == 0
+    for name, place in (("demo/same", "left.jsonl"), ("demo/same@left", "both.jsonl")):
+        assert cumatrix("explain", name, "--results", place).returncode == 0
+    assert "demo/same@right" in cumatrix("explain", "demo/same", "--results", "both.jsonl").stderr
 
     cumatrix("history", "add", "both.jsonl", "--history", "h")
     assert cumatrix("history", "cell", "demo/same@left", "--history", "h").returncode == 0
