@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import harness
@@ -15,6 +16,7 @@ _SAID = frozenset(("title", "description", "features", "links", "heavy", "expect
 _LENGTH = 16
 
 
+@cache
 def packaged_cases() -> Path:
     """The folder of cases that this installation has: in the wheel inside the package, in a checkout beside it."""
     package = Path(harness.__file__).resolve().parent
