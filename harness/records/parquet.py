@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,12 +42,15 @@ def results_parquet(
     for field in LAYOUT:
         if (name := field.name.removesuffix("_json")) in NESTED:
             # Many records have the same object, which is written once.
-            objects = [row[name] for row in rows]
-            texts = {number: encode(value) for number, value in {id(value): value for value in objects}.items()}
-            values = [texts[id(value)] for value in objects]
+            objects = list(map(itemgetter(name), rows))
+            numbers = list(map(id, objects))
+            texts = {number: encode(value) for number, value in dict(zip(numbers, objects, strict=True)).items()}
+            values = [texts[number] for number in numbers]
         elif field.name in COLUMNS:
             # Arrow takes whole numbers of up to 64 bits only, in a column of floats as well.
-            values = [row[name] for row in rows] if name != "seconds" else [float(row[name]) for row in rows]
+            values = list(map(itemgetter(name), rows))
+            if name == "seconds":
+                values = list(map(float, values))
         else:
             values = made[field.name]
         columns.append(pa.array(values, field.type))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from harness.matrix.axes import AXES
@@ -15,6 +16,8 @@ from harness.report.text import clean
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # As JSON writes control characters; without one, plain ASCII is clean.
 _SUSPECT = re.compile(r"\\[bfru]|\x7f")
+
+_NOTHING: Mapping[str, Any] = {}
 
 CELLS = 250
 """Cells a file."""
@@ -39,8 +42,17 @@ def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> I
         chunk = _Chunk()
         for cell in cells[start : start + CELLS]:
             record = records.get(cell)
-            chunk.add({**record, **more(record)} if record else {"cell": cell})
+            if record:
+                chunk.add(record, more(record))
+            else:
+                chunk.add({"cell": cell})
         yield chunk.json(start)
+
+
+@lru_cache
+def _told(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Those keys of a record that the page does not know already; most records have the same keys."""
+    return tuple(key for key in keys if key not in _KNOWN)
 
 
 class _Chunk:
@@ -53,11 +65,10 @@ class _Chunk:
         # so that no other one comes to have the id of one that is gone.
         self._known: dict[Any, tuple[int, Any]] = {}
 
-    def add(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: Mapping[str, Any], more: Mapping[str, Any] = _NOTHING) -> None:
         known = self._known
-        for key, value in record.items():
-            if key in _KNOWN:
-                continue
+        for key in (*_told(tuple(record)), *more):
+            value = more[key] if key in more else record[key]
             name = value if type(value) is str else id(value)
             found = known.get(name)
             if found is None:
@@ -77,7 +88,9 @@ class _Chunk:
 
     def _place(self, value: Any) -> int:
         text = _encode(value)
-        if not text.isascii() or _SUSPECT.search(text):
+        # Asked first, because most are plain texts, and a search takes several times as long.
+        plain = type(value) is str and value.isascii() and value.isprintable()
+        if not plain and (not text.isascii() or _SUSPECT.search(text)):
             text = _encode(_cleaned(value))
         if text not in self._texts:
             self._texts[text] = len(self.values)

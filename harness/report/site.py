@@ -115,7 +115,7 @@ class Site:
         """The table of `own`; that of everything where there is nothing else."""
         return cells_frame(self.own) if self.own else self.table
 
-    @property
+    @cached_property
     def beside(self) -> dict[str, Any] | None:
         """What is said of published cells beside own ones."""
         if self.publication is None:
