@@ -1,7 +1,7 @@
 """Compiles programs with NVRTC or a library in one plain process: what peers.py compares with. Each argument is a file that says what to compile.
 
-NVRTC compiles them in this process. A library is loaded once, and compiles each in a forked child, since it keeps what it has compiled; nothing
-else is done for isolation, and no record made.
+NVRTC compiles them in this process, or with ``--forked`` as the first argument each in a forked child. A library is loaded once, and compiles each in a
+forked child, since it keeps what it has compiled; nothing else is done for isolation, and no record made.
 
 Prints a line for each of several, ``built`` or ``refused``; of a single one, the exit code tells.
 """
@@ -39,6 +39,22 @@ def nvrtc_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
     return compile_one
 
 
+def forked(compile_one: Callable[[dict[str, Any]], bool]) -> Callable[[dict[str, Any]], bool]:
+    """The same in a child for each program."""
+
+    def in_child(ask: dict[str, Any]) -> bool:
+        child = os.fork()
+        if not child:
+            code = 70
+            try:
+                code = 0 if compile_one(ask) else 1
+            finally:
+                os._exit(code)
+        return os.waitpid(child, 0)[1] == 0
+
+    return in_child
+
+
 def library_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
     """The same for a library."""
     backend = importlib.import_module(f"harness.backends.{BACKENDS[ask['backend']].module}").backend
@@ -71,10 +87,12 @@ def library_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:
 def main() -> None:
     """Compile what the arguments name, one after another."""
     compile_one, failed = None, False
-    for path in map(Path, sys.argv[1:]):
+    apart = sys.argv[1] == "--forked"
+    for path in map(Path, sys.argv[1 + apart :]):
         ask = json.loads(path.read_text("utf-8"))
         if compile_one is None:
             compile_one = (library_of if "backend" in ask else nvrtc_of)(ask)
+            compile_one = forked(compile_one) if apart else compile_one
         built = compile_one(ask)
         failed = failed or not built
         print(path.stem, "built" if built else "refused", flush=True)

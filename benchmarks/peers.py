@@ -201,11 +201,20 @@ def loops(this: Round) -> Mapping[str, bool]:
     """That many processes, each with NVRTC or the library loaded once, take the programs in turn. nvcc: xargs."""
     if this.options.backend == "nvcc":
         return _xargs(this.programs, this.jobs, this.folder)
+    return _loops(this)
+
+
+def forked(this: Round) -> Mapping[str, bool] | None:
+    """The same loops, with a forked child for each program and nothing else: what isolation costs at least. Only NVRTC's loops have none without it."""
+    return _loops(this, "--forked") if this.options.backend == "nvrtc" else None
+
+
+def _loops(this: Round, *flags: str) -> Mapping[str, bool]:
     workers = []
     for number in range(this.jobs):
         mine = this.programs[number :: this.jobs]
         if mine:
-            argv = [*mine[0].argv, *(program.argv[-1] for program in mine[1:])]
+            argv = [*mine[0].argv[:-1], *flags, *(program.argv[-1] for program in mine)]
             workers.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
     said = [line.split() for worker in workers for line in worker.communicate()[0].splitlines()]
     return {name: word == "built" for name, word in said}
@@ -291,7 +300,9 @@ def reframe(this: Round) -> Mapping[str, bool] | None:
     }
 
 
-SIDES: dict[str, Side] = {"cumatrix": cumatrix, "loops": loops, "lit": lit, "xdist": xdist, "reframe": reframe}
+SIDES: dict[str, Side] = {
+    "cumatrix": cumatrix, "loops": loops, "forked": forked, "lit": lit, "xdist": xdist, "reframe": reframe
+}  # fmt: skip
 
 
 def _scripts(programs: Sequence[Program], folder: Path) -> None:

@@ -5,12 +5,13 @@ A lock is never stale: what a killed process has left can be told from what is i
 
 from __future__ import annotations
 
+import atexit
 import errno
 import fcntl
 import os
 import shutil
-import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,17 @@ def _command(pid: int) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+_made: dict[Path, int] = {}
+"""Folders that this process has made and not removed yet, each with the process: one that it has forked leaves them alone."""
+
+
+@atexit.register
+def _remove_left() -> None:
+    for path, process in _made.items():
+        if process == os.getpid():
+            shutil.rmtree(path, ignore_errors=True)
+
+
 class HeldFolder:
     """A temporary folder of this process; a context manager, which removes it.
 
@@ -83,7 +95,10 @@ class HeldFolder:
 
     def __init__(self, parent: Path, prefix: str) -> None:
         while True:
-            self.path = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+            self.path = parent.absolute() / f"{prefix}{uuid.uuid4().hex[:12]}"
+            # Before it is made: an interruption may come as soon as it is there, before anybody knows of it who would remove it.
+            _made[self.path] = os.getpid()
+            os.mkdir(self.path, 0o700)
             self._file = _open(self.path)
             if self._file >= 0 and _hold(self._file) and stands_at(self._file, self.path):
                 return
@@ -92,6 +107,7 @@ class HeldFolder:
     def remove(self) -> None:
         """Remove it with all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
+        _made.pop(self.path, None)
         self._release()
 
     def __enter__(self) -> Path:

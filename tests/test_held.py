@@ -68,6 +68,30 @@ def test_what_a_killed_process_left_goes(other: Start, tmp_path: Path, number: i
     assert alive.poll() is None
 
 
+INTERRUPTED = """
+import os, sys
+from pathlib import Path
+from harness.held import HeldFolder
+whole = HeldFolder(Path(sys.argv[1]), ".new-")
+if os.fork() == 0:
+    sys.exit()  # a child that ends as programs do leaves its parent's folders alone
+os.wait()
+assert whole.path.is_dir()
+make = os.mkdir
+def interrupted(*arguments):
+    make(*arguments)
+    raise KeyboardInterrupt
+os.mkdir = interrupted
+HeldFolder(Path(sys.argv[1]), ".new-")
+"""
+
+
+def test_an_interruption_leaves_nothing_however_early_it_comes(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, tmp_path], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("KeyboardInterrupt\n"), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()

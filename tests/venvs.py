@@ -50,7 +50,9 @@ def python_with(*requirements: str) -> str:
     """
     wanted = sorted({item for each in requirements for item in (each, *_COMPANIONS.get(each, []))})
     wanted += measured.requirements()
-    named = hashlib.sha256("\n".join([sys.executable, sys.version, *wanted]).encode()).hexdigest()[:16]
+    # The interpreter and not the environment that the tests run in: other checkouts have no copies of their own.
+    interpreter = os.path.realpath(sys.executable)
+    named = hashlib.sha256("\n".join([interpreter, sys.version, *wanted]).encode()).hexdigest()[:16]
     folder = data_folder() / "test-envs" / named
     python, complete = folder / "bin" / "python", folder / "complete"
     folder.parent.mkdir(parents=True, exist_ok=True)

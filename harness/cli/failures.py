@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.causes import causes_of
 from harness.cli.grid import named
 from harness.diagnostics import one_line
 from harness.matrix.kinds import kind_of
@@ -42,6 +41,8 @@ def show_failures(console: Console, records: Iterable[Mapping[str, Any]], among:
 
 
 def _show(console: Console, group: Records, axis: Sequence[str]) -> None:
+    from harness.causes import causes_of  # a catalogue, which a run loads where something failed
+
     first = group[0]
     count = f" {_times(console)}{len(group)}" if len(group) > 1 else ""
     console.print(Text.assemble(named(console, kind_of(first)), f"{count}: ", _cells(group, axis)), soft_wrap=True)

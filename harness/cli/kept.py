@@ -8,10 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from harness.diagnostics import telling_part
+from harness.matrix.kinds import kind_of
 from harness.records import Record
 
 _BLOCK = 64
 """Records that are packed together: they are much alike, and so take a tenth of the room and of the time."""
+
+
+_UNREAD = ("title", "features", "links", "toolchain", "command", "device")
+"""What a summary does not read of a record that is as expected: most of it."""
 
 
 def without_log(record: Record) -> Record:
@@ -20,8 +25,16 @@ def without_log(record: Record) -> Record:
     return {**record, "log": telling_part(first, record["log"])}
 
 
+def _for_summary(record: Record) -> Record:
+    short = without_log(record)
+    if kind_of(record).as_expected:
+        for key in _UNREAD:
+            del short[key]  # type: ignore[misc]
+    return short
+
+
 class KeptRecords(Sequence[Record]):
-    """Records in the order in which they came, without their logs.
+    """Records in the order in which they came, with what a summary reads of them: whole but for their logs only where they are not as expected.
 
     They are kept compressed, a block of them at a time: one takes a few hundred bytes in place of 8 KiB. Whoever wants several had better go over them once.
     """
@@ -32,7 +45,7 @@ class KeptRecords(Sequence[Record]):
 
     def append(self, record: Record) -> None:
         """Keep one more."""
-        self._last.append(without_log(record))
+        self._last.append(_for_summary(record))
         if len(self._last) == _BLOCK:
             self._packed.append(zlib.compress(marshal.dumps(self._last), level=1))
             self._last = []

@@ -13,7 +13,7 @@ from harness.cli.places import all_cases_option, out_folder, results_argument
 from harness.cli.terminal import say
 from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable, UsageError
-from harness.matrix.kinds import GROUPS, grouped
+from harness.matrix.kinds import GROUPS, grouped, surprises_among
 from harness.project.here import here
 from harness.project.programs import configured
 from harness.published.place import is_published, published_folder
@@ -144,7 +144,7 @@ def write_page(
     for warning in summary.warnings:
         say(f"cumatrix: {warning}", err=True)
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())
-    say(f"{summary.cells} cells: {words}; {summary.not_as_expected} not as expected", err=True)
+    say(f"{summary.cells} cells: {words}; {surprises_among(summary.totals)} not as expected", err=True)
     say(", ".join(f"{count} {GROUPS[group]}" for group, count in grouped(summary.totals).items()), err=True)
     if summary.conflicts:
         say(f"{summary.conflicts} came out differently in different runs: see matrix.html", err=True)

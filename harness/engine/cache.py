@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import diskcache
+import orjson
 
 from harness.engine.entries import Entries
 from harness.errors import UsageError
@@ -121,7 +122,7 @@ class ResultCache:
         try:
             text = self._ahead.pop(key, _UNREAD)
             text = self._store.get(key) if text is _UNREAD else text
-            return json.loads(text) if isinstance(text, str) else None
+            return _read(text) if isinstance(text, str) else None
         except (sqlite3.Error, OSError, ValueError):
             return None
 
@@ -192,6 +193,13 @@ class ResultCache:
         """Close the files."""
         self._entries.close()
         self._store.close()
+
+
+def _read(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text)  # a lone surrogate in a log: orjson takes none
 
 
 def _is_full(error: Exception, folder: Path) -> bool:

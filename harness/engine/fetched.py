@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ssl
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -68,6 +65,11 @@ def shown(address: str) -> str:
 
 def _download(address: str, path: Path, largest: int, deadline: float) -> bool:
     """Whether there was something."""
+    # The web is loaded where it is asked: every run loads this module, and few ask.
+    import ssl
+    import urllib.error
+    import urllib.request
+
     bare, headers = credentials(address)
     begin = f"--from {shown(address)}"
     request = urllib.request.Request(bare, headers={"User-Agent": "cumatrix", **headers})  # noqa: S310 (looked at above)

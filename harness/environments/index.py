@@ -12,16 +12,12 @@ import json
 import netrc
 import os
 import re
-import ssl
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from html.parser import HTMLParser
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -206,6 +202,11 @@ def _fetch(address: str) -> tuple[str, bytes]:
     PartUnavailable
         When there is no answer.
     """
+    # The web is loaded where it is asked: every run loads this module, and few ask.
+    import ssl
+    import urllib.error
+    import urllib.request
+
     bare, headers = credentials(address)
     if urlsplit(bare).scheme == "file":
         path = Path(unquote(urlsplit(bare).path)) / "index.html"
@@ -276,6 +277,8 @@ def _from_json(page: Mapping[str, Any]) -> Iterator[File]:
 
 
 def _from_html(text: str, address: str) -> Iterator[File]:
+    from html.parser import HTMLParser  # as above
+
     found: list[dict[str, str | None]] = []
 
     class Links(HTMLParser):

@@ -152,6 +152,11 @@ def unexpected_among(counts: Mapping[str, int]) -> int:
     return sum(count for key, count in counts.items() if not KINDS[key].as_expected)
 
 
+def surprises_among(counts: Mapping[str, int]) -> int:
+    """As `unexpected_among`, without what could not be had: of that nobody knows anything, which is no surprise."""
+    return unexpected_among(counts) - grouped(counts).get("unavailable", 0)
+
+
 def grouped(counts: Mapping[str, int]) -> dict[str, int]:
     """Cells by key of `GROUPS`, of numbers of cells by key of their kind; in order, without those that do not occur."""
     found = {group: sum(count for key, count in counts.items() if KINDS[key].group == group) for group in GROUPS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from packaging.version import InvalidVersion
@@ -93,12 +94,19 @@ def cell_facts(
     """Those of a cell, of `toolchain_facts` and what is its own; parameters as for `condition_facts`."""
     return {
         **toolchain,
+        **_target_facts(target),
+        **(labels or {}),
+        **{name: _version(text, lenient) for name, text in libraries.items()},
+    }
+
+
+@lru_cache(maxsize=256)  # the cells of a run have few different ones
+def _target_facts(target: Target) -> Mapping[str, Any]:
+    return {
         "target": str(target),
         "virtual": target.virtual,
         "suffix": target.suffix,
-        "cc": _version(target.capability, lenient),
-        **(labels or {}),
-        **{name: _version(text, lenient) for name, text in libraries.items()},
+        "cc": read_version(target.capability),
     }
 
 

@@ -8,6 +8,10 @@ from typing import Any
 
 from harness.model.enums import Stage, Status
 
+# An enumeration that is asked for its member takes several times as long as a table.
+_STATUSES = {status.value: status for status in Status}
+_STAGES = {stage.value: stage for stage in Stage}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
@@ -127,9 +131,9 @@ class Outcome:
         return cls(
             **{
                 **fields,
-                "status": Status(fields["status"]),
-                "stage": Stage(fields["stage"]) if fields.get("stage") else None,
-                "stages": tuple(Stage(stage) for stage in fields.get("stages", ())),
+                "status": _STATUSES[fields["status"]],
+                "stage": _STAGES[fields["stage"]] if fields.get("stage") else None,
+                "stages": tuple([_STAGES[stage] for stage in fields.get("stages", ())]),
                 "diagnostics": tuple(Diagnostic(**item) for item in fields.get("diagnostics", ())),
                 "artifact": artifact
                 and Artifact(**{**artifact, "kernels": tuple(KernelResources(**k) for k in artifact["kernels"])}),

@@ -116,8 +116,9 @@ def _reader(hint: Any) -> Reader:
         return _read_json
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in UNIONS:
-        # A message about what is wrong names the type that is wanted, and not that nothing would do as well.
-        return _choice([_reader(each) for each in sorted(arguments, key=lambda each: each is not type(None))])
+        some = _choice([_reader(each) for each in arguments if each is not type(None)])
+        # What is there is not held against None, for which a message about what is wrong would be made and thrown away.
+        return (lambda value, where: None if value is None else some(value, where)) if type(None) in arguments else some
     if origin in (list, tuple) and arguments[0] is str:
         return _texts_of(origin)
     if origin in (list, tuple):

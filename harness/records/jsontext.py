@@ -1,14 +1,29 @@
-"""Reading JSON that anyone may have written, so that all that is made of it can be written again."""
+"""Reading JSON that anyone may have written, so that all that is made of it can be written again, and writing records as lines of it."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
+
+import orjson
 
 _DEEPEST = 100
 """So many lists and tables may stand within each other: what walks through a value calls itself for each."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def line_of(record: Mapping[str, Any]) -> bytes:
+    """One line of JSON in UTF-8, with its end; numbers that are not finite must not come here (`harness.records.make`)."""
+    try:
+        return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        # A lone surrogate (a byte of a log that was not UTF-8) cannot be encoded; JSON's escape can. Nor does it take numbers of more than 64 bits.
+        return _LINE.encode(record).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_json(data: bytes) -> Any:

@@ -102,11 +102,13 @@ def make_record(
 
 def _plain(value: Any) -> Any:
     """What a reader of the file would see: no tuple, no table of another kind."""
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
+    if type(value) is str:  # most are, and to hold one against an abstract class takes longer than all else
+        return value
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is no number of JSON")
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return {name: _plain(item) for name, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def expected_json(expected: Expectation) -> Expected:

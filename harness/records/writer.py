@@ -16,13 +16,12 @@ from harness.records.atomic import named_errors, plain_file
 from harness.records.beside import Beside
 from harness.records.errors import RecordError
 from harness.records.inputs import Inputs
+from harness.records.jsontext import line_of
 from harness.records.lock import busy
 from harness.records.plan import Plan, plan_path
 from harness.records.record import Record
 from harness.records.remarks import Remarks, amended
 from harness.records.store import read_file
-
-_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class RecordWriter:
@@ -95,9 +94,7 @@ class RecordWriter:
 
     def append(self, record: Record) -> None:
         """Add one line with one write, so that a run that is killed keeps all it had."""
-        # A lone surrogate (a byte of a log that was not UTF-8) cannot be encoded; JSON's escape can.
-        text = _LINE.encode(record)
-        line = text.encode("utf-8", "backslashreplace") + b"\n"
+        line = line_of(record)
         with self._line(), named_errors(self.path):
             end = self._mend_end()
             if os.write(self._file, line) != len(line):

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pandas as pd
 
-from harness.matrix.kinds import grouped, unexpected_among
+from harness.matrix.kinds import grouped, surprises_among
 from harness.matrix.order import natural_key
 from harness.report.text import one_line
 from harness.report.xml import xml_text
@@ -69,16 +69,20 @@ def badge(label: str, message: str, colour: str) -> str:
 
 def _say(counts: dict[str, int]) -> tuple[str, str]:
     """What a badge says of cells by kind, and in which colour."""
-    bad = unexpected_among(counts)
+    bad, lacking = surprises_among(counts), grouped(counts).get("unavailable", 0)
     known = counts.get("xfail", 0)
-    meant = sum(counts.values()) - counts.get("unsupported", 0)
+    meant = sum(counts.values()) - counts.get("unsupported", 0) - lacking
     if not meant:
-        return "no results", NONE
+        return "not available" if lacking else "no results", NONE
     if bad:
         return f"{bad:,} of {meant:,} not as expected", _BAD
     works = f"{grouped(counts).get('works', 0):,} of {meant:,} work"
     if known:
-        return f"{works}, {known:,} known failure{'s' if known > 1 else ''}", KNOWN
+        works += f", {known:,} known failure{'s' if known > 1 else ''}"
+    if lacking:
+        works += f", {lacking:,} not available"
+    if known or lacking:
+        return works, KNOWN
     # That nothing works may be as expected; it is nothing to be green for.
     return works, _GOOD if grouped(counts).get("works") else NONE
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from harness.analysis.frame import rows_of
 from harness.matrix.axes import PLACE, PROGRAM, TOOLCHAIN, program_of
-from harness.matrix.kinds import GROUPS, KINDS, grouped, unexpected_among
+from harness.matrix.kinds import GROUPS, KINDS, grouped, surprises_among
 from harness.matrix.order import ToolchainColumn, fold_targets, toolchain_key
 from harness.report.overview import unavailable_of
 from harness.report.table import parts as split
@@ -33,10 +33,11 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
         Tables that would make the text longer are left out, and named.
     """
     counts = totals(table)
-    bad = unexpected_among(counts)
+    bad, lacking = surprises_among(counts), grouped(counts).get("unavailable", 0)
+    all_well = f"as expected but for {lacking:,} not available" if lacking else "all as expected"
     parts = [
         "# CUDA compatibility matrix\n",
-        f"{len(table):,} cells, {f'**{bad:,} not as expected**' if bad else 'all as expected'}: "
+        f"{len(table):,} cells, {f'**{bad:,} not as expected**' if bad else all_well}: "
         + ", ".join(f"{KINDS[key].letter} {count:,} {KINDS[key].word}" for key, count in counts.items())
         + ".\n",
         f"{_meaning(counts)}.\n",

@@ -8,7 +8,7 @@ from functools import cached_property
 import pandas as pd
 
 from harness.matrix.axes import TOOLCHAIN
-from harness.matrix.kinds import GROUPS, KINDS, Kind, grouped, unexpected_among
+from harness.matrix.kinds import GROUPS, KINDS, Kind, grouped, surprises_among, unexpected_among
 from harness.matrix.order import ToolchainColumn, toolchain_key, version_key
 from harness.report.table import parts, totals
 from harness.report.text import one_line
@@ -48,7 +48,7 @@ class Sum:
     @property
     def surprising(self) -> int:
         """Cells that are not as expected, without those that cannot be had."""
-        return self.bad - self.of("unavailable")
+        return surprises_among(self.counts)
 
     @property
     def answered(self) -> int:

@@ -35,6 +35,11 @@ def test_fields_cannot_run_into_each_other() -> None:
     assert len({key.hex() for key in keys}) == len(keys)
 
 
+def test_what_utf8_and_64_bits_cannot_hold_has_keys_of_its_own() -> None:
+    odd = ["\udce9", "\udcea", "é", 1 << 70, 1 << 71]
+    assert len({Key("cell").add("a", {"x": each}).hex() for each in odd}) == len(odd)
+
+
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=6))
 def test_the_order_of_a_table_does_not_count(table: dict[str, int]) -> None:
     backwards = dict(reversed(table.items()))

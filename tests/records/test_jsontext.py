@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-import pytest
+import json
 
-from harness.records.jsontext import read_json
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.records.jsontext import line_of, read_json
 
 
 def test_values_are_as_json_has_them() -> None:
@@ -32,3 +36,22 @@ def test_many_that_are_not_deep() -> None:
 def test_anything_else_is_an_error(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_json(text)
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), _VALUES, max_size=4))
+def test_a_line_holds_what_was_put_into_it(record: dict[str, object]) -> None:
+    line = line_of(record)
+    assert line.count(b"\n") == 1 and line.endswith(b"\n")
+    assert json.loads(line) == record
+
+
+def test_what_utf8_cannot_hold_is_escaped() -> None:
+    assert json.loads(line_of({"log": "caf\udce9", "é": 1 << 70})) == {"log": "caf\udce9", "é": 1 << 70}
+    assert "é".encode() in line_of({"é": 1}) and "é".encode() in line_of({"é": "\udce9"})
