@@ -151,7 +151,8 @@ def build_report(
         read = _read(paths, (cases, programs), history, rejudge, where, published)
         site = replace(read, title=title, address=address, artifacts=artifacts)
         table, merged = site.own_table, site.own or site.merged
-        _ = site.code  # both halves need it
+        # Both halves need them.
+        _ = site.code, site.known.entries, site.frame
         with _replacing(Path(out)) as folder:
             others = chain(front_files(site), _exports(site, address), exported(export, merged.records))
             in_parallel(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -10,10 +9,10 @@ from typing import Any
 
 from harness.matrix.axes import AXES
 from harness.records import Record
+from harness.records.jsontext import text_of
 from harness.report.annotations import More
 from harness.report.text import clean
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # As JSON writes control characters; without one, plain ASCII is clean.
 _SUSPECT = re.compile(r"\\[bfru]|\x7f")
 
@@ -83,15 +82,15 @@ class _Chunk:
     def json(self, start: int) -> str:
         for column in self.columns.values():
             column.extend([0] * (self.count - len(column)))
-        columns = _encode({clean(key): column for key, column in self.columns.items()})
+        columns = text_of({clean(key): column for key, column in self.columns.items()})
         return f'{{"start":{start},"values":[{",".join(self.values)}],"columns":{columns}}}'
 
     def _place(self, value: Any) -> int:
-        text = _encode(value)
+        text = text_of(value)
         # Asked first, because most are plain texts, and a search takes several times as long.
         plain = type(value) is str and value.isascii() and value.isprintable()
         if not plain and (not text.isascii() or _SUSPECT.search(text)):
-            text = _encode(_cleaned(value))
+            text = text_of(_cleaned(value))
         if text not in self._texts:
             self._texts[text] = len(self.values)
             self.values.append(text)

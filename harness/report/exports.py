@@ -85,7 +85,8 @@ def _lines(table: pd.DataFrame, pages: Sequence[str]) -> Iterator[str]:
 def _values(column: pd.Series) -> list[Any]:
     """A column's values as JSON has them, None for nothing."""
     there = column.notna()
-    return (column if there.all() else column.astype(object).where(there, None)).tolist()
+    values: list[Any] = (column if there.all() else column.astype(object).where(there, None)).tolist()
+    return values
 
 
 def matrix_csv(table: pd.DataFrame) -> bytes:
