@@ -233,13 +233,9 @@ def _matches(fitting: tuple[str, ...], words: Words) -> tuple[Match, ...]:
     if not words.built and all(match.of_warning for match in found.values()):
         found = {**_first(said_in(words.log, context.speaker)[0], context, among), **found}
     if not found:
-        found = {name: Match(cause=catalogue()[name], text="") for name in fitting if name in _wordless()}
+        causes = catalogue()
+        found = {name: Match(cause=causes[name], text="") for name in fitting if causes[name].wordless}
     return tuple(sorted(found.values(), key=lambda match: match.of_warning))
-
-
-@cache
-def _wordless() -> frozenset[str]:
-    return frozenset(name for name, cause in catalogue().items() if cause.wordless)
 
 
 def _first(said: Iterable[Said], context: Context, among: frozenset[str]) -> dict[str, Match]:
