@@ -247,6 +247,7 @@ def _manifest(records: Sequence[Record], plans: Sequence[Plan], digests: Mapping
         name: _sorted(str(version) for record in records if (version := record["toolchain"]["observed"].get(name)))
         for name in _TOOLS
     }
+    of_run = Counter(record["run"] for record in records)
     return {
         "schema": SCHEMA,
         "made": max((plan["started"] for plan in plans), default="")[:10],
@@ -256,15 +257,15 @@ def _manifest(records: Sequence[Record], plans: Sequence[Plan], digests: Mapping
         "statuses": dict(sorted(Counter(record["status"] for record in records).items())),
         "backends": by_backend,
         "observed": {name: found for name, found in observed.items() if found},
-        "runs": [_run(plan, records) for plan in plans],
+        "runs": [_run(plan, of_run[plan["run"]]) for plan in plans],
         "cases": dict(digests),
     }
 
 
-def _run(plan: Plan, records: Iterable[Record]) -> dict[str, Any]:
+def _run(plan: Plan, cells: int) -> dict[str, Any]:
     kept: dict[str, Any] = {key: plan[key] for key in ("run", "started", "commit", "machine") if key in plan}
     command = shlex.join(["cumatrix", *plan["argv"]])
-    return {**kept, "command": command, "cells": sum(record["run"] == plan["run"] for record in records)}
+    return {**kept, "command": command, "cells": cells}
 
 
 def _words(argv: Iterable[Any]) -> list[str]:
