@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.diagnostics import clean, one_line
 from harness.matrix.kinds import as_expected, kind_of
+from harness.records.programs import case_of
 from harness.records.spell import failed_at
 
 if TYPE_CHECKING:
@@ -102,6 +103,11 @@ class Cell:
     def id(self) -> str:
         """Its readable name, unique in a run."""
         return str(self.record["cell"])
+
+    @property
+    def case(self) -> str:
+        """Name of its case in the case's own project, which is ``cell.project``."""
+        return case_of(self.record)
 
     @property
     def as_expected(self) -> bool:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import answered
+from harness.analysis.frame import answered, rows_of
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line
 from harness.matrix.axes import COLUMNS, FURTHER, ROWS, labels, place_of
@@ -129,7 +130,7 @@ def _group(table: pd.DataFrame, spell: Any) -> Iterable[Disagreement]:
 def _parts(table: pd.DataFrame) -> Iterable[tuple[int, list[dict[str, Any]]]]:
     names = ["place", *ROWS, *COLUMNS, "release", "headers", "outcome", "message", "reason", "cell"]
     parts: dict[int, list[dict[str, Any]]] = {}
-    for row in zip(*(table[name] for name in names), strict=True):
+    for row in rows_of(table, names):
         parts.setdefault(row[0], []).append(dict(zip(names, row, strict=True)))
     return parts.items()
 
@@ -151,9 +152,7 @@ def _disagreement(places: list[list[dict[str, Any]]], spell: Any) -> Disagreemen
     sides = []
     for outcome in sorted({cell["outcome"] for cell in cells}, key=_worth):
         members = [cell for cell in cells if cell["outcome"] == outcome]
-        names = sorted(
-            {spell(cell) for cell in members}, key=lambda name: (place_key(_TOOL, name[:2]), version_key(name[-1]))
-        )
+        names = sorted({spell(cell) for cell in members}, key=_tool_key)
         sides.append(
             Side(
                 outcome=outcome,
@@ -185,6 +184,12 @@ def _fold_names(names: Sequence[str]) -> str:
     return " and ".join(f"{backend} {', '.join(versions)}".strip() for backend, versions in by_backend.items())
 
 
+@cache
+def _tool_key(name: tuple[str, ...]) -> tuple[Any, ...]:
+    return (place_key(_TOOL, name[:2]), version_key(name[-1]))
+
+
+@cache
 def _name(kind: str, name: tuple[str, ...], release: str) -> str:
     tool = " ".join(labels(name[:2], _TOOL))
     return f"{tool} with headers of CUDA {name[2] or release}" if kind == "headers" else tool

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -14,6 +15,7 @@ from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN
 from harness.matrix.kinds import kind_of, stopped_at_ptx
 from harness.matrix.order import axis_key, place_key
 from harness.records import Merged, Record, at_stage, spell_other, weight
+from harness.records.resources import largest
 
 COLUMNS = [
     *("cell", *ROWS, "title", "features", "environment", *TOOLCHAIN, "release", "headers", "target"),
@@ -26,6 +28,8 @@ NUMBERS = {"signal": "Int64", "registers": "Int64", "shared": "Int64", "spills":
             "seconds": "float64", "cached": "boolean"}  # fmt: skip
 """Kinds of the columns that are no texts."""
 _KERNEL = {"registers": "num_regs", "shared": "shared_bytes", "spills": "spill_bytes"}
+
+_encode = json.JSONEncoder(sort_keys=True).encode
 
 ANSWERED = frozenset(("built", "compiled", "rejected", "crashed", "timed_out"))
 """First words of outcomes in which a compiler had its say."""
@@ -54,7 +58,7 @@ def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] =
     records, missing = list(records), list(missing)
     rows: Sequence[Mapping[str, Any]] = records
     made = _made(records)
-    columns = {name: made[name] if name in made else [row.get(name) for row in rows] for name in COLUMNS}
+    columns = {name: made[name] if name in made else _column(rows, name) for name in COLUMNS}
     table = pd.DataFrame(
         {name: [*columns[name], *(cell.get(name) for cell in missing)] for name in COLUMNS}, dtype=object
     )
@@ -76,7 +80,7 @@ def ordered(table: pd.DataFrame) -> pd.DataFrame:
     ranks = pd.DataFrame(index=table.index)
     for name in (*ROWS, "target"):
         ranks[name] = rank(table[name], axis_key(name))
-    chain = pd.Series(list(zip(*(table[name] for name in TOOLCHAIN), strict=True)), table.index, object)
+    chain = pd.Series(list(rows_of(table, TOOLCHAIN)), table.index, object)
     ranks.insert(len(ROWS), "toolchain", rank(chain, lambda values: place_key(TOOLCHAIN, values)))
     return table.loc[ranks.sort_values(list(ranks.columns), kind="stable").index].reset_index(drop=True)
 
@@ -85,6 +89,11 @@ def rank(values: pd.Series, key: Any) -> pd.Series:
     """Place of each value among the different ones, sorted by `key`: a key is made for each different value only."""
     places = {value: place for place, value in enumerate(sorted(sorted(set(values)), key=key))}
     return values.map(places).astype("int64")
+
+
+def rows_of(table: pd.DataFrame, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    """Each row's values of some columns; going through a column of pandas itself takes ten times as long."""
+    return zip(*(table[name].tolist() for name in names), strict=True)
 
 
 def answered(table: pd.DataFrame) -> pd.Series:
@@ -115,6 +124,13 @@ def kernels_frame(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([long.drop(columns="kernel"), pd.DataFrame(list(long["kernel"]), index=long.index)], axis=1)
 
 
+def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(name), rows))
+    except KeyError:
+        return [row.get(name) for row in rows]
+
+
 def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
     """Columns that records do not have as they are; a column at a time, because it is several times faster than a row at a time."""
     lists: list[Sequence[Mapping[str, Any]]] = [
@@ -128,15 +144,13 @@ def _made(records: Sequence[Record]) -> dict[str, list[Any]]:
         "diagnostics": [
             "\n".join(dict.fromkeys([item.get("fingerprint") or "" for item in items])) for items in diagnostics
         ],
-        "kernels": [json.dumps(kernels, sort_keys=True) if kernels else "" for kernels in lists],
+        "kernels": [_encode(kernels) if kernels else "" for kernels in lists],
     }
     made["outcome"] = [
         mark if mark == "built" else outcome_of(record) for mark, record in zip(made["mark"], records, strict=True)
     ]
     for name, key in _KERNEL.items():
-        made[name] = [
-            max((kernel[key] for kernel in kernels if kernel.get(key) is not None), default=None) for kernels in lists
-        ]
+        made[name] = [largest(kernels, key) for kernels in lists]
     return made
 
 

@@ -143,7 +143,8 @@ def _place(chosen: Sequence[str], axis: Sequence[str], prefix: str = "", *, open
 def _points(points: Iterable[Point], tried: Mapping[str, set[str]]) -> str:
     """``sm_50–sm_70 with CUDA 13.0 and 13.5``; libraries are named where it is not the same for all that tried the toolkit."""
     libraries: dict[tuple[str, str], set[str]] = {}
-    for point in points:
+    # A set gives its points in another order in each process.
+    for point in sorted(points, key=lambda point: target_key(point.target)):
         libraries.setdefault((point.toolkit, point.target), set()).add(point.library)
     by_toolkit: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (toolkit, target), names in libraries.items():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.cases.select import load_cases
 from harness.diagnostics import one_line
@@ -24,6 +25,7 @@ from harness.model import (
 from harness.model.host import named
 from harness.model.judge import expectation_of, judge
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge
+from harness.records.programs import case_of
 
 Rejudge = Callable[[Record], Record]
 """Gives a record its verdict anew."""
@@ -54,13 +56,20 @@ def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rej
     cases = {case.name: case for case in (*(load_cases(folders) if folders else ()), *programs)}
 
     def rejudge(record: Record) -> Record:
-        case = cases.get(record["case"])
-        variant = next((v for v in case.variants if v.name == record["variant"]), None) if case else None
-        if case is None or variant is None:
+        case = cases.get(case_of(record))
+        if case is None or not is_of(record, case):
+            return record
+        variant = next((v for v in case.variants if v.name == record["variant"]), None)
+        if variant is None:
             return record
         return _judged(record, case, expectation_of(cell_of(record, case, variant)))
 
     return rejudge
+
+
+def is_of(cell: Mapping[str, Any], case: Case) -> bool:
+    """Whether a record, or a planned cell, is of a case, and not of another project's of its name; cumatrix's own have no project."""
+    return case_of(cell) == case.name and cell.get("project", "") == case.project
 
 
 def cell_of(record: Record, case: Case, variant: Variant) -> Cell:

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.fold import Block, Grid, fold
-from harness.analysis.frame import ANSWERED
+from harness.analysis.frame import ANSWERED, rows_of
 from harness.analysis.phrases import PLAIN_TARGETS, headline_of, notes_of
 from harness.analysis.statement import Clause, Holes, Part, Point, Statement, Subject
 from harness.matrix.axes import FURTHER
@@ -37,7 +37,7 @@ def statements(table: pd.DataFrame) -> list[Statement]:
     columns = [*_PLACE, *FURTHER, "cell", "library", "release", "target", "outcome", "message", "reason", "diagnostics"]
     found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     names = len(_PLACE) + len(FURTHER)
-    for row in zip(*(table[name] for name in columns), strict=True):
+    for row in rows_of(table, columns):
         found.setdefault(row[:names], []).append(row[names:])
     order = {place: number for number, place in enumerate(dict.fromkeys(place[:4] for place in found))}
     return [
@@ -134,10 +134,10 @@ def _between(tried: set[str], known: Iterable[str], key: Any, kind: Any = lambda
     ends: dict[str, list[Any]] = {}
     for value in tried:
         ends.setdefault(kind(value), []).append(key(value))
-    within = [
-        value
-        for value in known
-        if value and value not in tried and kind(value) in ends
-        and min(ends[kind(value)]) < key(value) < max(ends[kind(value)])
-    ]  # fmt: skip
+    spans = {which: (min(keys), max(keys)) for which, keys in ends.items()}
+    within = []
+    for value in known:
+        span = spans.get(kind(value)) if value and value not in tried else None
+        if span and span[0] < key(value) < span[1]:
+            within.append(value)
     return tuple(sorted(within, key=key))

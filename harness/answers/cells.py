@@ -250,7 +250,8 @@ def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str
     return {
         case: Feature(
             case=case,
-            title=first[case][0],
+            # With the project's name where the case has it: another project's case may have the same title.
+            title=first[case][0] + "".join(f" ({whose})" for whose in case.split("@")[1:]),
             topic=first[case][1],
             features=tuple(first[case][2]),
             links=tuple(first[case][3]),

@@ -135,11 +135,11 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 """Words that mean the same in titles, features and parameters."""
 
 IGNORED = frozenset(
-    "a about after all allow an and any anything are architecture architectures at attempting be before broken bug build builds building built "
+    "a about after all allow an and any anything are architecture architectures at attempting attributeerror be before broken bug build builds building built "
     "by can cannot cant compilation compile compiled compiler compiles compiling could deprecated device did do does doesnt dont error errors "
-    "fail failed fails file files for from get gets getting gnu gpu has have how i if in into instead is it its kernel kernels my need needs "
-    "new no not of on open or problem raises regression require required requires run runs since so source still support supported supporting "
-    "supports than that the there this to under unknown unsupported up use used uses using version versions vs was what when where which who "
+    "fail failed fails file files for from get gets getting gnu gpu has have how i identifier if importerror in into instead is it its kernel kernels my need needs "
+    "new no not of on open or problem raises rawkernel regression require required requires run runs runtimeerror since so source still support supported supporting "
+    "supports than that the there this to typeerror under unknown unsupported up use used uses using valueerror version versions vs was what when where which who "
     "why will with without work working works".split()
 )
 """Words of a question that say nothing of what it is about."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from harness.answers.answer import tool_label
@@ -47,17 +47,22 @@ class Change:
     works : bool
         Whether it works from there on.
     tools : str
-        With which tools, and which release was tried before.
+        With which tools, on which architectures, and which release was tried before.
+    label : str
+        Of which variants, where it is so of some of the case only.
     """
 
     release: str
     case: str
     works: bool
     tools: str
+    label: str = ""
 
 
 def broken_now(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Broken]:
     """What the newest versions that were tried still have, in the order of the matrix; surprises first.
+
+    The newest version is that of a program on any architecture: what an earlier one did, where that one is the last that was tried, is not now.
 
     Parameters
     ----------
@@ -68,9 +73,10 @@ def broken_now(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Bro
     """
     found: dict[tuple[bool, str, str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for entry in known.entries:
-        for target in entry.answered:
-            row = _newest(entry, target)
-            if row is not None and row.letter in (FAULT, SURPRISE):
+        rows = {target: row for target in entry.answered if (row := _newest(entry, target))}
+        newest = max((row.version for row in rows.values()), key=version_key, default="")
+        for target, row in rows.items():
+            if row.version == newest and row.letter in (FAULT, SURPRISE):
                 surprise = row.letter == SURPRISE
                 reason, link = reasons.get(row.cell, (row.message, ""))
                 tools, targets = found.setdefault((not surprise, entry.case, reason, link), ({}, {}))
@@ -83,21 +89,44 @@ def broken_now(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Bro
 
 def latest_changes(known: Known) -> list[Change]:
     """The newest release of each tool and of CUDA with which something began to work, or ceased to; some of each."""
-    found: dict[tuple[str, str], dict[tuple[str, bool], dict[str, None]]] = {}
+    found: dict[tuple[str, str], dict[tuple[str, bool], _Seen]] = {}
+    variants: dict[str, set[str]] = {}
     for entry in known.entries:
+        variants.setdefault(entry.case, set()).add(entry.rest)
         for target in entry.answered:
             for axis, before, version, works in _borders(entry, entry.grids[target]):
-                tools = found.setdefault((axis, version), {}).setdefault((entry.case, works), {})
-                tools[f"{tool_label(entry)}, after {before}"] = None
+                seen = found.setdefault((axis, version), {}).setdefault((entry.case, works), _Seen())
+                seen.variants[entry.rest] = None
+                seen.targets.setdefault((tool_label(entry), before), {})[target] = None
     newest: dict[str, list[str]] = {}
     for axis, version in sorted(found, key=lambda item: version_key(item[1]), reverse=True):
         newest.setdefault(axis, []).append(version)
     return [
-        Change(release=f"{axis} {version}", case=case, works=works, tools="; ".join(tools))
+        Change(release=f"{axis} {version}", case=case, works=works, tools=seen.tools, label=seen.label(variants[case]))
         for axis, versions in sorted(newest.items(), key=lambda item: item[0] != "CUDA")
         for version in versions[:2]
-        for (case, works), tools in list(found[axis, version].items())[:LISTED]
+        for (case, works), seen in list(found[axis, version].items())[:LISTED]
     ]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Where something changed: variants, and by tool and release before the architectures."""
+
+    variants: dict[str, None] = field(default_factory=dict)
+    targets: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
+
+    @property
+    def tools(self) -> str:
+        """``CuPy on sm_80–sm_120, after 13.6.0``."""
+        return "; ".join(
+            f"{tool} on {fold_targets(targets, sorted(targets, key=target_key))}, after {before}"
+            for (tool, before), targets in self.targets.items()
+        )
+
+    def label(self, of_case: Collection[str]) -> str:
+        """The variants, where the case has others, and few enough to be read."""
+        return "; ".join(self.variants) if len(self.variants) < len(of_case) and len(self.variants) <= LISTED else ""
 
 
 def _newest(entry: Entry, target: str) -> Row | None:

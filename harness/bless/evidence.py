@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.analysis.rejudge import cell_of, outcome_of
+from harness.analysis.rejudge import cell_of, is_of, outcome_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Case, Cell, Expectation, Outcome, Status, Verdict
@@ -79,7 +79,7 @@ def evidence_of(case: Case, merged: Merged) -> Evidence:
         Where a record does not tell what was asked for.
     """
     variants = {variant.name: variant for variant in case.variants}
-    records = [record for record in merged.records if record["case"] == case.name and not record.get("program")]
+    records = [record for record in merged.records if is_of(record, case) and not record.get("program")]
     known = [record for record in records if record["variant"] in variants]
     _refuse_wrong(case, known, merged)
     seen, unsupported = [], []
@@ -89,7 +89,7 @@ def evidence_of(case: Case, merged: Merged) -> Evidence:
             unsupported.append(cell)
         else:
             seen.append(Seen(cell, outcome_of(record), record["run"]))
-    missing = [each["cell"] for each in merged.missing if each["case"] == case.name and each["variant"] in variants]
+    missing = [each["cell"] for each in merged.missing if is_of(each, case) and each["variant"] in variants]
     return Evidence(case, tuple(seen), tuple(unsupported), len(records) - len(known), tuple(missing))
 
 

@@ -178,6 +178,7 @@ KINDS: Mapping[str, Kind] = {
     "files": _one_or_more("files", "csrc/*.cu"),
     "words": _one_or_more("values", "12.4"),
     "program": _text(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", wanted='a name such as "fast/softmax"'),
+    "project": _text(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", wanted='a name such as "flash-attn"'),
     "count": Kind(schema={"type": "integer", "minimum": 1, "maximum": 256}, wrong=_count_wrong),
     "seconds": Kind(schema={"type": "number", "minimum": 0.1, "maximum": 7 * 86400}, wrong=_seconds_wrong),
     "definitions": Kind(

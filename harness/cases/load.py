@@ -17,6 +17,7 @@ from harness.cases.rules import read_rules
 from harness.cases.sources import read_programs
 from harness.cases.tables import check_table
 from harness.cases.toml import check_integers, failure, parse_toml, read_toml_text
+from harness.cases.whose import project_of_case
 from harness.errors import did_you_mean
 from harness.model.case import Case, OptionRule, Variant
 
@@ -98,6 +99,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         links=tuple(good.get("links", ())),
         sources=programs.sources,
         together=programs.together,
+        project=project_of_case(path.parent, name),
         root=programs.root or _project(rules["options"], path.parent),
         entries=programs.entries,
         backends=tuple(good.get("backends", ())),

@@ -1,4 +1,4 @@
-"""The library of cases that comes with cumatrix, and copying it to where users change and run it."""
+"""Copying the library of cases that comes with cumatrix to where users change and run it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
-import harness
+from harness.cases.own import packaged_cases
 from harness.cases.select import find_cases
 from harness.errors import UsageError
 from harness.held import HeldFolder
-
-
-def packaged_cases() -> Path:
-    """The folder of cases that this installation has: in the wheel inside the package, in a checkout beside it."""
-    package = Path(harness.__file__).resolve().parent
-    inside = package / "case_library"
-    return inside if inside.is_dir() else package.parent / "cases"
 
 
 def copy_cases(folder: Path) -> int:

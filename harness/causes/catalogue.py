@@ -233,7 +233,7 @@ def _matches(fitting: tuple[str, ...], words: Words) -> tuple[Match, ...]:
     if not words.built and all(match.of_warning for match in found.values()):
         found = {**_first(said_in(words.log, context.speaker)[0], context, among), **found}
     if not found:
-        found = {name: Match(cause=catalogue()[name], text="") for name in fitting if catalogue()[name].wordless}
+        found = {name: Match(cause=cause, text="") for name in fitting if (cause := catalogue()[name]).wordless}
     return tuple(sorted(found.values(), key=lambda match: match.of_warning))
 
 

@@ -27,6 +27,17 @@ def put(question: str, sources: Sequence[Source]) -> tuple[Asked, Vocabulary, Fo
     return asked, vocabulary, [(source, source.store.answer(asked, vocabulary)) for source in sources]
 
 
+def without_targets(found: Found, asked: Asked, vocabulary: Vocabulary) -> Found:
+    """What the same results answer for all architectures, where they know nothing at all of those that a question names."""
+    if not asked.targets or any(answer.findings for _, answer in found):
+        return []
+    wider = Asked(chips=tuple(chip for chip in asked.chips if chip.kind != "target"))
+    if not any(chip.kind in {"word", "header", "host", "tool"} for chip in wider.chips):
+        return []
+    answers = [(source, source.store.answer(wider, vocabulary)) for source, _ in found]
+    return [(source, answer) for source, answer in answers if answer.proven]
+
+
 def _check(asked: Asked) -> None:
     """An architecture or a release that nothing knows is bad usage; a word is not."""
     for chip in asked.unknown:

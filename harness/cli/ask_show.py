@@ -30,18 +30,34 @@ _SIGNS = {
     "na": ("–", "dim"),
     "untried": ("?", "dim"),
 }
+_UNTRIED = "not tried"
+_ELSEWHERE = 3
+"""Variants of features that are shown for other architectures."""
+
 _PLAIN = {"✓": "+", "◐": "/", "✗": "x", "–": "-"}
 
 Found = Sequence[tuple[Source, Answer]]
 """What each of the results answers."""
 
 
-def show(found: Found, asked: Asked, vocabulary: Vocabulary) -> None:
-    """Print answers, and on stderr the words that nothing is known by."""
+def show(found: Found, asked: Asked, vocabulary: Vocabulary, elsewhere: Found = ()) -> None:
+    """Print answers, and on stderr the words that nothing is known by; `elsewhere` are those for other architectures, where there are none for what was asked."""
     for chip in asked.unknown:
         near = f"; did you mean {' or '.join(chip.near)}?" if chip.near else ""
         say(f"cumatrix: no feature is called {chip.text}{near}", err=True)
-    print_answers(console_for(sys.stdout), found, asked, vocabulary)
+    console = console_for(sys.stdout)
+    if not elsewhere:
+        print_answers(console, found, asked, vocabulary)
+        return
+    console.print(
+        f"Nobody tried that on {', '.join(asked.targets)}. On other architectures:", style="bold", soft_wrap=True
+    )
+    for source, answer in elsewhere:
+        _show_findings(console, answer.findings[:_ELSEWHERE], source)
+    console.print("To try it:", style="bold", soft_wrap=True)
+    console.print(f"  {command_for(asked, vocabulary)}", soft_wrap=True)
+    for source, _ in elsewhere:
+        console.print(Text(_age(source), "dim"), soft_wrap=True)
 
 
 def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Vocabulary) -> None:
@@ -50,10 +66,7 @@ def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Voca
     for source, answer in told:
         if len(found) > 1:
             console.print(Text(f"From {source.title}", "bold underline"), soft_wrap=True)
-        before = None
-        for finding in answer.findings:
-            _show_finding(console, finding, source, title=finding.case != before)
-            before = finding.case
+        _show_findings(console, answer.findings, source)
         if answer.more:
             console.print(f"and {answer.more} more features: say more of what you look for, or see the page", style="dim", soft_wrap=True)  # fmt: skip
     first = next((answer.findings[0] for _, answer in told if answer.findings), None)
@@ -66,6 +79,13 @@ def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Voca
         console.print(Text(f"To try your own program: {command_for(asked, vocabulary)}", "dim"), soft_wrap=True)
     for source, _ in found:
         console.print(Text(_age(source), "dim"), soft_wrap=True)
+
+
+def _show_findings(console: Console, findings: Sequence[Finding], source: Source) -> None:
+    before = None
+    for finding in findings:
+        _show_finding(console, finding, source, title=finding.case != before)
+        before = finding.case
 
 
 def _show_finding(console: Console, finding: Finding, source: Source, *, title: bool) -> None:
@@ -93,12 +113,16 @@ def _show_finding(console: Console, finding: Finding, source: Source, *, title: 
         for row in said.proof:
             reason = f": {one_line(row.message, 120)}" if row.message and row.letter != "w" else ""
             console.print(Text(f"      {row.cell}{reason}", "dim"), soft_wrap=True)
-    silent: dict[str, list[str]] = {}
+    untold: dict[str, list[str]] = {}
     for said in finding.said:
         if said not in told:
-            silent.setdefault(said.verdict.text, []).append(said.tool)
+            untold.setdefault(said.tool, []).append(said.verdict.text)
+    silent: dict[str, list[str]] = {}
+    for tool, texts in untold.items():
+        # That something is missing, or not applicable, says more than that an architecture was left out.
+        silent.setdefault(next((text for text in texts if text != _UNTRIED), _UNTRIED), []).append(tool)
     for text, tools in silent.items():
-        console.print(Text(f"  ? {', '.join(dict.fromkeys(tools))}: {text}", "dim"), soft_wrap=True)
+        console.print(Text(f"  ? {', '.join(tools)}: {text}", "dim"), soft_wrap=True)
     for reason, link in finding.faults[:3]:
         console.print(Text(f"  known fault: {reason}{f' ({link})' if link else ''}", "yellow"), soft_wrap=True)
     console.print()

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cases.select import find_cases
+from harness.cases.whose import project_of_case
 from harness.cli.command import Command
 from harness.cli.places import cases_option
 from harness.cli.terminal import console_for, say
@@ -19,6 +20,7 @@ from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.records import merge, read_records
 from harness.records.atomic import replace_files
+from harness.records.programs import case_of
 from harness.records.where import choose
 
 if TYPE_CHECKING:
@@ -72,9 +74,12 @@ def bless(what: tuple[str, ...], root: Path, where: str | None, anew: bool, only
     merged = merge(read.records, read.plans)
     if where:
         merged = choose(merged, where)
-    known = {record["case"] for record in merged.records if not record.get("program")}
     paths = find_cases(root, selection)
     names = {path: path.parent.relative_to(root).as_posix() for path in paths}
+    owners = {name: project_of_case(path.parent, name) for path, name in names.items()}
+    cases = [(case_of(record), record.get("project", "")) for record in merged.records if not record.get("program")]
+    # Another project's case of the same name is another one.
+    known = {name for name, project in cases if project == owners.get(name)}
     for path in paths:
         if selection and names[path] not in known:
             say(f"{names[path]}: no results", err=True)

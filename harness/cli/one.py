@@ -14,6 +14,7 @@ from harness.records import Record, merge, read_records
 from harness.records.where import choose
 
 _SHOWN = 4
+_OF_PROJECT = re.compile(r"^([^\s\[@]+)@[^\s\[]+")
 
 
 def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Record]:
@@ -59,10 +60,12 @@ def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
         When none or several are meant.
     """
     words = what.split()
+    # A run calls its cells without the name of the project, which ids have where several runs are read.
+    plain = {each: _OF_PROJECT.sub(r"\1", each) for each in ids}
     found = (
-        [each for each in ids if each == what]
-        or [each for each in ids if what in each]
-        or [each for each in ids if "*" in what and _like(what).search(each)]
+        [each for each in ids if what in (each, plain[each])]
+        or [each for each in ids if what in each or what in plain[each]]
+        or [each for each in ids if "*" in what and any(map(_like(what).search, (each, plain[each])))]
         or [each for each in ids if all(word in each for word in words)]
     )
     if len(found) == 1:

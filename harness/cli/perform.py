@@ -32,6 +32,7 @@ from harness.matrix.kinds import kind_of
 from harness.model import Cell
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.plan import Plan
+from harness.records.programs import identity
 from harness.records.remarks import Neighbours
 
 
@@ -88,7 +89,7 @@ def perform(
             keys.append(record["fingerprint"])
             good = good and kind.as_expected
             if isinstance(context.cache, Earlier) and not result.cached and result.outcome.status.answered:
-                missed[context.cache.why_not(record["cell"], record.get("program", ""))] += 1
+                missed[context.cache.why_not(*identity(record))] += 1
             taken[result.taken_from] += 1
             if writer:
                 writer.append(record)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from harness.cases.packaged import packaged_cases
+from harness.analysis.rejudge import is_of
+from harness.cases.own import packaged_cases
 from harness.cases.select import load_cases
 from harness.cli.command import Command
 from harness.cli.habits import rules_of
@@ -23,7 +24,7 @@ from harness.model import Case
 from harness.project.here import here
 from harness.project.programs import configured
 from harness.records import Record
-from harness.records.programs import DIGITS
+from harness.records.programs import DIGITS, case_of
 from harness.repro import check_folder, make_folder, reduce_folder
 from harness.repro.reduce import check_reducible, reducer
 from harness.repro.subject import check_shown, subject_of
@@ -102,10 +103,17 @@ def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, p
 def _case(record: Record, root: Path | None) -> Case:
     folder = root or (Path("cases") if Path("cases").is_dir() else packaged_cases())
     # A name out of a record is no pattern.
-    found = [case for case in load_cases(folder, [record["case"]], configured(here())) if case.name == record["case"]]
+    name = case_of(record)
+    found = [case for case in load_cases(folder, [name], configured(here())) if case.name == name]
     if not found:
-        raise UsageError(f"there is no case {record['case']} in {folder}: name the folder of cases with --cases")
-    return found[0]
+        raise UsageError(f"there is no case {name} in {folder}: name the folder of cases with --cases")
+    (case,) = found
+    if not is_of(record, case):
+        whose, here_ = (each or "cumatrix itself" for each in (record["project"], case.project))
+        raise UsageError(
+            f"{record['case']} is a case of {whose}, and {name} is another one here, of {here_}: go to the folder of {whose}, or name its cases with --cases"
+        )
+    return case
 
 
 def _program(record: Record, named: Path | None) -> tuple[Case, tuple[Path, ...]]:

@@ -22,8 +22,8 @@ from harness.engine.roots import Roots
 from harness.errors import PartUnavailable
 from harness.model import Outcome
 from harness.records import Record, RecordError, read_records
-from harness.records.answers import identity
 from harness.records.inputs import Inputs, state_name
+from harness.records.programs import identity
 from harness.records.remarks import of_neighbours
 
 _FIELDS = "status stage stages reason artifact signal seconds command log device notes peak_bytes shared_steps diagnostics".split()
@@ -125,8 +125,9 @@ class Earlier:
             if not ready.get("status"):
                 self._facts[key] = dict(ready)
         for record in source.records:
-            # Programs without a case are looked for by their names as well: in another's folder they lie elsewhere.
-            self._cells[identity(record)] = self._cells[record["cell"], ""] = (record, source)
+            # Programs are looked for by their names as well: in another's folder they lie elsewhere.
+            cell, whose = identity(record)
+            self._cells[cell, whose] = self._cells[cell, ""] = (record, source)
             if record["fingerprint"] in inputs.answers:
                 self._outcomes[record["fingerprint"]] = (record, source.name)
 

@@ -196,6 +196,7 @@ def _facts(cell: Cell) -> dict[str, Any]:
         **cell.facts(),
         "cell": cell.id,
         "case": cell.case.name,
+        "project": cell.case.project,
         "topic": cell.case.topic,
         "variant": cell.variant.name,
         "environment": cell.toolchain.environment,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
+from itertools import repeat
 from typing import Any, Literal
 
 from harness.model import Cell
@@ -156,19 +156,7 @@ FURTHER = tuple(key for key in PLACE if key not in ("case", "variant", "backend"
 
 def place_of(cell: Mapping[str, Any], keys: tuple[str, ...] = PLACE) -> tuple[str, ...]:
     """Where a record, a planned cell or a row of a table stands, by some of the keys; empty where it has no such key."""
-    if len(keys) > 1:
-        try:
-            found: tuple[str, ...] = _getter(keys)(cell)
-        except KeyError:
-            pass  # records of earlier versions may have no such key
-        else:
-            return found
-    return tuple([cell.get(key, "") for key in keys])
-
-
-@lru_cache
-def _getter(keys: tuple[str, ...]) -> Callable[[Any], Any]:
-    return itemgetter(*keys)
+    return tuple(map(cell.get, keys, repeat("")))
 
 
 def labels(values: Iterable[str], keys: Iterable[str]) -> list[str]:

@@ -55,8 +55,14 @@ class ToolchainColumn:
         return dict(zip(TOOLCHAIN, self.values, strict=True))
 
     def _labels(self, *, prefixed: bool) -> list[str]:
-        chosen = {key: value for key, value in self.to_json().items() if bool(AXIS[key].prefix) is prefixed}
-        return labels(chosen.values(), chosen)
+        return _labels(self.values, prefixed)
+
+
+@cache
+def _labels(values: tuple[str, ...], prefixed: bool) -> list[str]:
+    """Labels of those axes of a toolchain that have a prefix, or of those that have none."""
+    chosen = {key: value for key, value in zip(TOOLCHAIN, values, strict=True) if bool(AXIS[key].prefix) is prefixed}
+    return labels(chosen.values(), chosen)
 
 
 def ranks(cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], tuple[int, int]]:

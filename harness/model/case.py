@@ -113,6 +113,8 @@ class Case:
         The ``case.toml``, or the program itself for a file without a case.
     program : str
         Digest of where a file without a case lies: its name alone does not tell it from others. Empty for a case.
+    project : str
+        Name of the project that it belongs to (`harness.cases.whose`), which tells it from another project's of its name. Empty for cumatrix's own cases, and where nothing names the project.
     title, description : str
         One line, and a paragraph.
     features : tuple of str
@@ -150,6 +152,7 @@ class Case:
     path: Path
     title: str
     program: str = ""
+    project: str = ""
     description: str = ""
     features: tuple[str, ...] = ()
     links: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 VERSIONS = ("gcc", "clang", "glibc")
 """What conditions may ask of a host compiler: its version, under the name of its family, and that of the C library whose headers it finds."""
@@ -36,8 +37,14 @@ class HostCompiler:
     @property
     def versions(self) -> dict[str, str]:
         """Each of `VERSIONS`; empty for what it has not."""
-        pairs = (part.partition(" ") for part in self.version.split(", "))
-        return {**dict.fromkeys(VERSIONS, ""), **{name: number for name, _, number in pairs if name in VERSIONS}}
+        return dict(_versions(self.version))
+
+
+@lru_cache(maxsize=256)
+def _versions(told: str) -> dict[str, str]:
+    """Read once: every cell of nvcc asks for it, and a machine has few host compilers."""
+    pairs = (part.partition(" ") for part in told.split(", "))
+    return {**dict.fromkeys(VERSIONS, ""), **{name: number for name, _, number in pairs if name in VERSIONS}}
 
 
 def told_version(line: str) -> str:

@@ -9,7 +9,10 @@ from harness.errors import NothingToRun, UsageError
 from harness.model.condition import NAMES, Condition, ConditionError
 from harness.model.enums import Stage, Status, Verdict
 
-CELLS: Mapping[str, type] = {**NAMES, **dict.fromkeys(("cell", "case", "topic", "variant", "environment"), str)}
+CELLS: Mapping[str, type] = {
+    **NAMES,
+    **dict.fromkeys(("cell", "case", "project", "topic", "variant", "environment"), str),
+}
 """Names for cells that nobody ran yet."""
 
 RESULTS: Mapping[str, type] = {**CELLS, **dict.fromkeys(("status", "stage", "verdict", "message"), str)}

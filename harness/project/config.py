@@ -56,6 +56,8 @@ class Config:
         The line of each.
     tables : tuple of Mapping
         Tables that name programs: the top one, then ``[[programs]]``.
+    project : str
+        What it calls the project; empty where it does not say.
     text : str
         The whole file, in which lines are looked up.
     """
@@ -66,6 +68,7 @@ class Config:
     lines: Mapping[str, int] = field(default_factory=dict)
     tables: tuple[Mapping[str, Any], ...] = ()
     text: str = ""
+    project: str = ""
 
     @property
     def root(self) -> Path:
@@ -127,12 +130,12 @@ def read_config(path: Path) -> Config:
     for name, wrong in _WRONG.items():
         if name in good and (message := wrong(_joined(good[name]))):
             part.add((name,), message)
-    tables = [{name: value for name, value in good.items() if name not in SETTINGS and name != "programs"}]
+    tables = [{name: value for name, value in good.items() if name not in (*SETTINGS, "programs", "project")}]
     tables += _programs(part, good.get("programs", []))
     report.close()
     values = {name: value for name, value in good.items() if name in SETTINGS}
     lines = {name: part.line((name,)) for name in (*values, *tables[0])}
-    return Config(path, shown_path, values, lines, tuple(tables), text)
+    return Config(path, shown_path, values, lines, tuple(tables), text, good.get("project", ""))
 
 
 def _programs(report: Report, value: Any) -> list[dict[str, Any]]:

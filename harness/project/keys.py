@@ -129,6 +129,10 @@ NAMED: Mapping[str, Key] = {
 
 CONFIG: Mapping[str, Key] = {
     **SETTINGS,
+    "project": Key(
+        kind="project",
+        help="what the project is called in results of several projects; else `name` of `[project]`, git's remote, or the folder tells it",
+    ),
     **PROGRAM,
     "programs": Key(kind="tables", help="programs with settings of their own, each a table"),
 }

@@ -14,6 +14,7 @@ from harness.cases.errors import Key, Report, shown
 from harness.cases.parameters import read_variants
 from harness.cases.places import is_pattern, matching
 from harness.cases.rules import read_rules
+from harness.cases.whose import project_at
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
@@ -148,6 +149,7 @@ class _Program:
                 sources={kind: path},
                 together=tuple(self.config.place(name) for name in group[1:]),
                 root=self.config.root,
+                project=project_at(self.config.root, self.config.project),
                 backends=tuple(table.get("backends", ())),
                 libraries=libraries,
                 variants=variants,

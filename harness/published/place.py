@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.cases.packaged import packaged_cases
-from harness.published.digest import digest_of
+from harness.cases.own import digest_of, packaged_cases
 from harness.records.errors import RecordError
 
 RECORDS, ANSWERS, MANIFEST, README = "results.parquet", "answers.json.gz", "manifest.json", "README.md"
@@ -33,7 +32,7 @@ class Manifest:
     cells, answered : int
         Cells, and those that a compiler answered.
     cases : Mapping[str, str]
-        Digest by case (`harness.published.digest`).
+        Digest by case (`harness.cases.digest`).
     value : Mapping
         All of it.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from harness.model import Status
@@ -10,14 +11,14 @@ from harness.model import Status
 _R = TypeVar("_R", bound=Mapping[str, Any])
 
 
-def identity(record: Mapping[str, Any]) -> tuple[str, str]:
-    """What makes two records tell of the same thing: the cell's id, and for a program without a case where it lies."""
-    return record["cell"], record.get("program", "")
-
-
 def weight(record: Mapping[str, Any]) -> int:
     """2 where a compiler had its say, 1 where the combination is not applicable, 0 where a part was missing or cumatrix failed."""
-    status = Status(record["status"])
+    return _weight(record["status"])
+
+
+@cache
+def _weight(word: str) -> int:
+    status = Status(word)
     if status.answered:
         return 2
     return 1 if status is Status.UNSUPPORTED else 0

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from harness.matrix.kinds import kind_of
 from harness.records.record import Record
+from harness.records.resources import largest
 from harness.records.schema import FIELDS, Field
 
 RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")
@@ -66,7 +67,11 @@ def made_columns(records: Sequence[Record]) -> dict[str, list[Any]]:
     artifacts: list[Mapping[str, Any]] = [record["artifact"] or {} for record in records]
     kernels: list[Sequence[Mapping[str, Any]]] = [artifact.get("kernels", ()) for artifact in artifacts]
     first: list[Mapping[str, Any]] = [record["diagnostics"][0] if record["diagnostics"] else {} for record in records]
-    more = [{key: value for key, value in record.items() if key not in COLUMNS} for record in records]
+    # Most records have nothing but what all have.
+    more = [
+        {key: value for key, value in record.items() if key not in COLUMNS} if len(record) > len(COLUMNS) else None
+        for record in records
+    ]
     return {
         "mark": [kind_of(record).key for record in records],
         "message": [item.get("message") for item in first],
@@ -77,8 +82,5 @@ def made_columns(records: Sequence[Record]) -> dict[str, list[Any]]:
             f"artifact_{name}": [artifact.get(name) for artifact in artifacts]
             for name in ("format", "target", "sha256", "bytes")
         },
-        **{
-            f"max_{name}": [max((k[name] for k in of if k.get(name) is not None), default=None) for of in kernels]
-            for name in RESOURCES
-        },
+        **{f"max_{name}": [largest(of, name) for of in kernels] for name in RESOURCES},
     }

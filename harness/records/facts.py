@@ -12,8 +12,9 @@ from harness.model import Target
 from harness.model.facts import condition_facts
 from harness.model.host import named
 from harness.model.predicate import Spelled
+from harness.records.programs import case_of
 
-_TEXTS = ("cell", "case", "topic", "variant", "environment", "backend", "target")
+_TEXTS = ("cell", "topic", "variant", "environment", "backend", "target")
 _OUTCOME = ("status", "stage", "verdict")
 
 
@@ -55,6 +56,8 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
             lenient=True,
         ),
         **{name: cell[name] for name in _TEXTS if name in cell},
+        **({"case": case_of(cell)} if "case" in cell else {}),
+        "project": cell.get("project") or "",
         **{name: cell[name] for name in _OUTCOME if cell.get(name)},
         "message": message or cell.get("reason") or "",
     }

@@ -26,6 +26,14 @@ def line_of(record: Mapping[str, Any]) -> bytes:
         return _LINE.encode(record).encode("utf-8", "backslashreplace") + b"\n"
 
 
+def text_of(value: Any) -> str:
+    """JSON without a space too many, on one line; numbers that are not finite are null."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return _LINE.encode(value)  # as above
+
+
 def read_json(data: bytes) -> Any:
     """The value of a text of JSON, without lone surrogates, which no file could hold.
 

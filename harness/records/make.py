@@ -56,7 +56,7 @@ def make_record(
         "schema": SCHEMA,
         "cell": cell.id,
         **{axis.key: axis.value(cell) for axis in AXES},
-        **({"program": case.program} if case.program else {}),
+        **({"program": case.program} if case.program else {"project": case.project} if case.project else {}),
         "title": case.title,
         "features": list(case.features),
         "links": list(case.links),

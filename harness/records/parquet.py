@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from harness.records.columns import COLUMNS, LAYOUT, NESTED, made_columns
 from harness.records.errors import RecordError
 from harness.records.inputs import Inputs
-from harness.records.jsontext import read_json
+from harness.records.jsontext import read_json, text_of
 from harness.records.plan import CELL_KEYS, Plan, check_plan
 from harness.records.record import SCHEMA, Record
 from harness.records.schema import check_record, check_value, upgrade
@@ -35,18 +36,20 @@ def results_parquet(
     records = list(records)
     rows: Sequence[Mapping[str, Any]] = records
     made = made_columns(records)
-    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     columns = []
     values: list[Any]
     for field in LAYOUT:
         if (name := field.name.removesuffix("_json")) in NESTED:
             # Many records have the same object, which is written once.
-            objects = [row[name] for row in rows]
-            texts = {number: encode(value) for number, value in {id(value): value for value in objects}.items()}
-            values = [texts[id(value)] for value in objects]
+            objects = list(map(itemgetter(name), rows))
+            numbers = list(map(id, objects))
+            texts = {number: text_of(value) for number, value in dict(zip(numbers, objects, strict=True)).items()}
+            values = [texts[number] for number in numbers]
         elif field.name in COLUMNS:
             # Arrow takes whole numbers of up to 64 bits only, in a column of floats as well.
-            values = [row[name] for row in rows] if name != "seconds" else [float(row[name]) for row in rows]
+            values = list(map(itemgetter(name), rows))
+            if name == "seconds":
+                values = list(map(float, values))
         else:
             values = made[field.name]
         columns.append(pa.array(values, field.type))
@@ -172,7 +175,7 @@ def _read_plans(data: bytes, records: Sequence[Record]) -> list[Plan]:
 def _planned(record: Record) -> dict[str, Any]:
     """A record's cell as its plan had it."""
     row: Mapping[str, Any] = record
-    return {key: row[key] for key in (*CELL_KEYS, "program") if key in row}
+    return {key: row[key] for key in (*CELL_KEYS, "program", "project") if key in row}
 
 
 def _ranges(numbers: Iterable[int]) -> list[list[int]]:

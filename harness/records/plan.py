@@ -160,6 +160,7 @@ def _planned(cell: Cell) -> dict[str, str]:
         "cell": cell.id,
         **{key: AXIS[key].value(cell) for key in PLACE},
         **({"program": cell.case.program} if cell.case.program else {}),
+        **({"project": cell.case.project} if cell.case.project and not cell.case.program else {}),
         "environment": cell.toolchain.environment,
         "title": cell.case.title,
         "topic": cell.case.topic,

@@ -1,4 +1,4 @@
-"""Programs without a case are called by their file's name: those that only share it are told apart where they meet."""
+"""Cases of several projects, and programs without a case, may share a name: what tells them apart in one set of records."""
 
 from __future__ import annotations
 
@@ -15,35 +15,51 @@ DIGITS = 6
 
 
 def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[Record], list[Plan]]:
-    """Give programs of one name that lie in different folders names of their own: ``kernel.cu@3fa9c1``.
+    """Give cases of one name of several projects, and programs of one name in different folders, names of their own.
 
-    A name that one program has for itself stays, or becomes, the plain one, so that it does not matter in which order and in how many
+    A case is called after its project then, ``fast/softmax@flash-attn``, but for cumatrix's own and those of a project without a name; a program gets its
+    digest, ``kernel.cu@3fa9c1``. A name that one has for itself stays, or becomes, the plain one, so that it does not matter in which order and in how many
     steps records are merged.
     """
     records, plans = list(records), list(plans)
-    programs: dict[str, set[str]] = {}
-    for item in (*records, *(cell for plan in plans for cell in plan["cells"] if "program" in cell)):
-        if "program" in item:
-            programs.setdefault(_plain(item), set()).add(item["program"])
-    if not programs:
+    owners: dict[str, set[str]] = {}
+    marked = False
+    for item in (*records, *(cell for plan in plans for cell in plan["cells"])):
+        mark = _mark(item)
+        owners.setdefault(case_of(item), set()).add(mark)
+        marked = marked or bool(mark)
+    if not marked:
         return records, plans
-    shared = {name for name, several in programs.items() if len(several) > 1}
+    shared = {name for name, several in owners.items() if len(several) > 1}
     return (
         [_named(record, shared) for record in records],
         [{**plan, "cells": [_named(cell, shared) for cell in plan["cells"]]} for plan in plans],
     )
 
 
-def _plain(item: Mapping[str, Any]) -> str:
-    return str(item["case"]).removesuffix(f"@{item['program'][:DIGITS]}")
+def case_of(item: Mapping[str, Any]) -> str:
+    """Name of a record's or planned cell's case as its own project has it."""
+    case, mark = str(item["case"]), _mark(item)
+    return case.removesuffix(f"@{mark}") if mark else case
+
+
+def _mark(item: Mapping[str, Any]) -> str:
+    """What tells it from others of its name."""
+    return str(item["program"])[:DIGITS] if item.get("program") else str(item.get("project") or "")
 
 
 def _named(item: _Named, shared: set[str]) -> _Named:
-    if "program" not in item:
+    mark = _mark(item)
+    if not mark:
         return item
-    plain = _plain(item)
-    name = f"{plain}@{item['program'][:DIGITS]}" if plain in shared else plain
+    plain = case_of(item)
+    name = f"{plain}@{mark}" if plain in shared else plain
     if name == item["case"]:
         return item
     renamed: Any = {**item, "case": name, "cell": name + item["cell"].removeprefix(item["case"])}
     return cast("_Named", renamed)
+
+
+def identity(item: Mapping[str, Any]) -> tuple[str, str]:
+    """What makes two records, or planned cells, tell of the same thing: the cell's id, and the case's project, or for a program without a case where it lies."""
+    return item["cell"], item.get("program") or item.get("project", "")

@@ -114,6 +114,12 @@ class Record(TypedDict):
     ]
     case: Annotated[str, FILLED, "name of the case"]
     program: NotRequired[Annotated[str, "only of a program without a case (`cumatrix try`): digest of where it lies"]]
+    project: NotRequired[
+        Annotated[
+            str,
+            "name of the project whose case it is; not there for cumatrix's own cases, where nothing names the project, and for a program without a case",
+        ]
+    ]
     title: Annotated[str, "title of the case"]
     topic: Annotated[str, "folder of the case"]
     features: Annotated[list[str], "what of CUDA the case is about"]

@@ -14,14 +14,14 @@ from typing import Any
 
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of
 from harness.model import Cell, Target
-from harness.records.answers import identity
+from harness.records.programs import identity
 from harness.records.record import Kernel, Record
 
 REMARK = "remark: "
 """How the notes begin that say what hides behind a `built`."""
 Key = tuple[str, str, str]
 Remarks = Mapping[Key, Sequence[str]]
-"""Remarks on cells, by what identifies them (`harness.records.answers.identity`) and their run."""
+"""Remarks on cells, by what identifies them (`harness.records.programs.identity`) and their run."""
 
 _RUNTIME = "_cuda_device_runtime_cu_"  # kernels of libcudadevrt's own
 

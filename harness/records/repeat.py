@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from harness.backends import BACKENDS
 from harness.model.host import NAME as HOST_COMPILER
+from harness.records.programs import case_of
 from harness.records.record import Record
 
 _SHOWN = ("built", "rejected", "crashed", "timed_out")
@@ -65,7 +66,7 @@ def again_command(record: Mapping[str, Any]) -> str:
         axes += ["--host-compiler", host]
     if not record.get("program"):
         variant = ["--where", f'variant == "{record["variant"]}"'] if record["variant"] else []
-        return shlex.join(["cumatrix", "run", record["case"], *axes, *variant])
+        return shlex.join(["cumatrix", "run", case_of(record), *axes, *variant])
     try:
         words = shlex.split(record["variant"])
     except ValueError:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.held import stands_at, take_alone
-from harness.records.answers import choose, identity
+from harness.records.answers import choose
 from harness.records.atomic import named_errors, plain_file
 from harness.records.beside import Beside
 from harness.records.errors import RecordError
@@ -19,6 +19,7 @@ from harness.records.inputs import Inputs
 from harness.records.jsontext import line_of
 from harness.records.lock import busy
 from harness.records.plan import Plan, plan_path
+from harness.records.programs import identity
 from harness.records.record import Record
 from harness.records.remarks import Remarks, amended
 from harness.records.store import read_file
@@ -139,12 +140,9 @@ class RecordWriter:
         else:
             self._beside.keep_inputs(Inputs())  # those that are there are of records that are no more
             self._own = set()
-        now = {(cell["cell"], cell.get("program", "")) for cell in self.plan["cells"]}
+        now = set(map(identity, self.plan["cells"]))
         # What is planned anew is no longer owed by an earlier run.
-        earlier = [
-            {**plan, "cells": [cell for cell in plan["cells"] if (cell["cell"], cell.get("program", "")) not in now]}
-            for plan in earlier
-        ]
+        earlier = [{**plan, "cells": [cell for cell in plan["cells"] if identity(cell) not in now]} for plan in earlier]
         self._beside.keep_plans([*earlier, dict(self.plan)])
 
     def _end_line(self, file: int) -> None:

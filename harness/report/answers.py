@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from harness.analysis.frame import rows_of
 from harness.answers.answer import tool_label
 from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row
 from harness.answers.hosts import own_in
@@ -24,10 +25,11 @@ _USUAL = "sm_80"
 
 def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Known:
     """What answers are made from, of a report's records and table; with `apart`, own cells are told from published ones."""
-    message = table["message"].where(table["message"] != "", table["reason"])
-    columns = [message if name == "message" else table[name] for name in COLUMNS]
-    own = table["environment"] != ENVIRONMENT
-    rows = [make_row(*values, own=apart and mine) for *values, mine in zip(*columns, own, strict=True)]
+    told = table.assign(message=table["message"].where(table["message"] != "", table["reason"]))
+    rows = [
+        make_row(*values, own=apart and environment != ENVIRONMENT)
+        for *values, environment in rows_of(told, [*COLUMNS, "environment"])
+    ]
     facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
     facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None) for cell in merged.missing]
     runs = {str(plan.get("run", "")): str(plan.get("started") or "") for plan in merged.plans}

@@ -151,7 +151,8 @@ def build_report(
         read = _read(paths, (cases, programs), history, rejudge, where, published)
         site = replace(read, title=title, address=address, artifacts=artifacts)
         table, merged = site.own_table, site.own or site.merged
-        _ = site.code  # both halves need it
+        # Both halves need them.
+        _ = site.code, site.known.entries, site.frame
         with _replacing(Path(out)) as folder:
             others = chain(front_files(site), _exports(site, address), exported(export, merged.records))
             in_parallel(
@@ -178,13 +179,13 @@ def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
     merged = site.own or site.merged
     yield "matrix.json", matrix_json(merged, site.own_table, site.files, site.warnings)
     yield "matrix.csv", matrix_csv(site.own_table)
+    yield "matrix.md", matrix_markdown(site.own_table).encode()
+    yield "junit.xml", junit_xml(merged)
 
 
 def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
     merged, table = site.own or site.merged, site.own_table
     inputs = merged.inputs.of({record["fingerprint"] for record in merged.records})
-    yield "matrix.md", matrix_markdown(table).encode()
-    yield "junit.xml", junit_xml(merged)
     yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
     for name, data in badges(table).items():
         yield f"badges/{name}", data

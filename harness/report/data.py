@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from harness.analysis.frame import rows_of
 from harness.matrix.axes import AXES, COLUMNS, PLACE, PROGRAM
 from harness.matrix.kinds import KINDS, Kind
 from harness.matrix.order import axis_key, column_key, natural_key
@@ -56,7 +57,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     files : Mapping[str, str]
         Page of each case.
     """
-    columns = sorted(set(table[[*COLUMNS]].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
+    columns = sorted(set(rows_of(table, COLUMNS)), key=lambda key: column_key(*key))
     names: dict[str, list[str]] = {
         **{axis.key: sorted(table[axis.key].unique(), key=axis_key(axis.key)) for axis in AXES},
         "case": list(table["case"].unique()),  # topic by topic, as the rows are
@@ -70,7 +71,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
     rows: list[tuple[str, ...]] = []
     patterns: list[list[int]] = []
     cells = []
-    for values in table[[*PLACE, *_OUTCOME]].itertuples(index=False, name=None):
+    for values in rows_of(table, [*PLACE, *_OUTCOME]):
         row, column, outcome = values[:across], values[across:ends], values[ends:]
         if not rows or rows[-1] != row:
             rows.append(row)

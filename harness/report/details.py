@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from harness.matrix.axes import AXES
 from harness.records import Record
+from harness.records.jsontext import text_of
 from harness.report.annotations import More
 from harness.report.text import clean
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # As JSON writes control characters; without one, plain ASCII is clean.
 _SUSPECT = re.compile(r"\\[bfru]|\x7f")
+
+_NOTHING: Mapping[str, Any] = {}
 
 CELLS = 250
 """Cells a file."""
@@ -39,8 +41,17 @@ def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> I
         chunk = _Chunk()
         for cell in cells[start : start + CELLS]:
             record = records.get(cell)
-            chunk.add({**record, **more(record)} if record else {"cell": cell})
+            if record:
+                chunk.add(record, more(record))
+            else:
+                chunk.add({"cell": cell})
         yield chunk.json(start)
+
+
+@lru_cache
+def _told(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Those keys of a record that the page does not know already; most records have the same keys."""
+    return tuple(key for key in keys if key not in _KNOWN)
 
 
 class _Chunk:
@@ -53,11 +64,10 @@ class _Chunk:
         # so that no other one comes to have the id of one that is gone.
         self._known: dict[Any, tuple[int, Any]] = {}
 
-    def add(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: Mapping[str, Any], more: Mapping[str, Any] = _NOTHING) -> None:
         known = self._known
-        for key, value in record.items():
-            if key in _KNOWN:
-                continue
+        for key in (*_told(tuple(record)), *more):
+            value = more[key] if key in more else record[key]
             name = value if type(value) is str else id(value)
             found = known.get(name)
             if found is None:
@@ -72,13 +82,15 @@ class _Chunk:
     def json(self, start: int) -> str:
         for column in self.columns.values():
             column.extend([0] * (self.count - len(column)))
-        columns = _encode({clean(key): column for key, column in self.columns.items()})
+        columns = text_of({clean(key): column for key, column in self.columns.items()})
         return f'{{"start":{start},"values":[{",".join(self.values)}],"columns":{columns}}}'
 
     def _place(self, value: Any) -> int:
-        text = _encode(value)
-        if not text.isascii() or _SUSPECT.search(text):
-            text = _encode(_cleaned(value))
+        text = text_of(value)
+        # Asked first, because most are plain texts, and a search takes several times as long.
+        plain = type(value) is str and value.isascii() and value.isprintable()
+        if not plain and (not text.isascii() or _SUSPECT.search(text)):
+            text = text_of(_cleaned(value))
         if text not in self._texts:
             self._texts[text] = len(self.values)
             self.values.append(text)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from harness.analysis.frame import NUMBERS, rows_of
 from harness.matrix.axes import COLUMNS, ROWS
 from harness.matrix.kinds import KINDS
 from harness.matrix.order import ToolchainColumn, column_key, target_key, toolchain_key
@@ -28,7 +31,7 @@ _CSV = [
 
 def matrix_json(merged: Merged, table: pd.DataFrame, files: Mapping[str, str], warnings: Iterable[str]) -> bytes:
     """``matrix.json``: axes, totals, legend, provenance and every cell."""
-    columns = sorted(set(table[[*COLUMNS]].itertuples(index=False, name=None)), key=lambda key: column_key(*key))
+    columns = sorted(set(rows_of(table, COLUMNS)), key=lambda key: column_key(*key))
     toolchains = sorted({ToolchainColumn(column[:-1]) for column in columns}, key=toolchain_key)
     value = {
         "schema": SCHEMA,
@@ -70,31 +73,36 @@ def _conflicts(items: Iterable[Conflict]) -> list[dict[str, Any]]:
 
 def _lines(table: pd.DataFrame, pages: Sequence[str]) -> Iterator[str]:
     """Each cell as one line of JSON; a column at a time, for most of its values come again and again."""
-    plain = table[_CSV].astype(object)
-    columns = plain.where(plain.notna(), None).assign(page=pages)
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     written = []
-    for name in columns:
-        # By kind, too: 1, 1.0 and true are one key to a dict.
-        known: dict[tuple[type, Any], str] = {}
+    for name, values in (*((name, _values(table[name])) for name in _CSV), ("page", pages)):
         begin = f"{encode(name)}: "
-        texts = []
-        for value in columns[name]:
-            text = known.get((type(value), value))
-            if text is None:
-                text = known[type(value), value] = begin + encode(value)
-            texts.append(text)
-        written.append(texts)
+        texts = {value: begin + encode(value) for value in dict.fromkeys(values)}
+        written.append([texts[value] for value in values])
     return ("{" + ", ".join(parts) + "}" for parts in zip(*written, strict=True))
+
+
+def _values(column: pd.Series) -> list[Any]:
+    """A column's values as JSON has them, None for nothing."""
+    there = column.notna()
+    values: list[Any] = (column if there.all() else column.astype(object).where(there, None)).tolist()
+    return values
 
 
 def matrix_csv(table: pd.DataFrame) -> bytes:
     """``matrix.csv``: one row a cell."""
-    text = table[_CSV].copy()
-    for name in set(_CSV) - {"signal", "seconds", "cached"}:
-        text[name] = text[name].map({value: _csv_text(value) for value in text[name].unique()})
-    written: str = text.to_csv(index=False, lineterminator="\n")
-    return written.encode()
+    columns = []
+    for name in _CSV:
+        values = _values(table[name])
+        if name not in NUMBERS:
+            texts = {value: _csv_text(value) for value in dict.fromkeys(values)}
+            values = [texts[value] for value in values]
+        columns.append(values)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_CSV)
+    writer.writerows(zip(*columns, strict=True))
+    return stream.getvalue().encode()
 
 
 def _csv_text(text: str) -> str:

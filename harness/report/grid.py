@@ -10,6 +10,7 @@ from itertools import groupby
 import pandas as pd
 from markupsafe import Markup
 
+from harness.analysis.frame import rows_of
 from harness.matrix.axes import COLUMNS, PROGRAM, labels
 from harness.matrix.kinds import KINDS
 from harness.matrix.order import ToolchainColumn, column_key
@@ -48,7 +49,7 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
     groups : Mapping[str, str]
         By id of a cell, the anchor of its group; a cell without one leads to all groups.
     """
-    programs, across = (list(table[[*keys]].itertuples(index=False, name=None)) for keys in (PROGRAM[1:], COLUMNS))
+    programs, across = (list(rows_of(table, keys)) for keys in (PROGRAM[1:], COLUMNS))
     cells = list(zip(programs, across, table["mark"], table["cell"], strict=True))
     columns = sorted(set(across), key=lambda column: column_key(*column))
     toolchains = [ToolchainColumn(column[:-1]) for column in columns]

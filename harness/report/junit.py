@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from harness.matrix.axes import COLUMNS, ROWS, TOOLCHAIN, place_of, program_of
+from harness.matrix.axes import ROWS, TOOLCHAIN, place_of, program_of
 from harness.matrix.kinds import Kind, kind_of
-from harness.matrix.order import ToolchainColumn, column_key, row_key
+from harness.matrix.order import ToolchainColumn, place_key
 from harness.records import Merged, Record, at_stage, spell_other
 from harness.report.text import one_line
 from harness.report.xml import xml_text
@@ -76,13 +76,22 @@ def _line(tag: str, **attributes: str) -> ET.Element:
 
 
 def _sorted(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    columns, rows = cache(column_key), cache(row_key)
+    """By environment and toolchain, then as the matrix has them. Places are looked up and not compared, as in `harness.matrix.order.ranks`."""
+    keys = (TOOLCHAIN, ROWS, ("target",))
+    places = [tuple(place_of(cell, names) for names in keys) for cell in cells]
+    orders = [_order(names, {place[number] for place in places}) for number, names in enumerate(keys)]
+    at = [
+        (cell["environment"], *(order[value] for order, value in zip(orders, place, strict=True)))
+        for cell, place in zip(cells, places, strict=True)
+    ]
+    return [cells[number] for number in sorted(range(len(cells)), key=at.__getitem__)]
 
-    def order(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-        *toolchain, target = columns(*place_of(cell, COLUMNS))
-        return (cell["environment"], toolchain, rows(*place_of(cell, ROWS)), target)
 
-    return sorted(cells, key=order)
+def _order(names: tuple[str, ...], values: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    """Place of each value among the different ones; one number for what is equal as versions are."""
+    keys = {value: place_key(names, value) for value in values}
+    places = {key: place for place, key in enumerate(sorted(set(keys.values())))}
+    return {value: places[key] for value, key in keys.items()}
 
 
 def _test(cell: Mapping[str, Any]) -> ET.Element:

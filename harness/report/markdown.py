@@ -8,6 +8,7 @@ from functools import cache
 
 import pandas as pd
 
+from harness.analysis.frame import rows_of
 from harness.matrix.axes import PLACE, PROGRAM, TOOLCHAIN, program_of
 from harness.matrix.kinds import GROUPS, KINDS, grouped, surprises_among
 from harness.matrix.order import ToolchainColumn, fold_targets, toolchain_key
@@ -124,7 +125,7 @@ def _topic(topic: str, table: pd.DataFrame) -> str:
     """One table: a row a variant, a column a toolchain, in each field the targets by kind."""
     found: dict[tuple[str, ...], dict[ToolchainColumn, list[tuple[str, str]]]] = {}
     across = len(PROGRAM)
-    for cell in table[[*PLACE, "mark"]].itertuples(index=False, name=None):
+    for cell in rows_of(table, [*PLACE, "mark"]):
         found.setdefault(cell[:across], {}).setdefault(ToolchainColumn(cell[across:-2]), []).append(cell[-2:])
     toolchains = sorted({item for row in found.values() for item in row}, key=toolchain_key)
     lines = [

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from harness import __version__
-from harness.analysis.rejudge import merged_anew, rejudger
+from harness.analysis.rejudge import is_of, merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, split_variant
 from harness.answers.hosts import own_in, own_of
 from harness.answers.packed import packed_answers
@@ -30,6 +30,7 @@ from harness.records import Merged, Record, Results
 from harness.records.atomic import replace_files
 from harness.records.parquet import results_parquet
 from harness.records.plan import Plan
+from harness.records.programs import case_of
 from harness.report.inputs import read_results
 from harness.report.publish_readme import readme
 
@@ -92,23 +93,28 @@ def publish(paths: Sequence[Path], out: Path, cases: Path) -> Published:
     results = read_results(paths)
     now = digests_of(cases)
     made_of, notes = _made_of(paths, results, cases, now)
+    known = {case.name: case for case in load_cases(cases)}
     kept, stale, others = [], Counter[str](), 0
     for record in results.records:
-        case = record["case"]
-        if record.get("program") or record["device"].get("virtual") is False:
+        case = case_of(record)
+        if (
+            record.get("program")
+            or (case in known and not is_of(record, known[case]))
+            or record["device"].get("virtual") is False
+        ):
             others += 1
         elif made_of.get(record["run"], now).get(case) != now.get(case) or case not in now:
             stale[case] += 1
         else:
             kept.append(_slim(record))
     if others:
-        notes.append(f"{others:,} cells of programs without a case, or on a real device, are left out")
+        notes.append(
+            f"{others:,} cells of other projects, of programs without a case, or on a real device, are left out"
+        )
     merged = merged_anew(replace(results, records=tuple(kept)), rejudger(cases))
     if not merged.records:
         raise NothingToRun(f"no cell of the cases in {cases} is left to publish")
-    files = _files(
-        merged, load_cases(cases), {case: now[case] for case in sorted({record["case"] for record in merged.records})}
-    )
+    files = _files(merged, known.values(), {case: now[case] for case in sorted(set(map(case_of, merged.records)))})
     replace_files({out / name: data for name, data in files.items()})
     return Published(
         out=out,
@@ -241,6 +247,7 @@ def _manifest(records: Sequence[Record], plans: Sequence[Plan], digests: Mapping
         name: _sorted(str(version) for record in records if (version := record["toolchain"]["observed"].get(name)))
         for name in _TOOLS
     }
+    of_run = Counter(record["run"] for record in records)
     return {
         "schema": SCHEMA,
         "made": max((plan["started"] for plan in plans), default="")[:10],
@@ -250,15 +257,15 @@ def _manifest(records: Sequence[Record], plans: Sequence[Plan], digests: Mapping
         "statuses": dict(sorted(Counter(record["status"] for record in records).items())),
         "backends": by_backend,
         "observed": {name: found for name, found in observed.items() if found},
-        "runs": [_run(plan, records) for plan in plans],
+        "runs": [_run(plan, of_run[plan["run"]]) for plan in plans],
         "cases": dict(digests),
     }
 
 
-def _run(plan: Plan, records: Iterable[Record]) -> dict[str, Any]:
+def _run(plan: Plan, cells: int) -> dict[str, Any]:
     kept: dict[str, Any] = {key: plan[key] for key in ("run", "started", "commit", "machine") if key in plan}
     command = shlex.join(["cumatrix", *plan["argv"]])
-    return {**kept, "command": command, "cells": sum(record["run"] == plan["run"] for record in records)}
+    return {**kept, "command": command, "cells": cells}
 
 
 def _words(argv: Iterable[Any]) -> list[str]:

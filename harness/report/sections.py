@@ -13,6 +13,7 @@ from harness.analysis import changes, coverage, disagreements, statements
 from harness.analysis.along import Along, along
 from harness.analysis.changes import MEANINGS
 from harness.analysis.disagreements import Disagreement
+from harness.analysis.frame import NUMBERS
 from harness.analysis.history import History
 from harness.analysis.statement import Statement
 from harness.analysis.trends import breaks, trend, unsteady
@@ -193,6 +194,8 @@ def _coverage(table: pd.DataFrame) -> dict[str, Any]:
 
 def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
     """Titles and pictures. They are markup of ours; every word of others in them is escaped (`harness.report.draw`)."""
+    # Parts of a table are copies of all its columns, and logs and messages are most of it.
+    table = table[[*PLACE, "release", "headers", "outcome", *NUMBERS]]
     found = [(name.replace("-", " "), Markup(svg)) for name, svg in pictures(table).items()]  # noqa: S704 (our own markup; every word of others in it is escaped)
     built = table[table["registers"].notna() & table["target"].str.startswith("sm_")]
     spread = built.groupby(["case", "variant"], sort=False)["registers"].nunique()

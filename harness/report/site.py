@@ -115,7 +115,7 @@ class Site:
         """The table of `own`; that of everything where there is nothing else."""
         return cells_frame(self.own) if self.own else self.table
 
-    @property
+    @cached_property
     def beside(self) -> dict[str, Any] | None:
         """What is said of published cells beside own ones."""
         if self.publication is None:
@@ -231,7 +231,7 @@ def front_of(site: Site) -> dict[str, Any]:
         "unavailable": unavailable_of(site.own_table),
         "broken": [of_case(item) for item in broken_now(known, reasons)],
         "changes": [
-            {**of_case(item), "what": "works" if item.works else "does not work any more", "label": ""}
+            {**of_case(item), "what": "works" if item.works else "does not work any more"}
             for item in latest_changes(known)
         ],
         "differing": [

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import permutations, product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_builders import built, cell, plan, record, rejected
 
 from harness.analysis.frame import cells_frame, make_frame
-from harness.analysis.statement import Statement
+from harness.analysis.phrases import _points
+from harness.analysis.statement import Point, Statement
 from harness.analysis.statements import statements
 from harness.model import Outcome, Stage, Status
 from harness.records import Record, merge
@@ -101,6 +102,17 @@ def test_versions_are_numbers_and_holes_are_named() -> None:
     assert "from CUDA 12.4: works" in statement.headline
     assert statement.holes.toolkits == ("12.0", "12.1", "12.2", "12.3", "12.5", "12.6", "12.8")
     assert "Untested in between: CUDA 12.0 to 12.3, 12.5 to 12.8." in statement.notes
+
+
+def test_notes_have_one_order() -> None:
+    """Points come out of a set, which has another order in each process."""
+    targets = ("sm_75", "sm_80", "sm_90")
+    points = [Point(f"1.{number}", "12.9", target) for number in range(3) for target in targets[number:]]
+    tried = {"12.9": {"1.0", "1.1", "1.2", "1.3"}}
+    texts = {_points(order, tried) for order in permutations(points)}
+    assert texts == {
+        "sm_75 with 1.0 and CUDA 12.9; sm_80 with 1.0 and 1.1 and CUDA 12.9; sm_90 with 1.0, 1.1 and 1.2 and CUDA 12.9"
+    }
 
 
 def test_what_changed_together_is_told_together() -> None:

@@ -30,6 +30,15 @@ def test_what_nobody_tried_exits_with_3_and_a_command(cumatrix: Command) -> None
     assert "cumatrix try kernel.cu -t 12.1 -a sm_87" in done.stdout
 
 
+def test_where_nobody_tried_an_architecture_the_others_are_told(cumatrix: Command) -> None:
+    done = cumatrix("ask", "atomicAdd half Maxwell", "--results", CELLS)
+    assert done.returncode == 3
+    assert done.stdout.startswith("Nobody tried that on sm_5")
+    assert "On other architectures:\n" in done.stdout
+    assert "atomics/half" in done.stdout
+    assert "\nTo try it:\n  cumatrix try kernel.cu -a sm_5" in done.stdout
+
+
 def test_json_has_chips_findings_and_cells(cumatrix: Command) -> None:
     done = cumatrix("ask", "cached grid sync numba 0.59.0", "--results", CELLS, "--json")
     said = json.loads(done.stdout)

@@ -55,6 +55,12 @@ describe("a cell says what to do next", () => {
     assert.equal(code("Change what is expected"), "cumatrix bless reports wmma/fragments --diff");
   });
 
+  it("with the name that the case has in its own project", () => {
+    const steps = stepsOf({ case: "fast/softmax@flash-attn" }, { project: "flash-attn" });
+    assert.match(steps["Find out since when"].code, /^cumatrix bisect 'fast\/softmax\[n=1\]' /);
+    assert.equal(steps["Change what is expected"].code, "cumatrix bless reports fast/softmax --diff");
+  });
+
   it("with the host compiler that the cell was compiled with", () => {
     const code = (host) => stepsOf({ backend: "nvcc", host_compiler: host })["Try your own program"].code;
     assert.equal(code("gcc-13"), "cumatrix try kernel.cu -b nvcc -t 12.4 -a sm_80 --host-compiler gcc-13");

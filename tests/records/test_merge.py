@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -189,3 +190,20 @@ def test_failed_write_leaves_the_earlier_files(tmp_path: Path) -> None:
         write_merged(merge([record()], [plan(cell())]), blocked)
     assert {item: item.read_bytes() for item in before} == before
     assert sorted(item.name for item in tmp_path.iterdir()) == ["all.jsonl", "all.plan.json", "blocked.jsonl"]
+
+
+def test_cases_of_one_name_of_two_projects_are_two_cells_in_whatever_order() -> None:
+    ours = cell()
+    theirs, others = (replace(ours, case=replace(ours.case, project=name)) for name in ("left", "right"))
+    records = [record(theirs, run="a"), record(others, rejected(), run="b"), record(ours, rejected(), run="c")]
+    plans = [plan(theirs, run="a"), plan(others, run="b"), plan(ours, run="c")]
+    whole = merge(records, plans)
+    assert [each["case"] for each in whole.records] == ["wmma/fragments", "wmma/fragments@left", "wmma/fragments@right"]
+    assert [each["cell"].partition(" ")[0] for each in whole.records] == [each["case"] for each in whole.records]
+    assert ours.id == theirs.id == others.id
+    assert (whole.conflicts, whole.missing) == ((), ())
+    part = merge(records[1:], plans[1:])
+    steps = merge([*part.records, records[0]], [*part.plans, plans[0]])
+    assert steps.records == whole.records
+    # The plain name is anybody's who has it alone, merged before or not.
+    assert merge(records[:1], plans[:1]).records == merge(whole.records[1:2], whole.plans[:1]).records == (records[0],)

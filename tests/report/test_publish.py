@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,19 @@ def test_cells_of_a_case_that_changed_since_their_commit_are_left_out(tmp_path: 
     kernel.write_text(kernel.read_text() + "// changed\n")
     with pytest.raises(NothingToRun, match="no cell of the cases"):
         publish([done.out], tmp_path / "matrix", cases)
+
+
+def test_another_projects_case_of_the_same_name_is_left_out(tmp_path: Path) -> None:
+    ours = cell()
+    theirs = replace(ours, case=replace(ours.case, project="theirs"))
+    found = publish(
+        [written(tmp_path / "r.jsonl", [ours, theirs], [record(ours), record(theirs, rejected())])],
+        tmp_path / "m",
+        CASES,
+    )
+    assert (found.cells, found.answered) == (1, 1)
+    assert any("1 cells of other projects" in note for note in found.notes)
+    assert [item["status"] for item in read_parquet(found.out / "results.parquet")[0]] == ["built"]
 
 
 def test_packed_answers_are_those_of_the_records(tmp_path: Path) -> None:

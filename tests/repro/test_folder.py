@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from record_builders import built, changed, record, rejected
 
-from harness.cases.packaged import packaged_cases
+from harness.cases.own import packaged_cases
 from harness.cases.select import load_cases
 from harness.errors import UsageError
 from harness.model import Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef

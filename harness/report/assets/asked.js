@@ -64,7 +64,7 @@ const asking = (() => {
    * @param {string} name of the case, where there is one
    */
   const command = (of, chips, known, target, name) => {
-    const parts = [name ? `cumatrix run ${name}` : "cumatrix try kernel.cu"];
+    const parts = [name ? `cumatrix run ${name.replace(/(.)@[^@]*$/, "$1")}` : "cumatrix try kernel.cu"];
     const tools = chips.some(({ kind }) => kind === "tool") || !of.hosts.size ? of.tools : new Map([["nvcc", null]]);
     for (const [backend, versions] of tools || []) {
       const library = known.libraries[backend];

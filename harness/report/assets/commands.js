@@ -43,13 +43,24 @@ const commands = (() => {
     where.push(...host(value).map(text.shell));
     if (record.program) {
       // A program without a case: what stands in the variant's place are its options, as a shell takes them.
-      const program = text.shell(value("case").replace(/@[0-9a-f]{6}$/, ""));
+      const program = text.shell(caseOf(value, record));
       lines.push(["cumatrix", "try", program, variant, ...where].filter(Boolean).join(" "));
     } else {
       const chosen = variant ? ["--where", text.shell(`variant == ${JSON.stringify(variant)}`)] : [];
-      lines.push(["cumatrix", "run", text.shell(value("case")), ...where, ...chosen].join(" "));
+      lines.push(["cumatrix", "run", text.shell(caseOf(value, record)), ...where, ...chosen].join(" "));
     }
     return lines.join("\n");
+  };
+
+  /**
+   * What commands call a cell's case, or program: without the project, or the digest, that tells it from others here.
+   *
+   * @param {(key: string) => string} value the cell's value of an axis
+   * @param {CellRecord} record
+   */
+  const caseOf = (value, record) => {
+    const mark = `@${record.program?.slice(0, 6) || record.project || ""}`;
+    return value("case").endsWith(mark) ? value("case").slice(0, -mark.length) : value("case");
   };
 
   /**
@@ -63,5 +74,5 @@ const commands = (() => {
     return name ? ["--host-compiler", /^(gcc|clang)-\d{1,2}$/.test(name) ? name : `${name}=/path/to/g++`] : [];
   };
 
-  return { reproduce, host };
+  return { reproduce, host, caseOf };
 })();

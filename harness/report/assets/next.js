@@ -117,9 +117,9 @@ const next = (() => {
    * @param {CellRecord} record
    */
   const programOf = (value, record) => {
-    const [name, variant] = [value("case"), value("variant")];
+    const [name, variant] = [commands.caseOf(value, record), value("variant")];
     if (!record.program) return text.shell(variant ? `${name}[${variant}]` : name);
-    return [text.shell(name.replace(/@[0-9a-f]{6}$/, "")), variant].filter(Boolean).join(" ");
+    return [text.shell(name), variant].filter(Boolean).join(" ");
   };
 
   /**
@@ -199,7 +199,7 @@ const next = (() => {
    */
   const steps = (value, record, about) => {
     const answered = failed(record) || record.status === "built";
-    const name = value("case");
+    const name = commands.caseOf(value, record);
     const results = record.environment === "published" ? " --results results.parquet" : "";
     const words = ["-b", value("backend"), ...release(value), "-a", value("target"), ...commands.host(value)]
       .map(text.shell)

@@ -1,0 +1,73 @@
+"""Cumatrix's own cases: the folder that this installation has, digests of what their cells follow from, and copies of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import harness
+
+_SAID = frozenset(("title", "description", "features", "links", "heavy", "expect", "verify"))
+"""Keys of ``case.toml`` from which no outcome of a compiler follows."""
+
+_LENGTH = 16
+
+
+@cache
+def packaged_cases() -> Path:
+    """The folder of cases that this installation has: in the wheel inside the package, in a checkout beside it."""
+    package = Path(harness.__file__).resolve().parent
+    inside = package / "case_library"
+    return inside if inside.is_dir() else package.parent / "cases"
+
+
+def is_copy(folder: Path, name: str) -> bool:
+    """Whether a folder has cumatrix's own case of that name, or a copy of it that gives the same cells.
+
+    Parameters
+    ----------
+    folder : Path
+        The case's, with a ``case.toml`` that can be read.
+    name : str
+        ``wmma/fragments``.
+    """
+    own = packaged_cases() / name
+    if not (own / "case.toml").is_file():
+        return False
+    try:
+        return folder.resolve() == own or _files(folder) == _files(own) or digest_of(folder) == digest_of(own)
+    except (OSError, ValueError):
+        return False  # what is wrong with it is told where it is read
+
+
+def digest_of(folder: Path) -> str:
+    """Digest of the case in a folder: of its files, and of ``case.toml`` without titles and expectations.
+
+    Parameters
+    ----------
+    folder : Path
+        The case's, with a ``case.toml`` that can be read.
+    """
+    digest = hashlib.sha256()
+    for name, data in _files(folder).items():
+        if name == "case.toml":
+            table = tomllib.loads(data.decode())
+            kept = {key: value for key, value in table.items() if key not in _SAID}
+            counts = json.dumps(kept, sort_keys=True, default=str).encode()
+        else:
+            counts = data
+        digest.update(f"{name}\0{len(counts)}\0".encode() + counts)
+    return digest.hexdigest()[:_LENGTH]
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """What the files below a folder hold, without those that Python and editors leave there."""
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder)
+        if not any(part.startswith((".", "__pycache__")) for part in name.parts):
+            found[str(name)] = path.read_bytes()
+    return found
