@@ -207,32 +207,3 @@ def test_a_cache_lies_in_the_cell(compiled: RunCell, tmp_path: Path) -> None:
     assert reply["status"] == "built", reply
     assert sorted(path.name for path in (tmp_path / "program").iterdir()) == ["axpy.py", "helper.py"]
     assert list(tmp_path.glob("cell-*/numba-cache/**/*.nbi"))
-
-
-FORMATS = """
-import logging
-import pprint
-
-formatted, said = [], []
-pformat = pprint.PrettyPrinter.pformat
-pprint.PrettyPrinter.pformat = lambda self, value: formatted.append(value) or pformat(self, value)
-
-
-class Keep(logging.Handler):
-    def emit(self, record):
-        said.append(record.getMessage())
-"""
-READS = """
-assert not formatted, formatted
-logging.getLogger("numba.core.ssa").addHandler(Keep())
-logging.getLogger("numba.core.ssa").setLevel(logging.DEBUG)
-add[1, 32](np.ones(32, np.float32), np.ones(32, np.float32))
-assert [text for text in said if text.startswith("defs ") and "Assign" in text], said
-"""
-
-
-def test_numba_formats_what_it_does_only_where_somebody_reads_it(run_cell: RunCell) -> None:
-    text = HEAD + FORMATS + SCALE + ADD + LAUNCH + READS
-    reply = run_cell("numba==0.59.1", "numba", "12.9", text, "sm_80", {}, {}, name="axpy")
-    assert reply["status"] == "built", reply
-    assert [note for note in reply["notes"] if "ended early" in note] == [], reply

@@ -27,15 +27,7 @@ from harness.backends.numba.cell import compile_all
 from harness.backends.numba.kernels import Watch
 from harness.backends.numba.launch import RealDevice, launch_kernel, watched
 from harness.backends.numba.options import check_options
-from harness.backends.numba.parts import (
-    Nothing,
-    compile_ptx,
-    dotted,
-    leave_unformatted,
-    package_version,
-    preload,
-    set_apart,
-)
+from harness.backends.numba.parts import Nothing, compile_ptx, dotted, package_version, preload, set_apart
 from harness.backends.python.fault import first_line, from_elsewhere
 from harness.libraries import LIBRARIES
 from harness.nvidia import ptxas
@@ -61,7 +53,6 @@ class NumbaBackend:
         self.library = f"{self.package} {observed[self.package.replace('-', '_')]}"
         try:
             self.load(setup)
-            leave_unformatted()
             known = self.capabilities()
         except Exception as error:
             if not isinstance(error, ImportError) and not from_elsewhere(error):

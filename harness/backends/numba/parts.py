@@ -6,7 +6,6 @@ import ctypes
 import importlib
 import importlib.metadata
 import os
-import pprint
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -39,19 +38,6 @@ def compile_ptx(kernel: Any, arguments: Any, job: Job) -> str:
     capability = (*job.capability, suffix) if suffix else job.capability
     ptx, _ = build(kernel.py_func, arguments, cc=capability, **options)
     return ptx if isinstance(ptx, str) else str(ptx.decode())
-
-
-def leave_unformatted() -> None:
-    """Have Numba up to 0.60 format what it says of each pass only where somebody reads it, as it does from 0.61 on.
-
-    It hands the text to listeners and to a log of which there are none, and needs up to a third of a compilation for it
-    (``pprint.pformat`` in ``numba.core.ssa`` and ``numba.core.compiler_machinery``).
-    """
-    from numba.core import byteflow, compiler_machinery, ssa
-
-    for module in (ssa, compiler_machinery):
-        if getattr(module, "pformat", None) is pprint.pformat and hasattr(byteflow, "_lazy_pformat"):
-            module.pformat = byteflow._lazy_pformat
 
 
 class Nothing:
