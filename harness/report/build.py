@@ -175,17 +175,16 @@ def build_report(
 
 
 def _lists(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Exports that need no library with threads of its own."""
-    merged = site.own or site.merged
-    yield "matrix.json", matrix_json(merged, site.own_table, site.files, site.warnings)
-    yield "matrix.csv", matrix_csv(site.own_table)
+    """Exports that go with the pages of cases, so that both halves take as long; they need no library with threads of its own."""
     yield "matrix.md", matrix_markdown(site.own_table).encode()
-    yield "junit.xml", junit_xml(merged)
+    yield "junit.xml", junit_xml(site.own or site.merged)
 
 
 def _exports(site: Site, address: str) -> Iterator[tuple[str, bytes]]:
     merged, table = site.own or site.merged, site.own_table
     inputs = merged.inputs.of({record["fingerprint"] for record in merged.records})
+    yield "matrix.json", matrix_json(merged, table, site.files, site.warnings)
+    yield "matrix.csv", matrix_csv(table)
     yield "results.parquet", results_parquet(merged.records, merged.plans, inputs)
     for name, data in badges(table).items():
         yield f"badges/{name}", data
