@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from harness.cases.select import load_cases
 from harness.diagnostics import one_line
@@ -25,7 +24,7 @@ from harness.model import (
 from harness.model.host import named
 from harness.model.judge import expectation_of, judge
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge
-from harness.records.programs import case_of
+from harness.records.programs import case_of, is_of
 
 Rejudge = Callable[[Record], Record]
 """Gives a record its verdict anew."""
@@ -65,11 +64,6 @@ def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rej
         return _judged(record, case, expectation_of(cell_of(record, case, variant)))
 
     return rejudge
-
-
-def is_of(cell: Mapping[str, Any], case: Case) -> bool:
-    """Whether a record, or a planned cell, is of a case, and not of another project's of its name; cumatrix's own have no project."""
-    return case_of(cell) == case.name and cell.get("project", "") == case.project
 
 
 def cell_of(record: Record, case: Case, variant: Variant) -> Cell:

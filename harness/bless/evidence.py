@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.analysis.rejudge import cell_of, is_of, outcome_of
+from harness.analysis.rejudge import cell_of, outcome_of
 from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Case, Cell, Expectation, Outcome, Status, Verdict
 from harness.model.judge import expectation_of, judge
 from harness.records import Merged, Record, failed_at
+from harness.records.programs import is_of
 
 _NO_ANSWER = (Status.UNAVAILABLE, Status.HARNESS_ERROR)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from harness.analysis.rejudge import is_of
 from harness.cases.own import packaged_cases
 from harness.cases.select import load_cases
 from harness.cli.command import Command
@@ -24,7 +23,7 @@ from harness.model import Case
 from harness.project.here import here
 from harness.project.programs import configured
 from harness.records import Record
-from harness.records.programs import DIGITS, case_of
+from harness.records.programs import DIGITS, case_of, is_of
 from harness.repro import check_folder, make_folder, reduce_folder
 from harness.repro.reduce import check_reducible, reducer
 from harness.repro.subject import check_shown, subject_of

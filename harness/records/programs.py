@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
+from harness.model import Case
 from harness.records.plan import Plan
 from harness.records.record import Record
 
@@ -41,6 +42,11 @@ def case_of(item: Mapping[str, Any]) -> str:
     """Name of a record's or planned cell's case as its own project has it."""
     case, mark = str(item["case"]), _mark(item)
     return case.removesuffix(f"@{mark}") if mark else case
+
+
+def is_of(item: Mapping[str, Any], case: Case) -> bool:
+    """Whether a record, or a planned cell, is of a case, and not of another project's of its name; cumatrix's own have no project."""
+    return case_of(item) == case.name and item.get("project", "") == case.project
 
 
 def _mark(item: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from harness import __version__
-from harness.analysis.rejudge import is_of, merged_anew, rejudger
+from harness.analysis.rejudge import merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, split_variant
 from harness.answers.hosts import own_in, own_of
 from harness.answers.packed import packed_answers
@@ -30,7 +30,7 @@ from harness.records import Merged, Record, Results
 from harness.records.atomic import replace_files
 from harness.records.parquet import results_parquet
 from harness.records.plan import Plan
-from harness.records.programs import case_of
+from harness.records.programs import case_of, is_of
 from harness.report.inputs import read_results
 from harness.report.publish_readme import readme
 

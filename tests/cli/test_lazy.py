@@ -62,6 +62,27 @@ def test_help_of_a_command_imports_nothing_that_compiles_or_answers(command: str
     )
 
 
+def test_every_command_tells_of_itself_without_the_extras() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(['distributed', 'jinja2', 'matplotlib', 'numpy', 'pandas', 'pyarrow']))\n"
+        "import click\n"
+        "from click.testing import CliRunner\n"
+        "from harness.cli.main import cumatrix\n"
+        "def ask(group, words):\n"
+        "    for name in group.list_commands(click.Context(group)):\n"
+        "        done = CliRunner().invoke(cumatrix, [*words, name, '--help'], prog_name='cumatrix')\n"
+        "        assert done.exit_code == 0, (words, name, done.exception)\n"
+        "        print(*words, name)\n"
+        "        inner = group.get_command(click.Context(group), name)\n"
+        "        isinstance(inner, click.Group) and ask(inner, [*words, name])\n"
+        "ask(cumatrix, [])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert {*COMMANDS, "cases list", "bless"} <= {*done.stdout.splitlines()}
+
+
 def test_a_list_of_cases_that_were_read_before_imports_nothing_that_reads_them(tmp_path: Path) -> None:
     (tmp_path / "cases/topic/some").mkdir(parents=True)
     (tmp_path / "cases/topic/some/case.toml").write_text(
