@@ -64,6 +64,11 @@ class Finding:
     said: tuple[Said, ...]
     faults: tuple[tuple[str, str], ...]
 
+    @property
+    def broken(self) -> bool:
+        """Whether the versions that were asked for do not do what others do."""
+        return any(said.overall and said.verdict.kind in ("never", "fault") for said in self.said)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -109,7 +114,10 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
     itself = known_of_itself(known) if asks_for_itself(asked) else None
     findings = [finding_of(line, asked, itself, tools) for line in lines_of(itself, targets)] if itself else []
     features = [finding_of(line, asked, known, tools) for line in lines]
-    if any(not said.verdict.silent for finding in findings for said in finding.said):
+    if tools or asked.toolkits:
+        # Nothing else is asked for: what these versions break, and others do not, comes first.
+        features.sort(key=lambda finding: bool(asked.words) or not finding.broken)
+    if (tools or asked.toolkits) and any(not said.verdict.silent for finding in findings for said in finding.said):
         # That nothing of it is applicable follows.
         features = [finding for finding in features if any(not said.verdict.silent for said in finding.said)]
     findings = [finding for finding in (*findings, *features) if finding.said]
@@ -184,7 +192,10 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
         verdict = picked(field.grid, versions, toolkits) if some else field.verdict
         overall = (
             f"with other versions: {field.verdict.text}"
-            if some and not field.verdict.silent and field.verdict.text not in (verdict.text, "never")
+            if some
+            and not field.verdict.silent
+            and field.verdict.text != verdict.text
+            and (verdict.silent or field.verdict.kind not in ("never", "fault"))
             else ""
         )
         alone = len(fields) == 1

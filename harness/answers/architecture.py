@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.answers.asked import Asked
 from harness.answers.cells import Feature, Known
 from harness.answers.verdict import NOT, NOTHING, SILENT, WORKS
+
+_NOT_KNOWN = re.compile("invalid value for --gpu-architecture|Unsupported gpu architecture")
 
 FEATURE = Feature(case="", title="The architecture itself: whether anything is compiled for it", topic="")
 
@@ -12,10 +16,10 @@ FEATURE = Feature(case="", title="The architecture itself: whether anything is c
 def known_of_itself(known: Known) -> Known:
     """The same cells, of which each tells only whether its compiler knows the architecture.
 
-    It does where it had its say, whatever that was; it does not where cumatrix was told so (``CUDA 13.0 knows no sm_70``).
+    It does where it had its say on a program; it does not where it said so itself (NVRTC, nvcc), or where cumatrix was told so (``CUDA 13.0 knows no sm_70``).
     """
     rows = [
-        row._replace(case="", rest="", letter=NOT if row.letter == NOTHING else WORKS, message=row.message)
+        row._replace(case="", rest="", letter=NOT if row.letter == NOTHING or _NOT_KNOWN.search(row.message) else WORKS)
         for row in known.rows
         if not row.axis and (row.letter not in SILENT or f" knows no {row.target} " in f"{row.message} ")
     ]
@@ -25,5 +29,5 @@ def known_of_itself(known: Known) -> Known:
 
 
 def asks_for_itself(asked: Asked) -> bool:
-    """Whether a question names an architecture, and a CUDA release or a tool, and nothing else."""
-    return bool(asked.targets) and not asked.words and any(chip.kind in ("toolkit", "tool") for chip in asked.chips)
+    """Whether a question names an architecture, perhaps a CUDA release or a tool, and nothing else."""
+    return bool(asked.targets) and not asked.words

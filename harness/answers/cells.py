@@ -8,7 +8,8 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from harness.answers.hosts import split_host
-from harness.answers.verdict import FAULT, NOT, NOTHING, SILENT, SURPRISE, UNAVAILABLE, UNTRIED, WORKS, Grid
+from harness.answers.spelling import words_of, words_said
+from harness.answers.verdict import FAULT, NOT, NOTHING, REFUSED, SILENT, SURPRISE, UNAVAILABLE, UNTRIED, WORKS, Grid
 from harness.answers.words import WEIGHTS
 from harness.matrix.order import backend_key, natural_key, target_key, version_key
 from harness.toolkits.libraries import LIBRARIES as HEADERS
@@ -188,6 +189,15 @@ class Known:
         """Every tool, in order; those of header libraries with a version are where their backend is."""
         return sorted({entry.tool for entry in self.entries}, key=_tool_key)
 
+    @cached_property
+    def said(self) -> dict[str, frozenset[str]]:
+        """By case, words of what compilers said against it (`harness.answers.spelling.words_said`)."""
+        found: dict[str, set[str]] = {}
+        for row in self.rows:
+            if row.letter in REFUSED:
+                found.setdefault(row.case, set()).add(row.message)
+        return {case: words_said(messages) for case, messages in found.items()}
+
     def words_of(self, case: str) -> tuple[list[str], list[str], list[str]]:
         """`words_of_feature` of a case."""
         return words_of_feature(self.features[case])
@@ -265,8 +275,6 @@ def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str
 @cache
 def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]:
     """Words of a case: of its name, of title, topic and features, of causes and links (`harness.answers.words.WEIGHTS`)."""
-    from harness.answers.spelling import words_of
-
     name = words_of(feature.case)
     title = words_of(" ".join((feature.title, feature.topic, *feature.features)))
     causes = [word for word in words_of(" ".join(feature.reasons)) if word[0].isalpha() and len(word) > 2]

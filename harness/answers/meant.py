@@ -67,8 +67,10 @@ def _with_axis(lines: Lines, names: Collection[str]) -> Lines:
 
 
 def _scored(lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary) -> tuple[Lines, list[str], dict[Key, tuple[int, int]], int]:  # fmt: skip
+    said = known.said if vocabulary.are_said(words) else {}
     scores = {
-        key: score(words, (*known.words_of(key[0]), line.words), vocabulary.synonyms) for key, line in lines.items()
+        key: score(words, (*known.words_of(key[0]), line.words), vocabulary.synonyms, said.get(key[0], ()))
+        for key, line in lines.items()
     }
     return lines, words, scores, min((missing for missing, _ in scores.values()), default=0)
 

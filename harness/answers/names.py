@@ -29,6 +29,8 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
         ("gtx 1050", "gtx 1060", "gtx 1070", "gtx 1080", "gtx 1080 ti", "titan xp", "p4", "tesla p4", "p40"), ("sm_61",)
     ),
     "jetson tx2": ("sm_62",),
+    "jetson": ("sm_87", "sm_110", "sm_72", "sm_62", "sm_53"),
+    "tegra": ("sm_87", "sm_110", "sm_72", "sm_62", "sm_53"),
     **dict.fromkeys(("v100", "tesla v100", "titan v", "gv100"), ("sm_70",)),
     **dict.fromkeys(("xavier", "jetson xavier", "agx xavier"), ("sm_72",)),
     **dict.fromkeys(
@@ -79,6 +81,9 @@ ALIASES: Mapping[str, str] = {
     "nvcc": "nvcc",
     "nvrtc": "nvrtc",
     "cupy": "cupy",
+    "cuda core": "cuda-core",
+    "cuda.core": "cuda-core",
+    "cuda python": "cuda-core",
     "numba": "numba",
     "cccl": "cccl",
     "cuda": "cuda",
@@ -100,6 +105,7 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
     "numba-cuda": ("numba-cuda",),
     "torch": ("torch-nvcc",),
     "torch-nvcc": ("torch-nvcc",),
+    "cuda-core": ("cuda-core",),
     "nvcc": ("nvcc",),
     "nvrtc": ("nvrtc",),
 }
@@ -113,13 +119,14 @@ LABELS: Mapping[str, str] = {
     "numba-cuda": "numba-cuda",
     "nvcc": "nvcc",
     "torch-nvcc": "PyTorch",
+    "cuda-core": "cuda.core",
 }
 """What people call a backend."""
 
 SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("bf16", "bfloat16"),
     ("fp16", "half", "float16", "f16"),
-    ("fp8", "e4m3", "e5m2"),
+    ("fp8", "float8", "e4m3", "e5m2"),
     ("fp4", "e2m1", "nvfp4", "mxfp4"),
     ("fp64", "double", "float64"),
     ("kb", "kib"),
@@ -135,11 +142,12 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 """Words that mean the same in titles, features and parameters."""
 
 IGNORED = frozenset(
-    "a about after all allow an and any anything are architecture architectures at attempting attributeerror be before broken bug build builds building built "
-    "by can cannot cant compilation compile compiled compiler compiles compiling could deprecated device did do does doesnt dont error errors "
-    "fail failed fails file files for from get gets getting gnu gpu has have how i identifier if importerror in into instead is it its kernel kernels my need needs "
-    "new no not of on open or problem raises rawkernel regression require required requires run runs runtimeerror since so source still support supported supporting "
-    "supports than that the there this to typeerror under unknown unsupported up use used uses using valueerror version versions vs was what when where which who "
-    "why will with without work working works".split()
+    "a about after all allow an and any anything architecture architectures are at attempting attributeerror be before break breaking breaks broke "
+    "broken bug build building builds built by can cannot cant card cards compilation compile compiled compiler compiles compiling could deprecated "
+    "device did do does doesnt dont error errors fail failed fails file files for from geforce get gets getting gnu gpu gpus graphics happen happened "
+    "happens hardware has have how i identifier if importerror in instead into is it its kernel kernels my need needs new no not nvidia of on open or "
+    "problem quadro raises rawkernel regression require required requires run runs runtimeerror since so source still support supported supporting "
+    "supports tesla than that the there this to typeerror under unknown unsupported up use used uses using valueerror version versions vs was what "
+    "when where which who why will with without work working works".split()
 )
 """Words of a question that say nothing of what it is about."""

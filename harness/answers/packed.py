@@ -11,8 +11,9 @@ from typing import Any
 
 from harness.answers.cells import COLUMNS, Feature, Row, make_row, split_variant
 from harness.answers.hosts import split_host
+from harness.answers.spelling import words_said
 from harness.answers.store import Store, Use
-from harness.answers.verdict import SILENT
+from harness.answers.verdict import REFUSED, SILENT
 from harness.matrix.order import target_key
 from harness.records.errors import RecordError
 
@@ -96,13 +97,15 @@ def _store(value: Mapping[str, Any]) -> Store:
         )
         for case, title, topic, tags, links, reasons, faults in value["features"]
     }  # fmt: skip
+    refused = {number for number, mark in enumerate(marks) if _row("", mark).letter in REFUSED}
     silent = {number for number, mark in enumerate(marks) if _row("", mark).letter in SILENT}
     variants: dict[str, dict[str, None]] = {}
     uses: dict[str, set[Use]] = {}
     told: set[int] = set()
+    said: dict[str, set[int]] = {}
     answered = 0
     for case, groups in cells.items():
-        for variant, backend, library, _, host, _, targets, of, _ in groups:
+        for variant, backend, library, _, host, _, targets, of, messages in groups:
             rest, header, version = split[variant]
             variants.setdefault(case, {})[rest] = None
             axis = (header, version) if header else split_host(names["host_compiler"][host])
@@ -110,6 +113,9 @@ def _store(value: Mapping[str, Any]) -> Store:
             loud = [target for target, mark in zip(targets, of, strict=True) if mark not in silent]
             answered += len(loud)
             told.update(loud)
+            said.setdefault(case, set()).update(
+                message for mark, message in zip(of, messages, strict=True) if mark in refused
+            )
 
     def rows_of(cases: Iterable[str]) -> list[Row]:
         return [row for case in cases for group in cells.get(case, ()) for row in _rows(case, group, names, marks)]
@@ -124,6 +130,7 @@ def _store(value: Mapping[str, Any]) -> Store:
         answered=answered,
         rows_of=rows_of,
         hosts=tuple(value["hosts"]),
+        said={case: words_said(names["message"][number] for number in found) for case, found in said.items()},
     )
 
 

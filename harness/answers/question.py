@@ -7,7 +7,7 @@ both to the same examples.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -82,6 +82,8 @@ class Vocabulary:
         Words that mean the same.
     words : sequence of str
         Every word of titles, names, features, parameters and causes.
+    said : sequence of str
+        Words of what compilers said, beside these.
     """
 
     architectures: Mapping[str, Sequence[str]]
@@ -95,6 +97,12 @@ class Vocabulary:
     ignored: Sequence[str]
     synonyms: Sequence[Sequence[str]]
     words: Sequence[str] = field(default=())
+    said: Sequence[str] = field(default=())
+
+    def are_said(self, words: Iterable[str]) -> bool:
+        """Whether words are those of a message: compilers say one of them, and no feature has it, nor a word that begins so."""
+        only = frozenset(words).intersection(self.said)
+        return any(not any(other.startswith(word) for other in self.words) for word in only)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the page's script."""
@@ -215,7 +223,7 @@ def _target(target: str, text: str, known: Vocabulary) -> Chip:
 
 
 def _word(word: str, known: Vocabulary) -> Chip:
-    if any(says(word, other, known.synonyms) for other in known.words):
+    if any(says(word, other, known.synonyms) for other in known.words) or word in known.said:
         return Chip(kind="word", text=word, name=word)
     return Chip(kind="unknown", text=word, name="word", near=tuple(nearest_words(word, known.words)))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 NEAREST = 3
 _WORD = re.compile(r"[^\s,;?!()\"'\u201c\u201d]+")
+_SAID = re.compile(r"(?<![\w$.])[a-z]{4,40}(?![\w$])")
 _PART = re.compile(r"[a-z]+[a-z0-9]*|[0-9]+[a-z0-9]*")
 
 
@@ -18,6 +19,11 @@ def tokens_of(text: str) -> list[str]:
 def words_of(text: str) -> list[str]:
     """Words of a title, a name or a parameter, in lower case: ``fragment=bf16`` has two."""
     return _PART.findall(text.lower())
+
+
+def words_said(messages: Iterable[str]) -> frozenset[str]:
+    """Words of what compilers said that somebody may type: no numbers, nothing mangled."""
+    return frozenset(word for message in messages for word in _SAID.findall(message.lower()))
 
 
 def version_of(text: str) -> tuple[int, ...]:

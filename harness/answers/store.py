@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.answers.answer import Answer, answer
 from harness.answers.asked import Asked
@@ -41,6 +41,8 @@ class Store:
         Cells of some cases.
     hosts : tuple of str
         Versions of the machines' own host compilers (`harness.answers.cells.Known`).
+    said : Mapping[str, frozenset of str]
+        By case, words of what compilers said against it.
     """
 
     features: Mapping[str, Feature]
@@ -52,6 +54,7 @@ class Store:
     answered: int
     rows_of: Callable[[Iterable[str]], list[Row]]
     hosts: tuple[str, ...] = ()
+    said: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, known: Known) -> Store:
@@ -73,6 +76,7 @@ class Store:
             answered=sum(row.letter not in SILENT for row in known.rows),
             rows_of=lambda cases: [row for case in cases for row in by_case.get(case, ())],
             hosts=known.hosts,
+            said=known.said,
         )
 
     def known(self, cases: Iterable[str]) -> Known:
@@ -86,10 +90,13 @@ class Store:
         headers, hosts = asked.headers(), asked.hosts()
         cases = [case for case in self.features if any(use[2] in headers for use in self.uses.get(case, ()))]
         words = [word for word in asked.words if word not in hosts and not (cases and word in headers)]
+        said = self.said if vocabulary.are_said(words) else {}
         found = {}
         for case in cases or self.features:
             own = list(dict.fromkeys(word for rest in self.variants.get(case, ()) for word in words_of(rest)))
-            found[case], _ = score(words, (*words_of_feature(self.features[case]), own), vocabulary.synonyms)
+            found[case], _ = score(
+                words, (*words_of_feature(self.features[case]), own), vocabulary.synonyms, said.get(case, ())
+            )
         return found
 
     def answer(self, asked: Asked, vocabulary: Vocabulary) -> Answer:
@@ -116,7 +123,9 @@ def vocabulary_of(*stores: Store) -> Vocabulary:
     rests: dict[str, None] = {}
     versions: dict[str, set[str]] = {}
     targets: dict[str, None] = {}
+    said: set[str] = set()
     for store in stores:
+        said.update(*store.said.values())
         features |= store.features
         rests.update(dict.fromkeys(rest for found in store.variants.values() for rest in found))
         targets.update(dict.fromkeys(store.targets))
@@ -126,4 +135,4 @@ def vocabulary_of(*stores: Store) -> Vocabulary:
             for name, each in ((library_of(backend), library), (header, version)):
                 if name and each:
                     versions.setdefault(name, set()).add(each)
-    return make_vocabulary(features.values(), rests, versions, targets)
+    return make_vocabulary(features.values(), rests, versions, targets, said)

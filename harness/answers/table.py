@@ -185,6 +185,7 @@ def make_vocabulary(
     variants: Iterable[str],
     versions: Mapping[str, Iterable[str]],
     targets: Iterable[str],
+    said: Iterable[str] = (),
 ) -> Vocabulary:
     """All that questions may name.
 
@@ -198,6 +199,8 @@ def make_vocabulary(
         Versions that were tried, by name of the library; those of CUDA as ``cuda``.
     targets : iterable of str
         Targets that were tried.
+    said : iterable of str
+        Words of what compilers said.
     """
     found: dict[str, set[str]] = {name: set(known) for name, known in known_releases().items()}
     for name, tried in versions.items():
@@ -224,4 +227,5 @@ def make_vocabulary(
         ignored=sorted(names.IGNORED),
         synonyms=names.SYNONYMS,
         words=sorted(words),
+        said=sorted(frozenset(said) - names.IGNORED - words.keys()),
     )

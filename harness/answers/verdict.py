@@ -14,6 +14,9 @@ WORKS, NOT, FAULT, SURPRISE, NOTHING, UNAVAILABLE, UNTRIED = "w", "x", "k", "s",
 SILENT = frozenset((NOTHING, UNAVAILABLE, UNTRIED))
 """Letters of cells in which no compiler said anything."""
 
+REFUSED = frozenset((NOT, FAULT, SURPRISE))
+"""Letters of cells that a compiler said something against."""
+
 _LISTED = 3
 
 

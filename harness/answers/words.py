@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 WEIGHTS = (8, 5, 2, 6)
 """What a word counts in a case's name, in its title, topic and features, in causes and links, and in the parameters of a line."""
@@ -24,7 +24,7 @@ def alike(word: str, synonyms: Sequence[Sequence[str]]) -> list[str]:
     return [word, *(other for group in synonyms if word in group for other in group if other != word)]
 
 
-def score(words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Sequence[Sequence[str]]) -> tuple[int, int]:
+def score(words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Sequence[Sequence[str]], said: Container[str] = ()) -> tuple[int, int]:  # fmt: skip
     """How many of the words are missing, and how much the others count.
 
     Parameters
@@ -35,6 +35,8 @@ def score(words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Seque
         Words of the name, the title, the causes, the parameters (`WEIGHTS`).
     synonyms : sequence of (sequence of str)
         Words that mean the same.
+    said : container of str
+        Words of what compilers said, for a question that is a message: they count one each.
     """
     missing = total = 0
     for word in words:
@@ -42,6 +44,7 @@ def score(words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Seque
             (weight for weight, known in zip(WEIGHTS, fields, strict=True) if any(says(word, each, synonyms) for each in known)),
             default=0,
         )  # fmt: skip
+        found = found or int(word in said)
         total += found
         missing += not found
     return missing, total

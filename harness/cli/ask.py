@@ -36,7 +36,7 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """
     # For which help and completion need not wait.
-    from harness.cli.ask_put import put, without_targets
+    from harness.cli.ask_put import elsewhere, put
     from harness.cli.ask_show import show, to_json
     from harness.cli.ask_sources import sources_of
 
@@ -44,5 +44,5 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     if as_json:
         say_json(to_json(found, asked))
     else:
-        show(found, asked, vocabulary, without_targets(found, asked, vocabulary))
+        show(found, asked, vocabulary, *elsewhere(found, asked, vocabulary))
     return 0 if any(answer.proven for _, answer in found) else 3

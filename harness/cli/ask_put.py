@@ -27,15 +27,26 @@ def put(question: str, sources: Sequence[Source]) -> tuple[Asked, Vocabulary, Fo
     return asked, vocabulary, [(source, source.store.answer(asked, vocabulary)) for source in sources]
 
 
-def without_targets(found: Found, asked: Asked, vocabulary: Vocabulary) -> Found:
-    """What the same results answer for all architectures, where they know nothing at all of those that a question names."""
-    if not asked.targets or any(answer.findings for _, answer in found):
-        return []
-    wider = Asked(chips=tuple(chip for chip in asked.chips if chip.kind != "target"))
-    if not any(chip.kind in {"word", "header", "host", "tool"} for chip in wider.chips):
-        return []
-    answers = [(source, source.store.answer(wider, vocabulary)) for source, _ in found]
-    return [(source, answer) for source, answer in answers if answer.proven]
+_WIDER = (
+    ("other architectures", frozenset({"target"})),
+    ("other tools", frozenset({"tool", "toolkit"})),
+    ("other tools and architectures", frozenset({"target", "tool", "toolkit"})),
+)
+"""What a question is put without, one after another, where results know nothing of what it names."""
+
+
+def elsewhere(found: Found, asked: Asked, vocabulary: Vocabulary) -> tuple[str, Found]:
+    """What the same results answer for other architectures or tools, where they know nothing at all of those that a question names; and for which of them."""
+    if any(answer.findings for _, answer in found):
+        return "", []
+    for name, kinds in _WIDER:
+        chips = tuple(chip for chip in asked.chips if chip.kind not in kinds)
+        if len(chips) == len(asked.chips) or not any(chip.kind in {"word", "header", "host", "tool"} for chip in chips):
+            continue
+        answers = [(source, source.store.answer(Asked(chips=chips), vocabulary)) for source, _ in found]
+        if proven := [(source, answer) for source, answer in answers if answer.proven]:
+            return name, proven
+    return "", []
 
 
 def _check(asked: Asked) -> None:
@@ -47,7 +58,7 @@ def _check(asked: Asked) -> None:
                 f"; the nearest {'are' if len(chip.near) > 1 else 'is'} {' and '.join(chip.near)}" if chip.near else ""
             )
             raise UsageError(f"nothing is known as {chip.text}{f', no {what}' if what else ''}{near}")
-    if not asks_for_itself(asked) and not any(chip.kind in {"word", "header", "host", "tool"} for chip in asked.chips):
+    if not asks_for_itself(asked) and all(chip.kind in {"target", "unknown"} for chip in asked.chips):
         words = [f"{chip.text}{f' (did you mean {chip.near[0]}?)' if chip.near else ''}" for chip in asked.unknown]
         what = f"no feature is called {', '.join(words)}" if words else "the question names no feature"
         raise UsageError(f"{what}: ask for one, such as wmma, grid sync or fp8; cumatrix cases list shows all")

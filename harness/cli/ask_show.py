@@ -40,8 +40,8 @@ Found = Sequence[tuple[Source, Answer]]
 """What each of the results answers."""
 
 
-def show(found: Found, asked: Asked, vocabulary: Vocabulary, elsewhere: Found = ()) -> None:
-    """Print answers, and on stderr the words that nothing is known by; `elsewhere` are those for other architectures, where there are none for what was asked."""
+def show(found: Found, asked: Asked, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
+    """Print answers, and on stderr the words that nothing is known by; `elsewhere` are those for others (architectures, tools), where there are none for what was asked."""
     for chip in asked.unknown:
         near = f"; did you mean {' or '.join(chip.near)}?" if chip.near else ""
         say(f"cumatrix: no feature is called {chip.text}{near}", err=True)
@@ -49,15 +49,21 @@ def show(found: Found, asked: Asked, vocabulary: Vocabulary, elsewhere: Found = 
     if not elsewhere:
         print_answers(console, found, asked, vocabulary)
         return
-    console.print(
-        f"Nobody tried that on {', '.join(asked.targets)}. On other architectures:", style="bold", soft_wrap=True
-    )
+    console.print(f"Nobody tried that{_asked_for(asked)}. For {others}:", style="bold", soft_wrap=True)
     for source, answer in elsewhere:
         _show_findings(console, answer.findings[:_ELSEWHERE], source)
     console.print("To try it:", style="bold", soft_wrap=True)
     console.print(f"  {command_for(asked, vocabulary)}", soft_wrap=True)
     for source, _ in elsewhere:
         console.print(Text(_age(source), "dim"), soft_wrap=True)
+
+
+def _asked_for(asked: Asked) -> str:
+    """`` with numba 0.59.0 on sm_120``: tools, CUDA releases and architectures as they were typed."""
+    used = [chip.text for chip in asked.chips if chip.kind in ("tool", "toolkit")]
+    return "".join(
+        (f" with {' and '.join(used)}" if used else "", f" on {', '.join(asked.targets)}" if asked.targets else "")
+    )
 
 
 def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Vocabulary) -> None:
@@ -77,6 +83,8 @@ def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Voca
             console.print(f"  {command_for(asked, vocabulary)}    # with your own file", soft_wrap=True)
     else:
         console.print(Text(f"To try your own program: {command_for(asked, vocabulary)}", "dim"), soft_wrap=True)
+    if vocabulary.are_said(asked.words):
+        console.print(Text("For the cause of what a compiler said: cumatrix explain build.log", "dim"), soft_wrap=True)
     for source, _ in found:
         console.print(Text(_age(source), "dim"), soft_wrap=True)
 

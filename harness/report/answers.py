@@ -74,8 +74,10 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
     pages : Mapping[str, str]
         Page of each case.
     """
+    vocabulary = vocabulary_of(Store.of(known))
+    numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.said))}
     return {
-        "vocabulary": _clean(vocabulary_of(Store.of(known)).to_json()),
+        "vocabulary": _clean(vocabulary.to_json()),
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),
         "hosts": _clean(_versions(known.hosts)),
@@ -86,7 +88,9 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
                 "title": clean(feature.title or case),
                 "topic": clean(feature.topic),
                 "page": pages[case],
-                "words": _clean(list(known.words_of(case))),
+                # Numbers of the vocabulary's words, and of those that compilers say: most stand in several features.
+                "words": [[numbers[word] for word in words] for words in known.words_of(case)],
+                "said": sorted(numbers[word] for word in known.said.get(case, ()) if word in numbers),
             }
             for case, feature in known.features.items()
         ],

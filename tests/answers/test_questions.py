@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from harness.answers.answer import answer
+from harness.answers.architecture import known_of_itself
 from harness.answers.asked import Asked
-from harness.answers.cells import Known
+from harness.answers.cells import Known, Row
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary, parse
 
@@ -74,6 +75,7 @@ def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -
         ("does cuda 13 support V100", []),
         ("RTX 4090 nvrtc 11.7", ["NVRTC: does not work"]),
         ("5090 cuda 12.4", ["NVRTC: does not work"]),
+        ("GeForce RTX 4090", ["NVRTC: works since CUDA 11.8"]),
     ],
 )
 def test_an_architecture_is_a_feature_too(asked: str, says: list[str], known: Known, vocabulary: Vocabulary) -> None:
@@ -82,7 +84,58 @@ def test_an_architecture_is_a_feature_too(asked: str, says: list[str], known: Kn
     assert told[:1] == says
     if says:
         assert found[0].case == ""
+    if says == ["NVRTC: does not work"]:
         assert " knows no sm_" in found[0].said[0].proof[0].message
+
+
+def test_that_a_compiler_refuses_an_architecture_is_no_sign_that_it_knows_it() -> None:
+    def row(case: str, target: str, letter: str, message: str) -> Row:
+        return Row(f"{case} {target}", case, "", "nvrtc", "", "", "12.4", target, letter, message)
+
+    refused = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
+    known = known_of_itself(
+        Known(
+            rows=[
+                row("a/b", "sm_120", "n", "CUDA 12.4 knows no sm_120 (ptxas --help)"),
+                row("targets/removed", "sm_120", "x", refused),
+                row("targets/removed", "sm_90", "w", "built"),
+                row("a/b", "sm_90", "x", "no member"),
+            ],
+            features={},
+        )
+    )
+    assert {row.target: row.letter for row in known.rows} == {"sm_120": "x", "sm_90": "w"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "case"), [("what broke in numba 0.59.0", "cooperative/numba-9432"), ("numba 0.58.1", "")]
+)
+def test_what_a_version_breaks_comes_first(asked: str, case: str, known: Known, vocabulary: Vocabulary) -> None:
+    found = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
+    assert [item.case for item in found if item.broken] == ([case] if case else [])
+    assert not case or found[0].broken
+
+
+@pytest.mark.parametrize(
+    ("asked", "case"),
+    [
+        ("incomplete type", "wmma/"),
+        ("no instance of overloaded function atomicAdd", "atomics/"),
+        ("Unresolved extern function cudaCGGetIntrinsicHandle", "cooperative/multi-grid"),
+    ],
+)
+def test_words_of_messages_find_what_is_refused_with_them(
+    asked: str, case: str, known: Known, vocabulary: Vocabulary
+) -> None:
+    chips = tuple(parse(asked, vocabulary))
+    assert vocabulary.are_said(chip.name for chip in chips)
+    assert answer(Asked(chips=chips), known, vocabulary).findings[0].case.startswith(case)
+
+
+def test_words_of_features_are_no_message(known: Known, vocabulary: Vocabulary) -> None:
+    """Though compilers say them, too."""
+    assert not vocabulary.are_said(["wmma", "fragment", "sync", "atomicadd"])
+    assert {"fragment", "atomicadd"} <= frozenset().union(*known.said.values())
 
 
 def test_a_library_that_nobody_tried_is_not_answered_by_another_feature(known: Known, vocabulary: Vocabulary) -> None:

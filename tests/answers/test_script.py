@@ -52,6 +52,7 @@ def by_python(known: Known, vocabulary: Vocabulary, text: str) -> list[Any]:
     lines, _ = meant(lines_of(known, [ON]), asked, known, vocabulary)
     findings = [finding_of(line, asked, known, asked.tools(vocabulary) or {}) for line in lines]
     findings.sort(key=lambda each: all(said.verdict.silent for said in each.said))
+    findings.sort(key=lambda each: bool(asked.words) or not each.broken)
     shown = {label for _, label in columns_of(known)}
     found = [[each.case, each.label, {said.tool: said.verdict.text for said in each.said if said.tool in shown}] for each in findings]  # fmt: skip
     command = command_for(
@@ -64,7 +65,17 @@ def by_python(known: Known, vocabulary: Vocabulary, text: str) -> list[Any]:
 def test_the_script_answers_as_python_does(results: str, known: Known) -> None:
     if results == "compiled":
         asked = [question["asked"] for question in EXAMPLES["question"]]
-        asked += ["cutlass 3.5.1 nvrtc 13.0", "nvrtc cutlass", "gcc 12 wmma", "gcc-13 nvcc 13.0", "fp8 cupy 13.6 13.0"]
+        asked += [
+            "incomplete type",
+            "no instance of overloaded function sm_75",
+            "invalid value",
+            "numba 0.59.0",
+            "cutlass 3.5.1 nvrtc 13.0",
+            "nvrtc cutlass",
+            "gcc 12 wmma",
+            "gcc-13 nvcc 13.0",
+            "fp8 cupy 13.6 13.0",
+        ]
     else:
         known = known_of(RECORDS)
         asked = ["gcc-12 intrinsics", "g++ 11", "clang-19 nvcc 13.0", "gcc-14 intrinsics", "fragments gcc 12.2", "fragments gcc 13", "glibc 2.42"]  # fmt: skip

@@ -34,9 +34,28 @@ def test_where_nobody_tried_an_architecture_the_others_are_told(cumatrix: Comman
     done = cumatrix("ask", "atomicAdd half Maxwell", "--results", CELLS)
     assert done.returncode == 3
     assert done.stdout.startswith("Nobody tried that on sm_5")
-    assert "On other architectures:\n" in done.stdout
+    assert "For other architectures:\n" in done.stdout
     assert "atomics/half" in done.stdout
     assert "\nTo try it:\n  cumatrix try kernel.cu -a sm_5" in done.stdout
+
+
+def test_where_nobody_tried_a_tool_the_others_are_told(cumatrix: Command) -> None:
+    done = cumatrix("ask", "wgmma numba 0.59.0 sm_90", "--results", CELLS)
+    assert done.returncode == 3
+    assert done.stdout.startswith("Nobody tried that with numba 0.59.0 on sm_90. For other tools:\nwgmma: ")
+    assert "NVRTC  sm_90  never" in done.stdout
+    assert "\nTo try it:\n  cumatrix try kernel.cu --with numba=0.59.0 -a sm_90" in done.stdout
+    # Neither with another tool on this architecture, nor with this tool on another.
+    done = cumatrix("ask", "wgmma numba Orin", "--results", CELLS)
+    assert done.stdout.startswith("Nobody tried that with numba on sm_87. For other tools and architectures:\nwgmma: ")
+
+
+def test_what_a_compiler_said_finds_what_is_refused_with_it(cumatrix: Command) -> None:
+    done = cumatrix("ask", "incomplete type", "--results", CELLS)
+    assert done.returncode == 0
+    assert "incomplete type" in done.stdout.partition("wmma/")[2].partition("\n\n")[0]
+    assert "cumatrix explain" in done.stdout
+    assert "cumatrix explain" not in cumatrix("ask", "wmma", "--results", CELLS).stdout
 
 
 def test_json_has_chips_findings_and_cells(cumatrix: Command) -> None:
@@ -54,7 +73,7 @@ def test_what_is_not_known_is_told_with_the_nearest(cumatrix: Command, tmp_path:
         ("wmma sm_95", "sm_95", "sm_90 and sm_100"),
         ("wmma cuda 13.9", "cuda 13.9", "13.5"),
         ("frobnicate", "no feature is called frobnicate"),
-        ("sm_80", "names no feature"),
+        ("does it work", "names no feature"),
     ):
         sentence(cumatrix("ask", question, "--results", CELLS), 2, *words)
     misspelt = cumatrix("ask", "tesxture references sm_80", "--results", CELLS)

@@ -95,6 +95,12 @@ def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visi
     assert page.input_value("#on") == "sm_80"
     assert page.inner_text("#told").startswith("Nobody tried that on sm_80; this is sm_90")
     assert page.locator("#answers tbody tr", has_text="wgmma").count() >= 1
+    page.fill("#ask", "wgmma numba")
+    settled(page)
+    assert page.inner_text("#told").startswith(
+        "Nobody tried that with numba; this is what is known of others. 1 feature on sm_90."
+    )
+    assert page.locator("#answers tbody tr", has_text="wgmma").count() >= 1
     page.fill("#ask", "wgmma sm_80")
     settled(page)
     assert page.inner_text("#told").startswith("Nobody tried that on sm_80: cumatrix try kernel.cu")

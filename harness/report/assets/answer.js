@@ -1,10 +1,11 @@
 // Answers to a question: the lines that it finds, and what is known of each. The same as harness/answers/answer.py.
 "use strict";
 
-/** @typedef {{kind: string, text: string, note: string, yours?: string}} Verdict yours: what own cells alone say */
+/** @typedef {{kind: string, text: string, note: string, yours?: string, other?: boolean}} Verdict yours: what own cells alone say; other: other versions do otherwise */
 /** @typedef {[string[], string[], string]} VersionGrid versions, CUDA releases, and a letter for each pair */
 /** @typedef {[string[], string[], string[]]} Words of the name, of title and features, of causes */
-/** @typedef {{case: string, title: string, topic: string, page: string, words: Words}} Feature */
+/** @typedef {{case: string, title: string, topic: string, page: string, words: number[][], said: number[]}} Feature words by their numbers */
+/** @typedef {{words: Words, said: string[]}} Spelled */
 /**
  * @typedef {object} AnswersData
  * @property {Vocabulary} vocabulary
@@ -76,6 +77,23 @@ const answering = (() => {
     return { kind: "part", text: `works in ${works.length} of ${told.length} combinations`, note: "" };
   };
 
+  /** @type {WeakMap<Feature, Spelled>} */
+  const spelled = new WeakMap();
+
+  /** @param {AnswersData} data @param {number} place words of a feature, and of what compilers said against it */
+  const spell = (data, place) => {
+    const feature = data.features[place];
+    let found = spelled.get(feature);
+    if (!found) {
+      const { words, said } = data.vocabulary;
+      const spell = (/** @type {number} */ at) => (at < words.length ? words[at] : said[at - words.length]);
+      const [name, title, causes] = feature.words.map((group) => group.map(spell));
+      found = { words: [name, title, causes], said: feature.said.map(spell) };
+      spelled.set(feature, found);
+    }
+    return found;
+  };
+
   /**
    * Lines that may be meant, and words to find them by; of those that lack as few words the first counts.
    *
@@ -93,7 +111,7 @@ const answering = (() => {
     const speaks = (/** @type {FeatureLine} */ [feature, , own]) =>
       !question.score(
         [...of.headers.keys()],
-        [...data.features[feature].words.slice(0, 2), [], own],
+        [...spell(data, feature).words.slice(0, 2), [], own],
         data.vocabulary.synonyms,
       ).missing;
     const lines = ofHeader.length ? ofHeader : of.headers.size ? every.filter(speaks) : every;
@@ -118,10 +136,14 @@ const answering = (() => {
   const find = (data, part, of) => {
     const { synonyms } = data.vocabulary;
     const read = readings(data, part.lines, of).map(({ lines, words }) => {
+      const message = words.some(
+        (word) => data.vocabulary.said.includes(word) && !data.vocabulary.words.some((other) => other.startsWith(word)),
+      );
+      const its = (/** @type {FeatureLine} */ [place]) => spell(data, place);
       const scored = lines.map((line, at) => ({
         line,
         at,
-        ...question.score(words, [...data.features[line[0]].words, line[2]], synonyms),
+        ...question.score(words, [...its(line).words, line[2]], synonyms, message ? its(line).said : []),
         own: words.filter((word) => line[2].some((each) => question.says(word, each, synonyms))).length,
       }));
       return { words, scored, least: Math.min(...scored.map(({ missing }) => missing)) };
@@ -134,18 +156,26 @@ const answering = (() => {
     const some = Boolean(of.toolkits || of.tools || of.headers.size || of.hosts.size);
     const found = good
       .filter(({ line, own }) => own === most.get(line[0]))
-      .sort((a, b) => b.total - a.total || a.at - b.at)
+      // Those that count as much stand by title; without words, as on the page.
+      .sort((a, b) => b.total - a.total || (words.length ? a.line[0] - b.line[0] : 0) || a.at - b.at)
       .map(({ line }) => ({ line, fields: fieldsOf(data, part, line, of, some) }))
       .filter(({ fields }) => fields.size);
     // What somebody tried comes first, where something was asked for.
     if (some || words.length) found.sort((a, b) => Number(isSilent(a)) - Number(isSilent(b)));
-    if (!of.targets.length || of.words.length || !(of.toolkits || of.tools)) return found;
+    // Where nothing else is asked for, what these versions break, and others do not.
+    if (!words.length && (of.toolkits || of.tools)) found.sort((a, b) => Number(isBroken(b)) - Number(isBroken(a)));
+    if (!of.targets.length || of.words.length) return found;
     // The architecture itself; that nothing of it is applicable, follows.
     /** @type {FeatureLine} */
     const line = [-1, "", [], part.itself];
     const itself = { line, fields: fieldsOf(data, part, line, of, some) };
-    return isSilent(itself) ? found : [itself, ...found.filter((each) => !isSilent(each))];
+    if (isSilent(itself)) return found;
+    return [itself, ...(of.toolkits || of.tools ? found.filter((each) => !isSilent(each)) : found)];
   };
+
+  /** @param {Found} found whether the versions that were asked for do not do what others do */
+  const isBroken = ({ fields }) =>
+    [...fields.values()].some(({ kind, other }) => other && ["never", "fault"].includes(kind));
 
   /** @param {Found} found whether nobody tried it */
   const isSilent = ({ fields }) => [...fields.values()].every(({ kind }) => kind === "na" || kind === "untried");
@@ -182,10 +212,11 @@ const answering = (() => {
       const own = picked(part.grids[grid], versions.length ? versions : null, of.toolkits);
       const silentOne = kind === "na" || kind === "untried";
       const overall =
-        silentOne || text === own.text || (text === "never" && own.kind !== "untried")
+        silentOne || text === own.text || (["never", "fault"].includes(kind) && own.kind !== "untried")
           ? ""
           : `with other versions: ${text}`;
-      found.set(column, onOwn({ ...own, note: [overall, note].filter(Boolean).join("; "), yours }));
+      const notes = [overall, note].filter(Boolean).join("; ");
+      found.set(column, onOwn({ ...own, note: notes, yours, other: Boolean(overall) }));
     }
     return found;
   };

@@ -1,6 +1,8 @@
 // The answer page: the question, its chips, the architecture, and the table.
 "use strict";
 
+/** @typedef {{part: OnTarget, target: string, put: Asked}} Nearest what answers a question, as it was put */
+
 const ITSELF = "The architecture itself: whether anything is compiled for it";
 
 /** The answer page. */
@@ -63,9 +65,9 @@ class AnswerPage {
     history.replaceState(null, "", hash.size ? `#${hash}` : location.pathname + location.search);
     timers.pending++;
     try {
-      const [part, shown] = await this.nearest(chips, of, target);
+      const nearest = await this.nearest(chips, of, target);
       if (target !== this.on.value || this.input.value !== asked) return;
-      this.show(part, chips, of, shown);
+      this.show(nearest, chips, of);
     } catch (error) {
       this.told.textContent = error instanceof Error ? error.message : String(error);
     } finally {
@@ -75,33 +77,43 @@ class AnswerPage {
   }
 
   /**
-   * What is known on an architecture; of a question that names none, and to which this one has no answer, on the
-   * first one that has.
+   * What is known on an architecture, where this has an answer; else on the first one that has, of a question that
+   * names none; else with other tools and CUDA releases than those that it names.
    *
    * @param {Chip[]} chips
    * @param {Asked} of
    * @param {string} target
-   * @returns {Promise<[OnTarget, string]>}
+   * @returns {Promise<Nearest>}
    */
   async nearest(chips, of, target) {
     /** @type {OnTarget} */
     const part = await cumatrix.load(`answers-${target}`);
-    if (!chips.length || of.targets.length || answering.tells(this.data, part, of)) return [part, target];
-    for (const [other] of this.data.targets.filter(([each]) => each !== target)) {
-      /** @type {OnTarget} */
-      const its = await cumatrix.load(`answers-${other}`);
-      if (answering.tells(this.data, its, of)) return [its, other];
+    const here = { part, target, put: of };
+    if (!chips.length || answering.tells(this.data, part, of)) return here;
+    const others = of.targets.length ? [] : this.data.targets.filter(([each]) => each !== target);
+    // Where a tool has it, and nobody tried these versions, that is the answer.
+    const none = of.words.length && of.tools && !answering.find(this.data, part, of).length;
+    const wider = none ? [{ ...of, tools: null, toolkits: null }] : [];
+    for (const put of [of, ...wider]) {
+      if (put !== of && answering.tells(this.data, part, put)) return { ...here, put };
+      for (const [other] of others) {
+        /** @type {OnTarget} */
+        const its = await cumatrix.load(`answers-${other}`);
+        if (answering.tells(this.data, its, put)) return { part: its, target: other, put };
+      }
     }
-    return [part, target];
+    return here;
   }
 
-  /** @param {OnTarget} part @param {Chip[]} chips @param {Asked} of @param {string} target */
-  show(part, chips, of, target) {
+  /** @param {Nearest} nearest @param {Chip[]} chips @param {Asked} of */
+  show({ part, target, put }, chips, of) {
     // Of an architecture that nobody tried, another one tells nothing.
-    const found = answering.find(this.data, part, of).filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
+    const found = answering
+      .find(this.data, part, put)
+      .filter(({ line }) => line[0] >= 0 || of.targets.includes(target));
     dom.get("shown-on").textContent = target;
     this.showChips(chips, target);
-    this.say(found, chips, of, target);
+    this.say(found, chips, of, target, put !== of);
     const used = new Set(found.flatMap(({ fields }) => [...fields.keys()]));
     const columns = this.columns(used, Boolean(of.headers.size || of.hosts.size));
     const { h } = dom;
@@ -227,17 +239,25 @@ class AnswerPage {
     this.input.focus();
   }
 
-  /** @param {Found[]} found @param {Chip[]} chips @param {Asked} of @param {string} target */
-  say(found, chips, of, target) {
+  /**
+   * @param {Found[]} found
+   * @param {Chip[]} chips
+   * @param {Asked} of
+   * @param {string} target
+   * @param {boolean} widely whether it was put without the tools and CUDA releases that it names
+   */
+  say(found, chips, of, target, widely) {
     const unknown = chips.filter(({ kind }) => kind === "unknown");
     const missed =
       of.targets.length && !of.targets.includes(target)
         ? `Nobody tried ${of.targets.join(", ")}; this is ${target}. `
         : "";
+    const used = chips.filter(({ kind }) => kind === "tool" || kind === "toolkit").map((chip) => chip.text);
+    const others = widely ? `Nobody tried that with ${used.join(" and ")}; this is what is known of others. ` : "";
     const elsewhere =
-      !of.targets.length && target !== this.on.value
+      !widely && !of.targets.length && target !== this.on.value
         ? `Nobody tried that on ${this.on.value}; this is ${target}. `
-        : "";
+        : others;
     const odd = unknown
       .map(
         (chip) =>

@@ -17,6 +17,7 @@
  * @property {string[]} ignored
  * @property {string[][]} synonyms
  * @property {string[]} words
+ * @property {string[]} said words of what compilers said, beside these
  */
 
 const question = (() => {
@@ -111,12 +112,13 @@ const question = (() => {
    * @param {string[]} words
    * @param {string[][]} fields words of the name, the title, the causes, the parameters
    * @param {string[][]} synonyms
+   * @param {string[]} said words of what compilers said, for a question that is a message
    */
-  const score = (words, fields, synonyms) => {
+  const score = (words, fields, synonyms, said = []) => {
     let [missing, total] = [0, 0];
     for (const word of words) {
       const found = Math.max(
-        0,
+        Number(said.includes(word)),
         ...fields.map((known, at) => (known.some((each) => says(word, each, synonyms)) ? WEIGHTS[at] : 0)),
       );
       total += found;
@@ -168,7 +170,7 @@ const question = (() => {
 
   /** @param {string} word @param {Vocabulary} known */
   const wordChip = (word, known) =>
-    known.words.some((other) => says(word, other, known.synonyms))
+    known.words.some((other) => says(word, other, known.synonyms)) || known.said.includes(word)
       ? chip("word", word, word)
       : chip("unknown", word, "word", [], nearestWords(word, known.words));
 
