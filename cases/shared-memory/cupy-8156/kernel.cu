@@ -1,17 +1,12 @@
-// A kernel that mixes cooperative groups with a static array of BYTES bytes.
-#include <cooperative_groups.h>
-
-namespace cg = cooperative_groups;
-
+// A kernel with a static array of BYTES bytes.
 extern "C" __global__ void rotate(const float *in, float *out, int count)
 {
     __shared__ float buffer[BYTES / sizeof(float)];
-    cg::thread_block block = cg::this_thread_block();
-    for (int i = block.thread_rank(); i < count; i += block.size()) {
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
         buffer[i] = in[i];
     }
-    block.sync();
-    for (int i = block.thread_rank(); i < count; i += block.size()) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
         out[i] = buffer[(i + 1) % count];
     }
 }
