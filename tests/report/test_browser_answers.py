@@ -106,6 +106,17 @@ def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visi
     assert page.inner_text("#told").startswith("Nobody tried that on sm_80: cumatrix try kernel.cu")
 
 
+def test_an_architecture_alone_is_answered_by_what_is_compiled_for_it(visit: Visit, answers: Path) -> None:
+    page = visit("index.html", folder=answers)
+    page.fill("#ask", "RTX 4090")
+    settled(page)
+    first = page.locator("#answers tbody tr").first
+    assert words(first.locator("th").inner_text()) == "The architecture itself: whether anything is compiled for it"
+    assert first.locator("th .v").count() == 0  # what only screen readers are told
+    assert words(first.locator("td").first.inner_text()).startswith("works since CUDA 11.8")
+    assert page.locator("#answers tbody tr").count() > 5
+
+
 def test_the_first_view_tells_what_works_without_a_script(visit: Visit, answers: Path) -> None:
     page = visit("index.html", folder=answers, script=False)
     text = words(page.inner_text("main"))

@@ -128,7 +128,8 @@ class AnswerPage {
       const [feature, label] = line;
       const { title, page } = this.data.features[feature] || { title: ITSELF, page: "" };
       const first = feature !== before;
-      const name = !first || !page ? h("span", { class: "v" }, title) : h("a", { href: `cases/${page}` }, title);
+      const shown = page ? h("a", { href: `cases/${page}` }, title) : title;
+      const name = first ? shown : h("span", { class: "v" }, title);
       before = feature;
       return h(
         "tr",
