@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 from collections.abc import Callable
-from importlib.metadata import Distribution
 from pathlib import Path
 
 from harness.errors import PartUnavailable
@@ -49,6 +48,8 @@ def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple
     PartUnavailable
         When a wheel has nothing that is needed, or names a file outside of itself.
     """
+    from importlib.metadata import Distribution  # for which only an installation waits
+
     packages: dict[str, str] = {}
     hashes: dict[str, str] = {}
     for info in sorted(site.glob("*.dist-info")):
