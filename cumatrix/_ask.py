@@ -15,7 +15,6 @@ from rich.console import Console
 from cumatrix._results import Results
 from harness.answers.answer import Finding as Found
 from harness.answers.answer import Said as Told
-from harness.answers.answer import tried
 from harness.answers.asked import Asked
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary
@@ -192,7 +191,7 @@ def _said(told: Told) -> Said:
     return Said(
         tool=told.tool, backend=told.entry.backend, library=told.entry.axis, targets=told.targets, kind=told.verdict.kind,
         text=told.verdict.text, note="; ".join(filter(None, (told.verdict.note, told.overall))),
-        tried=tried(told.entry, told.targets[-1]) if told.proof else "", cells=tuple(row.cell for row in told.proof),
+        tried=told.tried if told.proof else "", cells=tuple(row.cell for row in told.proof),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.answers.architecture import asks_for_itself, known_of_itself
+from harness.answers.architecture import SAME, asks_for_itself, known_of_itself
 from harness.answers.asked import Asked
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.hosts import are_own, hosted, is_host
@@ -42,6 +42,8 @@ class Said:
         The newest cell, and the newest one with another outcome.
     own : str
         What own cells alone say, beside published ones.
+    tried : str
+        What was tried of what was asked for: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``, ``gcc 11 to 14, CUDA 13.0``.
     """
 
     tool: str
@@ -52,6 +54,7 @@ class Said:
     overall: str
     proof: tuple[Row, ...]
     own: str = ""
+    tried: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +120,9 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
     if tools or asked.toolkits:
         # Nothing else is asked for: what these versions break, and others do not, comes first.
         features.sort(key=lambda finding: bool(asked.words) or not finding.broken)
-    if (tools or asked.toolkits) and any(not said.verdict.silent for finding in findings for said in finding.said):
+    told = any(not said.verdict.silent for finding in findings for said in finding.said)
+    features = [finding for finding in features if not told or finding.case != SAME]
+    if (tools or asked.toolkits) and told:
         # That nothing of it is applicable follows.
         features = [finding for finding in features if any(not said.verdict.silent for said in finding.said)]
     findings = [finding for finding in (*findings, *features) if finding.said]
@@ -191,7 +196,7 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
     for field in fields:
         verdict = picked(field.grid, versions, toolkits) if some else field.verdict
         overall = (
-            f"with other versions: {field.verdict.text}"
+            "; ".join(filter(None, (f"with other versions: {field.verdict.text}", field.verdict.note)))
             if some
             and not field.verdict.silent
             and field.verdict.text != verdict.text
@@ -217,12 +222,14 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
             overall=overall,
             proof=_proof(group[-1], versions, toolkits),
             own=own,
+            tried=_tried(group, versions, toolkits),
         )
         for (verdict, overall, own), group in groups.items()
     ]
 
 
-def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> tuple[Row, ...]:
+def _rows(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[Row]:
+    """Cells in which a compiler had its say, of what was asked for, oldest first."""
     rows = [
         row
         for place, row in field.entry.proofs.items()
@@ -232,6 +239,11 @@ def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str]
         and (toolkits is None or row.toolkit in toolkits)
     ]
     rows.sort(key=lambda row: (version_key(row.version), version_key(row.toolkit)))
+    return rows
+
+
+def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> tuple[Row, ...]:
+    rows = _rows(field, versions, toolkits)
     if not rows:
         return ()
     other = [row for row in rows if (row.letter == WORKS) != (rows[-1].letter == WORKS)]
@@ -245,9 +257,14 @@ def tool_label(entry: Entry) -> str:
     return f"{label} with {entry.axis}" if entry.axis else label
 
 
-def tried(entry: Entry, target: str) -> str:
-    """What was tried: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``, ``gcc 11 to 14, CUDA 13.0``."""
-    rows = [row for place, row in entry.proofs.items() if place[2] == target and row.letter not in SILENT]
+def _tried(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> str:
+    by_target = [_rows(field, versions, toolkits) for field in fields]
+    spans = {_span(fields[0].entry, rows) for rows in by_target}
+    # CUDA 11.7 knows no Blackwell, and CUDA 13 no Pascal.
+    return _span(fields[0].entry, [row for rows in by_target for row in rows]) + (", not all on each" if len(spans) > 1 else "")  # fmt: skip
+
+
+def _span(entry: Entry, rows: Sequence[Row]) -> str:
     versions = sorted({row.version for row in rows} - {""}, key=version_key)
     toolkits = sorted({row.toolkit for row in rows}, key=version_key)
     axis = f"{entry.axis} " if entry.axis and versions else ""

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 
 from harness.answers.asked import Asked
-from harness.answers.cells import Feature, Known
+from harness.answers.cells import Known
+from harness.answers.features import Feature
 from harness.answers.verdict import NOT, NOTHING, SILENT, WORKS
+
+SAME = "targets/removed"
+"""The case that asks for nothing else: beside what is known of the architecture it would say so twice."""
 
 _NOT_KNOWN = re.compile("invalid value for --gpu-architecture|Unsupported gpu architecture")
 

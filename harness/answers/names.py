@@ -143,11 +143,12 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
 
 IGNORED = frozenset(
     "a about after all allow an and any anything architecture architectures are at attempting attributeerror be before break breaking breaks broke "
-    "broken bug build building builds built by can cannot cant card cards compilation compile compiled compiler compiles compiling could deprecated "
-    "device did do does doesnt dont error errors fail failed fails file files for from geforce get gets getting gnu gpu gpus graphics happen happened "
-    "happens hardware has have how i identifier if importerror in instead into is it its kernel kernels my need needs new no not nvidia of on open or "
-    "problem quadro raises rawkernel regression require required requires run runs runtimeerror since so source still support supported supporting "
-    "supports tesla than that the there this to typeerror under unknown unsupported up use used uses using valueerror version versions vs was what "
-    "when where which who why will with without work working works".split()
+    "broken bug build building builds built by can cannot cant card cards compilation compile compiled compiler compiles compiling could declared "
+    "defined deprecated device did do does doesnt dont error errors fail failed fails fatal file files for from geforce get gets getting gnu gpu "
+    "gpu-architecture gpu-name gpus graphics happen happened happens hardware has have how i identifier if importerror in instead into is it its "
+    "kernel kernels my need needs new no not nvidia of on open option options or problem ptxas quadro raises rawkernel regression require required "
+    "requires run runs runtimeerror since so source still support supported supporting supports tesla than that the there this to typeerror undeclared "
+    "under unknown unsupported up use used uses using value valueerror version versions vs was what when where which who why will with "
+    "without work working works".split()
 )
 """Words of a question that say nothing of what it is about."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.answers.cells import COLUMNS, Feature, Row, make_row, split_variant
+from harness.answers.cells import COLUMNS, Row, make_row, split_variant
+from harness.answers.features import Feature
 from harness.answers.hosts import split_host
 from harness.answers.spelling import words_said
 from harness.answers.store import Store, Use

@@ -149,8 +149,11 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
         return _versioned(known.aliases[glued[1]], token, [glued[2]], 0, known)[0], at + 1
     if _VERSION.fullmatch(token) or _RANGE.fullmatch(token):
         return _number(token, known, before), at + 1
-    words = [word for word in words_of(token) if word not in known.ignored]
-    return [_word(word, known) for word in words], at + 1
+    if token in known.ignored:
+        return [], at + 1
+    found = [_word(word, known) for word in words_of(token) if word not in known.ignored]
+    # Of int64_t the t says nothing.
+    return [chip for chip in found if chip.kind == "word" or len(chip.text) > 1], at + 1
 
 
 def _versioned(name: str, text: str, tokens: Sequence[str], at: int, known: Vocabulary) -> tuple[list[Chip], int]:

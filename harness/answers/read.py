@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.answers.cells import COLUMNS, Known, Row, features_of, make_row
+from harness.answers.cells import COLUMNS, Known, Row, make_row
+from harness.answers.features import features_of
 from harness.answers.hosts import own_of
 from harness.answers.verdict import UNAVAILABLE, UNTRIED
 from harness.errors import PartUnavailable

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from harness.answers.answer import Answer, answer
 from harness.answers.asked import Asked
-from harness.answers.cells import Feature, Known, Row, words_of_feature
+from harness.answers.cells import Known, Row
+from harness.answers.features import Feature, words_of_feature
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import words_of
 from harness.answers.table import make_vocabulary

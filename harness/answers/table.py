@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
 from harness.answers import names
-from harness.answers.cells import Entry, Feature, Known, words_of_feature
+from harness.answers.cells import Entry, Known
+from harness.answers.features import Feature, words_of_feature
 from harness.answers.hosts import hosted
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import words_of
-from harness.answers.verdict import Grid, Verdict, verdict_of
+from harness.answers.verdict import SILENT, Grid, Verdict, verdict_of
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, natural_key, version_key
 from harness.model import KNOWN_TARGETS
@@ -109,6 +110,9 @@ def field_of(entry: Entry, target: str) -> Field:
     grid = entry.grids[target]
     library = entry.axis or library_of(entry.backend)
     verdict = _verdict(grid, library)
+    if not entry.case and verdict.kind == "never":
+        # The architecture itself: an earlier release may well know it.
+        verdict = replace(verdict, text=f"not with CUDA {_first_to_last(grid)}")
     return Field(
         entry=entry,
         target=target,
@@ -116,6 +120,11 @@ def field_of(entry: Entry, target: str) -> Field:
         where=_where(entry.compared or entry.answered, entry.working, target),
         own=_verdict(entry.own[target], library) if target in entry.own else None,
     )
+
+
+def _first_to_last(grid: Grid) -> str:
+    told = [name for place, name in enumerate(grid.toolkits) if set(grid.of_toolkit(place)) - SILENT]
+    return told[0] if len(told) == 1 else f"{told[0]} to {told[-1]}"
 
 
 @cache

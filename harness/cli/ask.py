@@ -26,7 +26,7 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     Answers come from the matrix that is published with cumatrix, and below it, apart, from your own results in the folder reports.
 
     QUESTION names a feature, and may name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0), tools and libraries
-    with or without versions (numba 0.59, cutlass 3.5.1, nvcc, jitify), host compilers (gcc-13, clang-19, glibc 2.43). Exits with 3 where nobody tried it, and names the command that does.
+    with or without versions (numba 0.59, cutlass 3.5.1, nvcc, jitify), host compilers (gcc-13, clang-19, glibc 2.43). Where nobody tried it, the exit code is 3, and a command that tries it is printed.
 
     \b
     cumatrix ask "bf16 wmma sm_75"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from harness.answers.architecture import asks_for_itself
 from harness.answers.asked import Asked
-from harness.answers.question import Vocabulary, parse
+from harness.answers.question import Chip, Vocabulary, parse
 from harness.answers.store import vocabulary_of
 from harness.cli.ask_show import Found
 from harness.cli.ask_sources import Source
@@ -22,7 +23,8 @@ def put(question: str, sources: Sequence[Source]) -> tuple[Asked, Vocabulary, Fo
         Where it names no feature, or an architecture or a release that nothing knows.
     """
     vocabulary = vocabulary_of(*(source.store for source in sources))
-    asked = Asked(chips=tuple(parse(question, vocabulary)))
+    tried = {target for source in sources for target in source.store.targets}
+    asked = Asked(chips=tuple(_tried(chip, tried) for chip in parse(question, vocabulary)))
     _check(asked)
     return asked, vocabulary, [(source, source.store.answer(asked, vocabulary)) for source in sources]
 
@@ -37,7 +39,7 @@ _WIDER = (
 
 def elsewhere(found: Found, asked: Asked, vocabulary: Vocabulary) -> tuple[str, Found]:
     """What the same results answer for other architectures or tools, where they know nothing at all of those that a question names; and for which of them."""
-    if any(answer.findings for _, answer in found):
+    if asks_for_itself(asked) or any(answer.findings for _, answer in found):
         return "", []
     for name, kinds in _WIDER:
         chips = tuple(chip for chip in asked.chips if chip.kind not in kinds)
@@ -47,6 +49,14 @@ def elsewhere(found: Found, asked: Asked, vocabulary: Vocabulary) -> tuple[str, 
         if proven := [(source, answer) for source, answer in answers if answer.proven]:
             return name, proven
     return "", []
+
+
+def _tried(chip: Chip, targets: Container[str]) -> Chip:
+    """With the real architecture in the place of a virtual one that nobody tried: compilers name ``compute_120`` where they mean either."""
+    real = {value: value.replace("compute_", "sm_") for value in chip.values if chip.kind == "target"}
+    if not any(value not in targets and other in targets for value, other in real.items()):
+        return chip
+    return replace(chip, values=tuple(value if value in targets else real[value] for value in chip.values))
 
 
 def _check(asked: Asked) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import Answer, Finding, tried
+from harness.answers.answer import Answer, Finding
 from harness.answers.as_json import said_json
 from harness.answers.asked import Asked
 from harness.answers.command import command_for
@@ -74,12 +74,12 @@ def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Voca
             console.print(Text(f"From {source.title}", "bold underline"), soft_wrap=True)
         _show_findings(console, answer.findings, source)
         if answer.more:
-            console.print(f"and {answer.more} more features: say more of what you look for, or see the page", style="dim", soft_wrap=True)  # fmt: skip
+            console.print(f"and {answer.more} more features: say more of what you look for, or see the page (cumatrix report)", style="dim", soft_wrap=True)  # fmt: skip
     first = next((answer.findings[0] for _, answer in told if answer.findings), None)
     if not any(answer.proven for _, answer in told):
         console.print("To try it:" if first else "Nobody tried that here. To try it:", style="bold", soft_wrap=True)
         console.print(f"  {command_for(asked, vocabulary, first.case if first else '')}", soft_wrap=True)
-        if first:
+        if first and first.case:
             console.print(f"  {command_for(asked, vocabulary)}    # with your own file", soft_wrap=True)
     else:
         console.print(Text(f"To try your own program: {command_for(asked, vocabulary)}", "dim"), soft_wrap=True)
@@ -116,7 +116,7 @@ def _show_finding(console: Console, finding: Finding, source: Source, *, title: 
         line.append(said.verdict.text, f"{style} bold")
         more = "; ".join(filter(None, (said.verdict.note, said.overall)))
         line.append(f" ({more})" if more else "", "default")
-        line.append(f"  tried {tried(said.entry, said.targets[-1])}" if said.proof else "", "dim")
+        line.append(f"  tried {said.tried}" if said.proof else "", "dim")
         console.print(line, soft_wrap=True)
         for row in said.proof:
             reason = f": {one_line(row.message, 120)}" if row.message and row.letter != "w" else ""

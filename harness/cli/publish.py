@@ -17,7 +17,7 @@ from harness.errors import PartUnavailable, UsageError
 @out_folder("reports/matrix", "Folder of the matrix")
 @cases_option("The cases that the results are of")
 def publish(results: tuple[Path, ...], out: Path, cases: Path) -> int:
-    """Make a matrix to publish of results: small files, from which cumatrix ask and cumatrix report answer.
+    """Make small files of results, which others can ask (cumatrix ask) and read (cumatrix report).
 
     RESULTS are .jsonl files, .parquet files, folders of them, or a matrix that was published before, to extend it. Writes results.parquet
     (every record, without most logs), answers.json.gz (what cumatrix ask reads) and manifest.json (runs, commands, versions, and a digest of each case).

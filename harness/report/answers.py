@@ -9,7 +9,8 @@ import pandas as pd
 
 from harness.analysis.frame import rows_of
 from harness.answers.answer import tool_label
-from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row
+from harness.answers.cells import COLUMNS, Entry, Known, make_row
+from harness.answers.features import features_of
 from harness.answers.hosts import own_in
 from harness.answers.names import ARCHITECTURES
 from harness.answers.store import Store, vocabulary_of

@@ -14,7 +14,8 @@ from typing import Any
 
 from harness import __version__
 from harness.analysis.rejudge import merged_anew, rejudger
-from harness.answers.cells import COLUMNS, features_of, split_variant
+from harness.answers.cells import COLUMNS, split_variant
+from harness.answers.features import features_of
 from harness.answers.hosts import own_in, own_of
 from harness.answers.packed import packed_answers
 from harness.cases.select import load_cases

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.answers.cells import Feature, Known, Row
+from harness.answers.cells import Known, Row
+from harness.answers.features import Feature
 from harness.answers.now import broken_now, latest_changes
 
 

@@ -68,7 +68,7 @@ def test_the_script_answers_as_python_does(results: str, known: Known) -> None:
         asked += [
             "incomplete type",
             "no instance of overloaded function sm_75",
-            "invalid value",
+            "uses too much shared data",
             "numba 0.59.0",
             "cutlass 3.5.1 nvrtc 13.0",
             "nvrtc cutlass",

@@ -50,6 +50,22 @@ def test_where_nobody_tried_a_tool_the_others_are_told(cumatrix: Command) -> Non
     assert done.stdout.startswith("Nobody tried that with numba on sm_87. For other tools and architectures:\nwgmma: ")
 
 
+def test_what_nvcc_says_of_an_architecture_is_answered_by_what_is_compiled_for_it(cumatrix: Command) -> None:
+    done = cumatrix("ask", "nvcc fatal   : Unsupported gpu architecture 'compute_120'", "--results", CELLS)
+    assert done.stdout.startswith("The architecture itself")
+    assert "nvcc  sm_120  works  tried CUDA 13.0" in done.stdout
+    # Of one that nobody tried, others say nothing.
+    done = cumatrix("ask", "nvcc sm_53", "--results", CELLS)
+    assert (done.returncode, done.stdout.partition("\n")[0]) == (3, "Nobody tried that here. To try it:")
+
+
+def test_ranges_are_of_what_was_asked_for(cumatrix: Command) -> None:
+    done = cumatrix("ask", "cached grid sync numba 0.59.0", "--results", CELLS)
+    assert "tried 0.59.0, CUDA 12." in done.stdout
+    done = cumatrix("ask", "wgmma nvrtc", "--results", CELLS)
+    assert ", not all on each" in done.stdout
+
+
 def test_what_a_compiler_said_finds_what_is_refused_with_it(cumatrix: Command) -> None:
     done = cumatrix("ask", "incomplete type", "--results", CELLS)
     assert done.returncode == 0

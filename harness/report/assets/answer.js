@@ -29,6 +29,8 @@
 
 const answering = (() => {
   const SILENT = "nu.";
+  /** The case that asks for nothing but an architecture (harness/answers/architecture.py). */
+  const SAME = "targets/removed";
 
   /** @param {string} letters @returns {Verdict} */
   const silent = (letters) => {
@@ -170,7 +172,8 @@ const answering = (() => {
     const line = [-1, "", [], part.itself];
     const itself = { line, fields: fieldsOf(data, part, line, of, some) };
     if (isSilent(itself)) return found;
-    return [itself, ...(of.toolkits || of.tools ? found.filter((each) => !isSilent(each)) : found)];
+    const others = found.filter((each) => data.features[each.line[0]].case !== SAME);
+    return [itself, ...(of.toolkits || of.tools ? others.filter((each) => !isSilent(each)) : others)];
   };
 
   /** @param {Found} found whether the versions that were asked for do not do what others do */

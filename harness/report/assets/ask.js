@@ -55,7 +55,11 @@ class AnswerPage {
     const asked = this.input.value;
     const chips = this.chips();
     const of = asking.asked(chips, this.data.vocabulary);
-    const tried = of.targets.find((target) => this.data.targets.some(([known]) => known === target));
+    // Compilers name compute_120 where they mean either.
+    const known = (/** @type {string} */ each) => this.data.targets.some(([target]) => target === each);
+    const real = (/** @type {string} */ each) => each.replace("compute_", "sm_");
+    of.targets = of.targets.map((each) => (!known(each) && known(real(each)) ? real(each) : each));
+    const tried = of.targets.find(known);
     // What a question names holds for that question alone.
     this.on.value = tried || this.chosen;
     const target = this.on.value;

@@ -265,8 +265,13 @@ const question = (() => {
       return { found: versioned(known.aliases[glued[1]], token, [glued[2]], 0, known).found, end: at + 1 };
     }
     if (VERSION.test(token) || RANGE.test(token)) return { found: number(token, known, before), end: at + 1 };
+    if (known.ignored.includes(token)) return { found: [], end: at + 1 };
     const words = wordsOf(token).filter((word) => !known.ignored.includes(word));
-    return { found: words.map((word) => wordChip(word, known)), end: at + 1 };
+    // Of int64_t the t says nothing.
+    const found = words
+      .map((word) => wordChip(word, known))
+      .filter(({ kind, text }) => kind === "word" || text.length > 1);
+    return { found, end: at + 1 };
   };
 
   /**
