@@ -4,7 +4,11 @@
 /** @typedef {{kind: string, text: string, note: string, yours?: string, other?: boolean}} Verdict yours: what own cells alone say; other: other versions do otherwise */
 /** @typedef {[string[], string[], string]} VersionGrid versions, CUDA releases, and a letter for each pair */
 /** @typedef {[string[], string[], string[]]} Words of the name, of title and features, of causes */
-/** @typedef {{case: string, title: string, topic: string, page: string, words: number[][], said: number[]}} Feature words by their numbers */
+/**
+ * Words by their numbers in the vocabulary.
+ *
+ * @typedef {{case: string, title: string, topic: string, page: string, words: number[][], said: number[]}} Feature
+ */
 /** @typedef {{words: Words, said: string[]}} Spelled */
 /**
  * @typedef {object} AnswersData
