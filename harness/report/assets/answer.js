@@ -1,7 +1,11 @@
 // Answers to a question: the lines that it finds, and what is known of each. The same as harness/answers/answer.py.
 "use strict";
 
-/** @typedef {{kind: string, text: string, note: string, yours?: string, other?: boolean}} Verdict yours: what own cells alone say; other: other versions do otherwise */
+/**
+ * `yours` is what own cells alone say; `other`, that other versions do otherwise.
+ *
+ * @typedef {{kind: string, text: string, note: string, yours?: string, other?: boolean}} Verdict
+ */
 /** @typedef {[string[], string[], string]} VersionGrid versions, CUDA releases, and a letter for each pair */
 /** @typedef {[string[], string[], string[]]} Words of the name, of title and features, of causes */
 /**

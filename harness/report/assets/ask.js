@@ -280,7 +280,9 @@ class AnswerPage {
     const first = (found.length && this.data.features[found[0].line[0]]?.case) || "";
     const command = `${none}${asking.command(of, chips, this.data.vocabulary, target, first)}`;
     const features = new Set(found.map(({ line }) => line[0]).filter((place) => place >= 0)).size;
-    const some = `${features} feature${features === 1 ? "" : "s"} on ${target}.`;
+    const some = features
+      ? `${features} feature${features === 1 ? "" : "s"} on ${target}.`
+      : `Nothing but the architecture itself was tried on ${target}.`;
     this.told.textContent = `${odd}${missed}${elsewhere}${told.length ? some : command}`;
   }
 }
