@@ -41,16 +41,18 @@ def run_child(
     broker : Broker or None
         Who decides on some more; None where nobody does.
     """
-    code, modules = 70, len(sys.modules)
+    code, modules, cell = 70, len(sys.modules), os.getpid()
     try:
         if broker:
             broker.begin_child()
         _isolate(order, output)
         confine(setup, order, calls, os.environ.get(reads.VARIABLE, ""))
         reply = _compile(name, backend, setup, order)
-        bytecode.tell(order.scratch, modules)
-        (order.scratch / "reply.part").write_bytes(reply.to_line())
-        os.replace(order.scratch / "reply.part", order.scratch / REPLY)
+        # What the program has forked comes here, too: it is not the cell, and has no answer.
+        if os.getpid() == cell:
+            bytecode.tell(order.scratch, modules)
+            (order.scratch / "reply.part").write_bytes(reply.to_line())
+            os.replace(order.scratch / "reply.part", order.scratch / REPLY)
         code = 0
     except BaseException:  # noqa: BLE001 (the process ends here, and says why)
         traceback.print_exc()

@@ -168,11 +168,11 @@ def _run(
     killed, no_memory = group.killed(), group.exceeded()
     if ends:
         _kill_group(child)
-    if decides:
-        decides.close()
     _, status, used = os.wait4(child, 0)
     seconds = time.monotonic() - started
     leftovers = end_descendants(pulse)
+    if decides:
+        decides.close()  # no earlier: whoever asks and gets no answer goes on
     os.close(reader)
     return Exit(
         exit=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,

@@ -264,6 +264,13 @@ if os.fork() == 0:
         if os.fork():
             os._exit(0)
 """,
+    "forks-and-goes-on": """
+if os.fork() == 0:
+    raise SystemExit(7)
+os.wait()
+if Path("reply.json").exists():
+    print("reached: the answer")
+""",
     "leaves-objects": """
 for number, arguments in ((29, (0x5EED, 4096, 0o1600)), (64, (0x5EED, 1, 0o1600)), (68, (0x5EED, 0o1600)), (240, (b"intruder", 0o102, 0o600, None))):
     attempt(call, number, *arguments)
