@@ -12,6 +12,7 @@ from harness.answers.hosts import are_own, hosted, is_host
 from harness.answers.meant import meant
 from harness.answers.names import LABELS
 from harness.answers.question import Vocabulary
+from harness.answers.spelling import spell_span
 from harness.answers.table import Field, Line, lines_of
 from harness.answers.verdict import FAULT, SILENT, UNTRIED_VERDICT, WORKS, Verdict, picked
 from harness.matrix.order import fold_targets, version_key
@@ -117,12 +118,13 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
     itself = known_of_itself(known) if asks_for_itself(asked) else None
     findings = [finding_of(line, asked, itself, tools) for line in lines_of(itself, targets)] if itself else []
     features = [finding_of(line, asked, known, tools) for line in lines]
-    if tools or asked.toolkits:
+    some = bool(tools or asked.toolkits)
+    if some and not asked.words:
         # Nothing else is asked for: what these versions break, and others do not, comes first.
-        features.sort(key=lambda finding: bool(asked.words) or not finding.broken)
+        features.sort(key=lambda finding: not finding.broken)
     told = any(not said.verdict.silent for finding in findings for said in finding.said)
     features = [finding for finding in features if not told or finding.case != SAME]
-    if (tools or asked.toolkits) and told:
+    if some and told:
         # That nothing of it is applicable follows.
         features = [finding for finding in features if any(not said.verdict.silent for said in finding.said)]
     findings = [finding for finding in (*findings, *features) if finding.said]
@@ -271,11 +273,6 @@ def _span(entry: Entry, rows: Sequence[Row]) -> str:
     return ", ".join(
         filter(None, (f"{axis}{spell_span(versions)}", f"CUDA {spell_span(toolkits)}" if toolkits else ""))
     )
-
-
-def spell_span(names: Sequence[str]) -> str:
-    """``12.3.0 to 14.2.0``, of versions in order; empty of none."""
-    return "" if not names else names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def grouped(values: Mapping[str, str]) -> str:

@@ -98,8 +98,8 @@ def _store(value: Mapping[str, Any]) -> Store:
         )
         for case, title, topic, tags, links, reasons, faults in value["features"]
     }  # fmt: skip
-    refused = {number for number, mark in enumerate(marks) if _row("", mark).letter in REFUSED}
-    silent = {number for number, mark in enumerate(marks) if _row("", mark).letter in SILENT}
+    letters = [_row("", mark).letter for mark in marks]
+    refused, silent = ({number for number, letter in enumerate(letters) if letter in of} for of in (REFUSED, SILENT))
     variants: dict[str, dict[str, None]] = {}
     uses: dict[str, set[Use]] = {}
     told: set[int] = set()

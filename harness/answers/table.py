@@ -13,7 +13,7 @@ from harness.answers.cells import Entry, Known
 from harness.answers.features import Feature, words_of_feature
 from harness.answers.hosts import hosted
 from harness.answers.question import Vocabulary
-from harness.answers.spelling import words_of
+from harness.answers.spelling import spell_span, words_of
 from harness.answers.verdict import SILENT, Grid, Verdict, verdict_of
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, natural_key, version_key
@@ -124,7 +124,7 @@ def field_of(entry: Entry, target: str) -> Field:
 
 def _first_to_last(grid: Grid) -> str:
     told = [name for place, name in enumerate(grid.toolkits) if set(grid.of_toolkit(place)) - SILENT]
-    return told[0] if len(told) == 1 else f"{told[0]} to {told[-1]}"
+    return spell_span(told)
 
 
 @cache

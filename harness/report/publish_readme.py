@@ -7,8 +7,8 @@ from typing import Any
 
 from packaging.version import Version
 
-from harness.answers.answer import spell_span
 from harness.answers.names import LABELS
+from harness.answers.spelling import spell_span
 from harness.answers.table import known_releases
 from harness.backends import library_of
 from harness.diagnostics import one_line

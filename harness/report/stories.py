@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from harness.answers.answer import spell_span
 from harness.answers.names import LABELS
+from harness.answers.spelling import spell_span
 from harness.matrix.order import backend_key, natural_key, version_key
 from harness.records import Record, weight
 from harness.records.spell import failed_at
