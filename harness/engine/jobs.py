@@ -187,6 +187,9 @@ class Jobs:
         options = dict(options)
         folders = include_of(case, options)
         options.pop("memory", None)  # the scheduler's, and no compiler's
+        if not BACKENDS[cell.toolchain.backend].nvcc:
+            # Nothing else depends on it, and cells that differ by it share their headers.
+            options.pop("depth", None)
         others = {name: Tools(found.release, found.home) for name, found in tools.items()}
         beside = [folder for library in libraries.values() for folder in library.include]
         job = CellJob(

@@ -80,7 +80,7 @@ class Words:
     def __contains__(self, name: bytes) -> bool:
         if name not in self._found:
             self._found[name] = any(
-                name in text and name in self._of(number) for number, text in enumerate(self._texts)
+                _stands_in(text, name) and name in self._of(number) for number, text in enumerate(self._texts)
             )
         return self._found[name]
 
@@ -88,6 +88,12 @@ class Words:
         if number not in self._words:
             self._words[number] = words_of(self._texts[number])
         return self._words[number]
+
+
+def _stands_in(text: bytes, name: bytes) -> bool:
+    """Whether a name is a word of a text, be it in a comment."""
+    before = (text[found.start() - 1 : found.start()] for found in re.finditer(name + rb"(?!\w)", text))
+    return any(not (each.isalnum() or each == b"_") for each in before)
 
 
 def defined(macros: Sequence[str], words: Words) -> str | None:

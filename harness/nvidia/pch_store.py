@@ -7,22 +7,17 @@ that place from it, once it has compiled anything with precompiled headers itsel
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
-import select
 import shutil
-import signal
 import tempfile
-import time
-import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.protocol import own_folder
+from harness.protocol import aside, own_folder
 
 SILENT = "--pch-messages=false"
 ONCE = "Remark: The warnings can be suppressed"
@@ -31,10 +26,9 @@ _OF_OPTIONS = re.compile(r"(?:nvrtc: .*\n)*")
 _MOST = 2
 """Headers that one fork server has at a time, the ones used last; each is a file of 10 to 120 MB, in memory where the temporary folder is. Cells of one header come one after another."""
 _ROOM = 1 << 30  # bytes that have to be free where they are kept
-_SECONDS = 30.0
-_BEAT = 0.5  # seconds
-# Of the builtin headers, which are texts in a library of NVRTC.
-_TEXT = re.compile(rb"[\t\n\v\f\r -~]{200,}")
+# Of the builtin headers, which are texts in a library of NVRTC: what they are written in, and how long they are at least.
+_TEXT = bytes(byte in b"\t\n\v\f\r" or 32 <= byte < 127 for byte in range(256))
+_LEAST = 200
 
 
 class Store:
@@ -79,13 +73,8 @@ class Store:
             folder = Path(tempfile.mkdtemp(dir=self.folder))
         except OSError:
             return False  # no room, as above
-        child = os.fork()
-        if child == 0:
-            _make(folder, maker)
-        _wait(child, pulse)
-        try:
-            said = json.loads((folder / "made.json").read_text("utf-8"))
-        except (OSError, ValueError):
+        said = aside.answer(folder, maker, pulse)
+        if said is None:
             shutil.rmtree(folder, ignore_errors=True)
             return False
         self._kept[key] = str(folder / "header.pch"), said
@@ -108,32 +97,21 @@ def builtin() -> list[bytes]:
     """NVRTC's builtin headers, which a macro of a program's command line is in front of too; empty where they are not found."""
     try:
         with open("/proc/self/maps") as maps:
-            paths = {line.split(maxsplit=5)[5].strip() for line in maps if "libnvrtc-builtins" in line}
-        return [text for path in paths for text in _TEXT.findall(Path(path).read_bytes())]
+            loaded = {line.split(maxsplit=5)[5].strip() for line in maps if "/libnvrtc" in line}
+        # NVRTC loads them when it compiles first: they lie beside it.
+        paths = {path.resolve() for each in loaded for path in Path(each).parent.glob("libnvrtc-builtins*")}
+        return [text for path in sorted(paths) for text in _texts_in(path.read_bytes())]
     except OSError:
         return []
 
 
-def _make(folder: Path, maker: Callable[[Path], dict[str, Any] | None]) -> None:
-    try:
-        said = maker(folder)
-        if said is not None:
-            part = folder / "made.part"
-            part.write_text(json.dumps(said), "utf-8")
-            os.replace(part, folder / "made.json")
-    except BaseException:  # noqa: BLE001 (cells are compiled without a header then)
-        traceback.print_exc()
-    finally:
-        os._exit(0)
-
-
-def _wait(child: int, pulse: Callable[[], None]) -> None:
-    """Wait for a child, and end it when it takes too long."""
-    end, ended = time.monotonic() + _SECONDS, os.pidfd_open(child)
-    while not select.select([ended], [], [], _BEAT)[0]:
-        pulse()
-        if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
-            break
-    os.close(ended)
-    os.waitpid(child, 0)
+def _texts_in(data: bytes) -> list[bytes]:
+    """What would be ``re.findall(rb"[\\t\\n\\v\\f\\r -~]{200,}", data)``, ten times as fast."""
+    marks, found = data.translate(_TEXT), []
+    begin = marks.find(b"\1" * _LEAST)
+    while begin >= 0:
+        end = marks.find(b"\0", begin)
+        end = len(data) if end < 0 else end
+        found.append(data[begin:end])
+        begin = marks.find(b"\1" * _LEAST, end)
+    return found

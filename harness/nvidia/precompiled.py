@@ -27,16 +27,17 @@ from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
 from harness.protocol import reads
 from harness.protocol.backend import Job, Setup
 
-# Whatever else a case asks for may write files, and the child that makes a header is kept from nothing; line information is about the text that is compiled.
-_PLAIN = re.compile(
+PLAIN = re.compile(
     r"--std=c\+\+\d\d|(-arch=|--gpu-architecture=)(sm|compute)_\d+[af]?|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
     r"|--use_fast_math|--device-as-default-execution-space|-default-device|-D\w+(=\w*)?|-I.*"
 )
+"""Options of a program for which something may be made ahead: whatever else a case asks for may write files, and who makes it is kept from nothing; line information is about the text that is compiled."""
 _BY_HASH = re.compile(rb"(?:_INTERNAL_|GLOBAL__N__)[0-9a-f]{8}_\d+_\w+?_[0-9a-f]{8}_\d")
 _NOT_USED = "precompiled header"  # in what NVRTC says where a header does not fit
 _PLACED = "declared at line"  # of a macro: where it was defined, which is not said of the command line
-# Seconds: what a header takes beside its compilation, what a program takes with it, and of what it took without it.
-_APART, _LEAST, _LEFT, _UNKNOWN = 0.08, 0.02, 0.15, 0.1
+# Of the seconds in which a header is made, what each program with it is spared, less what it takes itself; seconds that making it takes beside, and the
+# first one more; and what a header is taken to take of which nothing is known.
+_SPARED, _TAKES, _BESIDE, _FIRST, _UNKNOWN = 0.65, 0.04, 0.05, 0.1, 0.3
 
 Compile = Callable[[bytes, str, Sequence[str]], tuple[bool, str]]
 """Compiles a text of a name with options; whether it was built, and the log."""
@@ -152,7 +153,8 @@ class Precompiled:
 
     def _worth(self, found: FirstIncludes, alike: int) -> bool:
         seconds = self._took.get(found.names, _UNKNOWN)
-        return alike * seconds > _APART + (alike + 1) * (_LEAST + _LEFT * seconds)
+        costs = seconds + _BESIDE + (0 if self._store else _FIRST)
+        return (alike + 1) * (_SPARED * seconds - _TAKES) > costs
 
     def _make(
         self, key: str, job: Job, found: FirstIncludes, compile_job: Callable[[Job], None], pulse: Callable[[], None]
@@ -182,7 +184,7 @@ class Precompiled:
         blank.source.write_text(found.text, "utf-8")
         options = self._options(blank, compile_job)
         records.touch()
-        if not all(map(_PLAIN.fullmatch, options)) or not reads.send_to(records):
+        if not all(map(PLAIN.fullmatch, options)) or not reads.send_to(records):
             return None
         started, name, text = time.process_time(), str(blank.source), found.text.encode("utf-8")
         built, log = self._compile(text, name, (*options, f"--create-pch={path}", SILENT))

@@ -75,3 +75,13 @@ const char *kept = "// in quotes"; int c = '"'; // gone
     assert b"FLAG" in words
     assert b"N" not in words
     assert b"M" not in words
+
+
+@pytest.mark.parametrize("text", [b"M", b"x M", b"M+1", b"(M)", b"N\nM\n", b"xM M", b"// M\nM"])
+def test_a_word_is_found_wherever_it_stands(text: bytes) -> None:
+    assert b"M" in Words([b"other", text])
+
+
+@pytest.mark.parametrize("text", [b"", b"xM", b"MM", b"M1 _M M_", b"1M", b"// M", b"/* M */ x"])
+def test_a_word_that_only_seems_to_be_there(text: bytes) -> None:
+    assert b"M" not in Words([b"other", text])
