@@ -70,8 +70,8 @@ class BackendInfo:
     words : tuple of str
         Those of `SOME_BACKENDS` that it has a word for.
     prepares : str
-        For which cells its fork servers make something once (`harness.protocol.backend.Ahead`): for those of one target and ``options``, or for those of them whose
-        programs begin with the same ``includes`` too; empty where for none. Such cells are compiled one after another.
+        For which cells its fork servers make something once (`harness.protocol.backend.Ahead`): for those of one target and ``options``, for those of them whose
+        programs begin with the same ``includes``, or for both (``options, includes``); empty where for none. Such cells are compiled one after another.
     place : str
         Of a backend of another distribution, the file of the module's top-level package: workers run in other environments, and load it from there.
     """
@@ -164,7 +164,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             words=("toolkit_first", "toolkit_headers"),
             library="cupy",
             script=True,
-            prepares="includes",
+            prepares="options, includes",
         ),
         BackendInfo(
             name="cupy-jitify",

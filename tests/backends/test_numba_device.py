@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.backends.numba import numba_cuda
-from harness.nvidia import virtual_libcuda
+from harness.nvidia import virtual_device, virtual_libcuda
 from harness.nvidia.virtual_device import LIBRARY, PTX, VirtualDevice, directives, foreign, isa_of, release_of
 from harness.nvidia.virtual_driver import ERROR_LOG, ERROR_SIZE, INVALID_PTX, VirtualDriver, VirtualRuntime
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
@@ -122,8 +122,16 @@ def test_without_nvjitlink_relocatable_code_is_assembled_and_that_is_noted(devic
     assert device.job.notes == ["not linked: CUDA 12.4 has no nvJitLink (it came with 12.0)"]
 
 
-def test_nothing_of_another_cuda_is_loaded(setup: Setup) -> None:
+def test_what_is_loaded_of_another_cuda_is_told(setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By made-up paths: what this very process has loaded depends on which tests ran before."""
+    own, other = (folder / "libnvJitLink.so.12" for folder in (setup.home / "lib64", tmp_path / "other"))
+    for path in (own, other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    monkeypatch.setattr(virtual_device, "loaded", lambda *_: [own.resolve()])
     assert foreign(setup) == []
+    monkeypatch.setattr(virtual_device, "loaded", lambda *_: [own.resolve(), other])
+    assert foreign(setup) == [other]
 
 
 def test_the_python_driver_tells_the_capability(device: VirtualDevice) -> None:

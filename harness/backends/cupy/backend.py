@@ -12,6 +12,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from harness.backends.cupy import headers as cupy_headers
 from harness.backends.cupy import jitify_headers, nvrtc_tap, precompiled
 from harness.backends.cupy import stand_ins as cupy_stand_ins
 from harness.backends.cupy.asked import keywords_of, options_of
+from harness.backends.cupy.empty_program import EmptyProgram
 from harness.backends.cupy.launch import launch_all
 from harness.backends.cupy.parts import (
     LinkFailed,
@@ -59,7 +61,7 @@ class CupyBackend:
     """
 
     def __init__(self, jitify: bool) -> None:
-        self.jitify = jitify
+        self.jitify, self.remarks = jitify, list[str]()
         self.before_jitify: precompiled.Precompiled | None = None
         self.precompiled: Precompiled | None = None
 
@@ -84,6 +86,7 @@ class CupyBackend:
         if cupy.__version__ != wanted:
             raise Unavailable(f"{name} {wanted} is installed, but the CuPy that was imported says {cupy.__version__}")
         self.compiler, self.core, self.jitify_module, self.function = compiler, core, jitify, function
+        self.empty = EmptyProgram(compiler)
         found = "{}.{}".format(*nvrtc.getVersion())
         if found != setup.release:
             raise Unavailable(f"asked for NVRTC {setup.release}, CuPy loaded {found}")
@@ -92,7 +95,7 @@ class CupyBackend:
         cupy_headers.check(folders, headers, setup)
         if self.jitify:
             identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
-            table = jitify_headers.warm(setup, jitify, identity, lambda source: _compile_headers(self, setup, source))
+            table, self.remarks = jitify_headers.warm(setup, jitify, identity, partial(_compile_headers, self, setup))
             if self.version > (13, 0) and not setup.device:
                 self.before_jitify = precompiled.begin(library, compiler, jitify, table)
         elif not setup.device and hasattr(library, "nvrtcGetPCHHeapSize"):
@@ -104,9 +107,10 @@ class CupyBackend:
         return Ready(observed={**observed, "headers": version_in(folders or setup.include)})
 
     def ahead(self, setup: Setup, job: Job, alike: int, pulse: Callable[[], None]) -> None:
-        """`harness.protocol.backend.Ahead`: what CuPy puts before each program for Jitify, and without Jitify, the headers that it begins with."""
+        """`harness.protocol.backend.Ahead`: CuPy's empty program; what it puts before each program for Jitify, and without Jitify, the headers that it begins with."""
         if is_program(job):
             return
+        self.empty.ahead(job, alike, lambda blank: self.compile(setup, blank), pulse)
         if self.before_jitify:
             asked = options_of(setup, replace(job, include=[]), job.target, macros_too=False)
             self.before_jitify.ahead(job, asked, alike, lambda blank: self.compile(setup, blank), pulse)
@@ -128,6 +132,7 @@ class CupyBackend:
             f"cupy.RawModule(code=…, options={options!r}, backend='nvrtc', jitify={self.jitify}, "
             f"enable_cooperative_groups={cooperative})"
         )
+        job.notes += self.remarks
         tap = job.scratch / "nvrtc.tap"
         nvrtc_tap.listen(tap)
         early = self.before_jitify.stand_before(self.compiler, self.jitify_module, job) if self.before_jitify else None
@@ -152,8 +157,7 @@ class CupyBackend:
         finally:
             calls = [call.options for call in nvrtc_tap.heard(tap)] + (early.calls if early else [])
             job.command += ["nvrtcCompileProgram " + " ".join(options) for options in calls[-1:]]
-        for warning in warned:
-            job.notes.append(f"{warning.category.__name__}: {warning.message}")
+        job.notes += [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         if not job.virtual and "assemble" not in job.stages:
             job.enter("assemble")
 
@@ -227,6 +231,7 @@ class CupyBackend:
             # Memoized for each device, which asks the runtime for the device's number.
             setattr(compiler, name, getattr(getattr(compiler, name), "__wrapped__", getattr(compiler, name)))
         compiler._use_ptx = job.virtual
+        self.empty.stand_before(job)
         if not self.jitify:
             if self.precompiled and not is_program(job):
                 compiler.nvrtc = WithHeader(compiler.nvrtc, setup, job, self.precompiled)

@@ -41,10 +41,13 @@ _SCHEMA = 3
 _PASSING = (os.getcwd() + os.sep, "/proc/", "/sys/", "/dev/")
 # Less than a worker may take to start.
 _SECONDS = 240.0
+_NOT_FOUND = "Jitify's headers could not all be found before this cell: it looked for the others itself, one at a time, which takes long"
 
 
-def warm(setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str], None]) -> dict[bytes, bytes]:
-    """Fill the table of headers of this process's CuPy; returns what was put there.
+def warm(
+    setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str], None]
+) -> tuple[dict[bytes, bytes], list[str]]:
+    """Fill the table of headers of this process's CuPy; returns what was put there, and what there is to say of it to whoever reads of a cell.
 
     Parameters
     ----------
@@ -68,7 +71,7 @@ def warm(setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str]
     hand(jitify, table)
     if hasattr(jitify, "_init_module"):
         jitify._init_module = lambda: None
-    return table
+    return table, [_NOT_FOUND] if found is None or found["left"] else []
 
 
 def hand(jitify: Any, table: dict[bytes, bytes]) -> None:
