@@ -40,6 +40,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("CUMATRIX_") and name != "CUMATRIX_HOME"]:
             patch.delenv(name)
         patch.delenv("TOX_ENV_NAME", raising=False)
+        # There pytest keeps what failed last: a pytest that a test starts would share it with those of the tests beside it.
+        patch.delenv("TOX_ENV_DIR", raising=False)
         patch.setenv("CUMATRIX_CACHE", str(tmp_path_factory.mktemp("cache")))
         # uv's links change the time of the very files that other tests' cells read, whose outcomes then are not kept.
         patch.setenv("UV_LINK_MODE", "copy")
