@@ -1,4 +1,5 @@
-"""What commands cost that compile nothing, completion among them: seconds of processor time and on the wall of each, the best of some rounds.
+"""What commands cost that compile nothing, completion among them: seconds of processor time and on the wall of each, the best of some rounds; and how long
+it takes from the command to the first compiler.
 
 starts.py --rounds 10
 """
@@ -9,9 +10,12 @@ import argparse
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 _MAIN = [sys.executable, "-c", "from harness.cli import main; main()"]
 COMMANDS = ("--help", "cases list", "cases list --json", "run --help", "try --help", "ask --help")
@@ -19,6 +23,7 @@ BEGUN = (
     "ru", "run --no-", "run -b nv", "run -t 12.", "run -a sm_", "run --with cu", "run --library cut", "run wm", "run wmma/",
 )  # fmt: skip
 """Lines of which a shell completes the last word."""
+FIRST = "cumatrix run wmma/accumulator-16x16x8 -b nvrtc -a sm_80 -j 1 --device none --no-cache"
 
 
 def measured(argv: list[str], rounds: int, **variables: str) -> tuple[float, float]:
@@ -32,10 +37,36 @@ def measured(argv: list[str], rounds: int, **variables: str) -> tuple[float, flo
     return min(used for used, _ in found), min(wall for _, wall in found)
 
 
+def first_compilers(rounds: int, toolkit: str) -> list[float]:
+    """Seconds from the start of a run to that of its first compiler, in order."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [
+            *_MAIN,
+            *FIRST.split()[1:],
+            "-t",
+            toolkit,
+            "--trace",
+            f"{folder}/trace.json",
+            "--out",
+            f"{folder}/records.jsonl",
+        ]
+        for _ in range(rounds):
+            started = time.time()
+            subprocess.run(argv, capture_output=True, check=True)
+            trace = json.loads(Path(folder, "trace.json").read_text())
+            child = min(span["ts"] for span in trace["traceEvents"] if span["name"] == "child")
+            found.append(trace["otherData"]["began"] + child / 1e6 - started)
+    return sorted(found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--json", action="store_true", help="print one JSON object a command")
+    parser.add_argument(
+        "--toolkit", default="12.9", help="an installed CUDA release for the first compiler (default: 12.9)"
+    )
     options = parser.parse_args()
     for text in (*COMMANDS, *(f"{line}<Tab>" for line in BEGUN)):
         line, tab, _ = text.partition("<Tab>")
@@ -50,6 +81,12 @@ def main() -> None:
             print(json.dumps({"command": text, "processor_s": round(used, 3), "wall_s": round(wall, 3)}))
         else:
             print(f"{text:20}  processor {used:.3f} s, wall {wall:.3f} s")
+    first = first_compilers(options.rounds, options.toolkit)
+    best, middle = first[0], statistics.median(first)
+    if options.json:
+        print(json.dumps({"command": FIRST, "best_s": round(best, 3), "median_s": round(middle, 3)}))
+    else:
+        print(f"to the first compiler: {best:.3f} s at best, median {middle:.3f} s ({FIRST} -t {options.toolkit})")
 
 
 if __name__ == "__main__":

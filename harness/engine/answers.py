@@ -94,6 +94,7 @@ class Answers:
             return AnswerKey("", reads.unknown)
         name, paths = self._set_of(tuple((path, path in reads.listed) for path in reads.seen))
         states = []
+        self.files.share(reads.seen)
         for path, listed in paths:
             state = self.files.state_of_read(path, listed, reads.seen[path])
             if state is None:

@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from harness.engine.origin import Origin, origins_of
@@ -18,6 +18,9 @@ from harness.libraries import LIBRARIES
 from harness.model import ToolkitRef
 from harness.protocol.probes import Distribution, Interpreter
 from harness.protocol.wire import Build
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +174,8 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
 
 
 def _requirement(text: str) -> Requirement:
+    from packaging.requirements import InvalidRequirement, Requirement  # a tenth of all that a run imports
+
     try:
         wanted = Requirement(text)
         if wanted.url:

@@ -8,7 +8,7 @@ import stat
 import threading
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from harness.engine.reads import DIRECTORY, LINK, Signature
 
@@ -34,7 +34,7 @@ class Files:
     def __init__(self) -> None:
         self.hashes: dict[Signature, str] = {}
         self.fresh: set[str] = set()
-        self._reading = threading.Lock()
+        self._reading: dict[Signature, threading.Lock] = {}
         self._states: dict[tuple[str, bool], tuple[float, str]] = {}
         self._sets: dict[str, tuple[float, str]] = {}
 
@@ -84,6 +84,22 @@ class Files:
             return "o", None
         return self._content(path, signature), signature
 
+    def share(self, read: Mapping[str, Signature | None]) -> None:
+        """Hash those of these files that nobody else is hashing: runners that start together have read the same libraries, and share them out so."""
+        for path, signature in read.items():
+            if not signature or len(signature) < 5 or signature in self.hashes or signature[2] > _HASHED:
+                continue
+            lock = self._reading.setdefault(signature, threading.Lock())
+            if not lock.acquire(blocking=False):
+                continue
+            try:
+                if stat.S_ISREG((found := os.stat(path)).st_mode) and signature_of(found) == signature:
+                    self._hashed(path, signature)
+            except (OSError, ValueError):
+                pass  # whoever asks for its state is told
+            finally:
+                lock.release()
+
     def state_of_read(self, path: str, listed: bool, read: Signature | None) -> str | None:
         """State at this moment of what was read with a signature; None where it is not what was read."""
         if read and not listed and (digest := self.hashes.get(read)):
@@ -100,18 +116,21 @@ class Files:
             return f"s:{signature}"
         if signature in self.hashes:
             return f"f:{self.hashes[signature]}"
-        with self._reading:  # runners that start together have read the same libraries
-            if signature in self.hashes:
-                return f"f:{self.hashes[signature]}"
-            try:
-                with open(path, "rb") as file:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
-            except OSError as error:
-                return f"e:{error.errno}"
-            if time.time_ns() - signature[4] >= _FRESH:
-                self.hashes[signature] = digest
-                self.fresh.add(path)
-            return f"f:{digest}"
+        with self._reading.setdefault(signature, threading.Lock()):
+            return self._hashed(path, signature)
+
+    def _hashed(self, path: str, signature: Signature) -> str:
+        if signature in self.hashes:
+            return f"f:{self.hashes[signature]}"
+        try:
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            return f"e:{error.errno}"
+        if time.time_ns() - signature[4] >= _FRESH:
+            self.hashes[signature] = digest
+            self.fresh.add(path)
+        return f"f:{digest}"
 
     def _same_content(self, signature: Signature | None, state: str) -> bool:
         """Whether a file had the content of this state when it had this signature, as far as that was ever looked at.

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,8 +90,7 @@ class ForkServer:
         self._log = open(self.folder / "fork_server.log", "w+b")  # noqa: SIM115 - closed with the fork server
         (home := self.folder / "home").mkdir()
         # The library adds to this file and never makes it. The worker is the first program that is run.
-        records = self.folder / "reads"
-        records.write_text(f"X 0 0 0 0 0 {python}\0")
+        (records := self.folder / "reads").write_text(f"X 0 0 0 0 0 {python}\0")
         followed = {"LD_PRELOAD": str(follow), VARIABLE: str(records)} if follow else {}
         self.process = subprocess.Popen(
             [python, "-s", str(_PACKAGE / "worker" / "boot.py"), str(_PACKAGE), backend, str(theirs.fileno())],
@@ -107,15 +105,19 @@ class ForkServer:
         theirs.close()
         self._setup, self._startup = replace(setup, cgroup=str(self._group.path) if self._group else ""), startup
         self._lost = False
+        self._ready: Ready | None = None
 
-    @cached_property
+    @property
     def ready(self) -> Ready:
         """What it says once the backend is loaded, or could not be; waits for that, and ends when `close` is called meanwhile."""
-        try:
-            self._send(self._setup)
-            return self._receive(Ready, self._startup)
-        except ForkServerDied as error:
-            return Ready(status="unavailable", reason=f"{self.backend} cannot be loaded: {error}")
+        # No cached_property: before Python 3.12 it has one lock for all instances, and fork servers would load one after another.
+        if not self._ready:
+            try:
+                self._send(self._setup)
+                self._ready = self._receive(Ready, self._startup)
+            except ForkServerDied as error:
+                self._ready = Ready(status="unavailable", reason=f"{self.backend} cannot be loaded: {error}")
+        return self._ready
 
     def run(self, order: Order, meanwhile: Callable[[], None] = lambda: None) -> Exit:
         """Run one cell in a child of the fork server; `meanwhile` is called once it has been asked.
@@ -228,8 +230,7 @@ class ForkServer:
 
     def _read(self, kind: type[M], line: bytes) -> M:
         try:
-            message: M = kind.from_line(line)
-            return message
+            return kind.from_line(line)
         except WireError as error:
             self.process.terminate()
             raise ForkServerDied(f"what it said cannot be read: {error}") from None

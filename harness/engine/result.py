@@ -89,8 +89,8 @@ class PreparedCell:
     def alike(self) -> str:
         """What it has in common with the cells for which its fork server prepares something once; empty where there is no such thing."""
         prepares = BACKENDS[self.toolchain.toolchain.backend].prepares
-        includes = _first_includes(self.job.source) if prepares == "includes" else ()
-        if not includes and prepares != "options":
+        includes = _first_includes(self.job.source) if "includes" in prepares else ()
+        if not includes and "options" not in prepares:
             return ""
         return json.dumps(
             [self.job.target, self.job.options, self.job.include if includes else [], includes], sort_keys=True

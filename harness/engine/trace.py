@@ -29,7 +29,7 @@ class Trace:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self._began = time.perf_counter_ns()
+        self._began, self._day = time.perf_counter_ns(), time.time()
         self._lock = threading.Lock()
         self._events: list[dict[str, Any]] = []
         self._lanes: dict[int, int] = {}
@@ -59,7 +59,8 @@ class Trace:
         if not self.path:
             return
         with self._lock:
-            text = json.dumps({"traceEvents": self._events, "displayTimeUnit": "ms"})
+            other = {"began": self._day}  # seconds since 1970, of what is 0 here
+            text = json.dumps({"traceEvents": self._events, "displayTimeUnit": "ms", "otherData": other})
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_text(text, "ascii")

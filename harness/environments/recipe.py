@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 
-from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from harness.environments.pythons import OWN, Python, pythons
@@ -177,12 +176,18 @@ def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...
     if entry is None:
         return ()
     if dated:
-        return tuple(Requirement(text).name for text in entry.beside)
+        return tuple(map(_name, entry.beside))
     return (*([f"numpy{entry.numpy}"] if entry.numpy else []), *entry.beside)
 
 
 def _is(requirement: str, distribution: str) -> bool:
-    return Requirement(requirement).name == distribution
+    return _name(requirement) == distribution
+
+
+def _name(requirement: str) -> str:
+    from packaging.requirements import Requirement  # a tenth of all that a run imports
+
+    return Requirement(requirement).name
 
 
 def _nearest(library: str, version: Version) -> Release | None:

@@ -623,21 +623,38 @@ static int is_called(const struct link_map *object, const char *name)
     return !strcmp(last_of(object->l_name), name) || (own && !strcmp(own, name));
 }
 
-EXPORT void cumatrix_note_libraries(void)
+/* What the process that cells are forked from has told of: a cell tells of the libraries that it loads itself. */
+static struct {
+    ElfW(Addr) address;
+    const ElfW(Dyn) *entries;
+} told[1024];
+static size_t told_count;
+
+static int is_new(const struct link_map *object)
+{
+    for (size_t i = 0; i < told_count; i++)
+        if (told[i].address == object->l_addr && told[i].entries == object->l_ld)
+            return 0;
+    return 1;
+}
+
+EXPORT void cumatrix_note_libraries(int remember)
 {
     static union {
         Dl_serinfo info;
         char bytes[1 << 16];
     } room;
     int before = errno;
+    size_t count = told_count;
     struct link_map *first = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
     for (struct link_map *object = first; object; object = object->l_next)
-        if (object->l_name[0] == '/')
+        if (object->l_name[0] == '/' && is_new(object))
             note_path(AT_FDCWD, object->l_name);
     for (struct link_map *object = first; object; object = object->l_next) {
         const char *name;
         size_t at = 0;
-        Dl_serinfo *places = object == first || object->l_name[0] == '/' ? places_of(object, &room, sizeof room) : NULL;
+        int looks = is_new(object) && (object == first || object->l_name[0] == '/');
+        Dl_serinfo *places = looks ? places_of(object, &room, sizeof room) : NULL;
         while (places && (name = name_in(object, DT_NEEDED, &at)))
             for (struct link_map *other = first; other && !strchr(name, '/'); other = other->l_next)
                 if (other->l_name[0] == '/' && is_called(other, name)) {
@@ -647,8 +664,14 @@ EXPORT void cumatrix_note_libraries(void)
     }
     Dl_serinfo *places = first ? places_of(first, &room, sizeof room) : NULL;
     for (struct link_map *object = first; object && places; object = object->l_next)
-        if (object->l_name[0] == '/')
+        if (object->l_name[0] == '/' && is_new(object))
             note_before(places, last_of(object->l_name), object->l_name, 1);
+    for (struct link_map *object = first; remember && object && count < sizeof told / sizeof *told; object = object->l_next)
+        if (is_new(object)) {
+            told[count].address = object->l_addr;
+            told[count++].entries = object->l_ld;
+        }
+    told_count = count;
     if (first)
         dlclose(first);
     errno = before;
@@ -907,7 +930,7 @@ __attribute__((constructor)) static void begin(void)
     exe[length > 0 ? length : 0] = 0;
     put('B', NULL, AT_FDCWD, exe, 0);
     note_path(AT_FDCWD, exe);
-    cumatrix_note_libraries();
+    cumatrix_note_libraries(0);
 }
 
 __attribute__((destructor)) static void end(void) { libraries(); }

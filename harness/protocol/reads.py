@@ -19,6 +19,9 @@ VARIABLE = "CUMATRIX_READS"
 _LIMIT = 32 << 20
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ from Python 3.10 on
 _PIECE = 4096  # PIPE_BUF: what is written in one piece
+_GONE = " (deleted)"
+_told: set[str] = set()
+"""What was mapped into the process that has told of its own reads: cells are forked from it."""
 
 
 def followed() -> bool:
@@ -46,26 +49,38 @@ def paths_of(data: bytes) -> list[str]:
     return [path for path in dict.fromkeys(paths) if "/__pycache__" not in path]
 
 
-def note_mapped() -> None:
-    """Let the library see every file that is mapped into this process: what the dynamic linker opens, it does not.
+def note_mapped(paths: Iterable[str]) -> None:
+    """Let the library see files that are mapped into this process: what the dynamic linker opens, it does not.
 
-    The linker's own list has the names by which it found them, links among them, and tells where it looked before.
+    The linker's own list has the names by which it found them, links among them, and tells where it looked before. What the process had told of
+    that this one was forked from (`own_records`) is left out.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        Of `mapped`.
     """
-    if followed():
-        ctypes.CDLL(None).cumatrix_note_libraries()
-        for path in mapped():
-            os.path.exists(path)
+    paths = [path for path in paths if path not in _told]
+    if paths and followed():
+        _look_at(paths, remember=False)
 
 
 def mapped() -> list[str]:
-    """Files that are mapped into this process."""
+    """Files that are mapped into this process; those that have been removed since end with `_GONE`."""
     found: dict[str, None] = {}
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             path = line.rstrip("\n").partition("/")[2]
-            if path and not path.endswith(" (deleted)"):
+            if path:
                 found["/" + path] = None
     return list(found)
+
+
+def _look_at(paths: Iterable[str], *, remember: bool) -> None:
+    ctypes.CDLL(None).cumatrix_note_libraries(remember)
+    for path in paths:
+        if not path.endswith(_GONE):
+            os.path.exists(path)
 
 
 class Follower:
@@ -159,10 +174,12 @@ def replay(data: bytes) -> None:
 
 
 def own_records(path: Path) -> list[str] | None:
-    """The records of this process so far, and of all that it started; None where some could not be written."""
+    """The records of this process so far, and of all that it started; None where some could not be written. What is forked from it has no need to tell of the same libraries."""
     if not followed() or lost():
         return None
-    note_mapped()
+    paths = mapped()
+    _look_at(paths, remember=True)
+    _told.update(paths)
     try:
         return unique(path.read_bytes())
     except OSError:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import UsageError, did_you_mean
@@ -177,6 +176,8 @@ def parse_library(text: str) -> tuple[HeaderLibrary, str]:
     UsageError
         On anything else, and on a library that is not known.
     """
+    from packaging.requirements import InvalidRequirement, Requirement  # a tenth of all that a run imports
+
     try:
         wanted = Requirement(text)
         (specifier,) = wanted.specifier

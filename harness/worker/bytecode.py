@@ -21,7 +21,8 @@ _MOST = 1 << 20  # bytes
 def tell(scratch: Path, known: int) -> None:
     """In a cell: name the modules that have no compiled one, but for the first `known` of this process."""
     found = []
-    for module in list(islice(sys.modules.values(), known, None)):
+    # From the end: to pass a module by is to write to it, and each page that this process shares with its fork server would be copied.
+    for module in list(islice(reversed(sys.modules.values()), max(0, len(sys.modules) - known))):
         spec = getattr(module, "__spec__", None)
         source, compiled = getattr(spec, "origin", None), getattr(spec, "cached", None)
         if source and compiled and source.endswith(".py") and not os.path.exists(compiled):

@@ -111,13 +111,14 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
         job.say(traceback.format_exc())
         reply.status, reply.reason = "harness_error", f"cumatrix's {name} backend failed: {words}"
     reply.seconds = time.perf_counter() - started
-    reads.note_mapped()
     if setup.device:
         _look_at_device(name, setup, order, job)
+    loaded = reads.mapped()
+    reads.note_mapped(loaded)
     reply.stages, reply.command, reply.notes = job.stages, job.command, job.notes
     reply.shared_steps = job.shared_steps
     reply.observed, reply.device, reply.artifact = job.observed, job.device, job.artifact
-    reply.libraries = cuda_libraries()
+    reply.libraries = cuda_libraries(loaded)
     return reply
 
 

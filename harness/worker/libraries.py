@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 _STEMS = ("libnvrtc", "libnvvm", "libnvJitLink", "libcudart", "libcuda.so", "libnvptxcompiler")
 
 
-def cuda_libraries() -> list[str]:
-    """Files of NVIDIA's compilers and runtimes that this process has loaded."""
-    found: dict[str, None] = {}
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            path = line.rstrip("\n").partition("/")[2]
-            if path and os.path.basename(path).startswith(_STEMS):
-                found["/" + path] = None
-    return sorted(found)
+def cuda_libraries(paths: Iterable[str]) -> list[str]:
+    """Files of NVIDIA's compilers and runtimes among those that are mapped into a process (`harness.protocol.reads.mapped`)."""
+    return sorted(path for path in paths if os.path.basename(path).startswith(_STEMS))

@@ -13,7 +13,9 @@ import pytest
 from harness import native
 from harness.engine.files import Files
 from harness.engine.reads import LINK, Reads, reads_of
-from harness.protocol.reads import VARIABLE, unique, without
+from harness.protocol.reads import VARIABLE, paths_of, unique, without
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -197,11 +199,54 @@ def test_where_the_dynamic_linker_looked(follow: Follow, tmp_path: Path) -> None
     assert reads.seen[str(tmp_path / "first" / "libn.so")] is None
     assert reads.seen[str(tmp_path / "second" / "libn.so")] == real
     # dlopen: by whom is not known, so LD_LIBRARY_PATH and the system's places count.
-    code = "import ctypes; ctypes.CDLL('libm.so'); f = ctypes.CDLL(None); f.cumatrix_note_libraries()"
+    code = "import ctypes; ctypes.CDLL('libm.so'); f = ctypes.CDLL(None); f.cumatrix_note_libraries(0)"
     reads = follow(*python(code), LD_LIBRARY_PATH=f"{tmp_path}/first:{tmp_path}/third")
     assert follow.done.returncode == 0, follow.done.stderr
     assert reads.seen[str(tmp_path / "first" / "libm.so")] is None
     assert reads.seen[str(tmp_path / "third" / "libm.so")] == real
+
+
+def test_a_cell_tells_of_the_libraries_that_it_loads_itself(follow: Follow, tmp_path: Path) -> None:
+    """As the fork server does, and a child of it; the links by which a library was found count, too."""
+    for name in ("before", "after"):
+        subprocess.run(
+            ["gcc", "-x", "c", "-", "-shared", "-fPIC", "-o", f"{name}.real"],
+            cwd=tmp_path, check=True, input=f"int {name}(void) {{ return 1; }}\n".encode(),
+        )  # fmt: skip
+        (tmp_path / f"lib{name}.so").symlink_to(f"{name}.real")
+    time.sleep(0.05)
+    code = f"""
+import ctypes, os, sys
+sys.path.insert(0, {str(ROOT)!r})
+from pathlib import Path
+from harness.protocol import reads
+os.environ["{VARIABLE}"] = {str(tmp_path / "records")!r}
+ctypes.CDLL("{tmp_path}/libbefore.so")
+own = reads.own_records(Path({str(tmp_path / "records")!r}))
+child = os.fork()
+if not child:
+    reads.send_to(Path("of-the-child"))
+    ctypes.CDLL("{tmp_path}/libafter.so")
+    reads.note_mapped(reads.mapped())
+    os._exit(0)
+os.waitpid(child, 0)
+reads.send_to(Path("of-another"))
+reads.note_mapped(reads.mapped())
+print(Path("of-another").read_bytes().count(b"libbefore"))
+Path("own").write_text("\\n".join(own))
+"""
+    (tmp_path / "of-the-child").touch()
+    (tmp_path / "of-another").touch()
+    follow(*python(code))
+    assert follow.done.returncode == 0, follow.done.stderr
+
+    def told(records: list[str]) -> set[str]:
+        found = (Path(path) for path in paths_of("\0".join(records).encode()))
+        return {path.name for path in found if path.parent == tmp_path and path.suffix in (".so", ".real")}
+
+    assert told((tmp_path / "own").read_text().split("\n")) == {"libbefore.so", "before.real"}
+    assert told(unique((tmp_path / "of-the-child").read_bytes())) == {"libafter.so", "after.real"}
+    assert follow.done.stdout == "0\n"
 
 
 def test_a_compiler_with_all_that_it_runs(follow: Follow, tmp_path: Path) -> None:
