@@ -147,7 +147,8 @@ def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
     os.mkfifo(tmp_path / "cases/wrong/stuck/never.h")  # whoever opens it waits, so that there is something to interrupt
     out = tmp_path / "away.jsonl"
     running = subprocess.Popen(
-        cumatrix.argv(*RUN, "--no-cache", "--dask", "local:2", "-j", "2", "--out", out),
+        # Tests that run in the background of a shell inherit ignored signals, and so would the run.
+        ["env", "--default-signal=INT", *cumatrix.argv(*RUN, "--no-cache", "--dask", "local:2", "-j", "2", "--out", out)],
         cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     until(lambda: out.is_file() and out.read_bytes().count(b"\n") >= 4)

@@ -72,6 +72,8 @@ def test_pytest_gives_the_same_records_on_any_number_of_workers(cumatrix: Comman
         alike(expected, read(out))
 
 
+LIMIT = 200.0
+"""Seconds after which a run, or a process of one, that should have ended has not."""
 SLOW = "__global__ void slow(int *a) {{ *a = {} + {}; }}"
 
 
@@ -94,9 +96,28 @@ def workers_of(folder: Path) -> list[int]:
 
 
 def none_left(folder: Path) -> None:
-    """They end by themselves; if not, pytest's limit for a test says where it waited."""
-    while workers_of(folder):
+    """They end by themselves."""
+    until = time.monotonic() + LIMIT
+    while left := workers_of(folder):
+        assert time.monotonic() < until, f"they are still there: {list(map(what_it_does, left))}"
         time.sleep(0.1)
+
+
+def what_it_does(pid: int) -> str:
+    """A process's command and where in the kernel it waits."""
+    try:
+        return f"{pid} {Path(f'/proc/{pid}/cmdline').read_text()!r} {Path(f'/proc/{pid}/wchan').read_text()}"
+    except OSError as error:
+        return f"{pid} {error}"
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    """What a run has said; where it does not end, with the stack of each of its threads."""
+    try:
+        return process.communicate(timeout=LIMIT)[1]
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)  # which faulthandler answers
+        pytest.fail(f"it did not end: {process.communicate()[1]}")
 
 
 @pytest.fixture
@@ -109,7 +130,8 @@ def start(cumatrix: Command, tmp_path: Path) -> Callable[..., subprocess.Popen[s
         return subprocess.Popen(
             # Tests that run in the background of a shell inherit ignored signals, and so would the run.
             ["env", "--default-signal=INT,HUP", *cumatrix.argv(*arguments)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env={**os.environ, "TMPDIR": str(scratch), "CUMATRIX_CACHE": str(tmp_path / "cache")},
+            env={**os.environ, "TMPDIR": str(scratch), "CUMATRIX_CACHE": str(tmp_path / "cache"),
+                 "PYTHONFAULTHANDLER": "1"},
         )  # fmt: skip
 
     return start
@@ -131,7 +153,7 @@ def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen
     assert 4 <= kept < 12
     assert len(results.plans[0]["cells"]) == 12
     again = start(*RUN)
-    _, words = again.communicate(timeout=800)
+    words = ended(again)
     assert again.returncode == 0, words
     records = read(out)
     assert len(records) == 12
@@ -140,7 +162,7 @@ def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen
     # What had been compiled when the kill came, and was not written yet: one cell a runner.
     assert kept <= len(cached) <= kept + 2
     third = start(*RUN)
-    _, words = third.communicate(timeout=800)
+    words = ended(third)
     assert third.returncode == 0, words
     assert all(record["cached"] for record in read(out).values())
     assert list((tmp_path / "scratch").iterdir()) == []  # what the killed run left went with the next
@@ -157,7 +179,7 @@ def test_an_interruption_keeps_what_finished(
     process = start(*RUN)
     wait_for(out, 2, process)
     os.killpg(process.pid, number)  # as a terminal does, to all at once
-    _, words = process.communicate(timeout=800)
+    words = ended(process)
     assert process.returncode == 130, words
     assert "interrupted" in words
     assert "Traceback" not in words
@@ -176,11 +198,13 @@ def test_further_interruptions_change_nothing(
         wait_for(tmp_path / "out.jsonl", 2, process)
     else:
         while not list((tmp_path / "scratch").iterdir()):  # nothing has been loaded yet
+            assert process.poll() is None, process.communicate()
             time.sleep(0.01)
-    while process.poll() is None:
+    until = time.monotonic() + LIMIT
+    while process.poll() is None and time.monotonic() < until:
         os.killpg(process.pid, signal.SIGINT)  # somebody holds Ctrl-C
         time.sleep(0.01)
-    _, words = process.communicate(timeout=800)
+    words = ended(process)
     assert process.returncode == 130, words
     assert words.count("interrupted") == 1
     assert "Traceback" not in words

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.compilers
 
 DEEP = 'extern "C" __global__ void k(int *a) { *a = ' + "(" * 3000 + "1" + ")" * 3000 + "; }\n"
 # Takes a second or two, so that it is still there when a signal comes.
-LONG = 'extern "C" __global__ void k(int *a) { *a = ' + " + ".join(f"a[{i}] * {i}" for i in range(2500)) + "; }\n"
-LONG_PY = KERNEL_PY.replace("= N", "= " + " + ".join(f"a[{i}] * {i}" for i in range(600)))
+LONG = 'extern "C" __global__ void k(int *a) { *a = ' + " + ".join(f"a[{i}] * {i}" for i in range(1300)) + "; }\n"
+LONG_PY = KERNEL_PY.replace("= N", "= " + " + ".join(f"a[{i}] * {i}" for i in range(250)))
 PLAIN = "#define N 1\n" + KERNEL
 
 
