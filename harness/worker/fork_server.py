@@ -103,6 +103,7 @@ def _filter() -> bytes:
 
 
 def _leave(_number: int, _frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one has nothing to add
     end_descendants()
     os._exit(0)
 

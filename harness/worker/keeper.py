@@ -24,6 +24,7 @@ def keep() -> None:
         return
     close_others()  # the fork server's end of the socket is the only one
     status = _wait(server)
+    _undisturbed()
     end_descendants()
     own_folder.remove_all()
     if os.WIFSIGNALED(status):
@@ -45,7 +46,16 @@ def _wait(server: int) -> int:
         os.kill(server, signal.SIGKILL)
 
 
+def _undisturbed() -> None:
+    """Let no further request to end interrupt what ends this process: it would wait for the locks that this has taken.
+
+    There is one for each thread of the scheduler that ends, one after the other (prctl(2), PR_SET_PDEATHSIG).
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
 def _leave(_number: int, _frame: FrameType | None) -> None:
+    _undisturbed()
     end_descendants()
     own_folder.remove_all()
     os._exit(0)

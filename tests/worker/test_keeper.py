@@ -53,3 +53,39 @@ def test_its_folders_go_however_it_ends(killed: str, tmp_path: Path) -> None:
         time.sleep(0.01)
     assert not Path(f"/proc/{server}").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fork-server-1-others", "home"]
+
+
+WAITING = """
+import os, time
+from harness.worker.keeper import keep
+keep()
+print(os.getpid(), os.getppid(), flush=True)
+time.sleep(600)
+"""
+# The second request comes while the first one is answered, in a place where Python holds a lock.
+TWICE = """
+import os, signal, tempfile
+
+def asked_again():
+    os.kill(os.getpid(), signal.SIGTERM)
+    return found()
+
+found, tempfile._get_default_tempdir = tempfile._get_default_tempdir, asked_again
+"""
+
+
+@pytest.mark.parametrize("ended", ["keeper", "server"])
+def test_a_second_request_to_end_does_not_hold_it_up(ended: str, tmp_path: Path) -> None:
+    """Each thread of a scheduler that is killed sends one: a keeper waited for itself, for ever."""
+    running = subprocess.Popen(
+        [sys.executable, "-c", TWICE + WAITING], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    assert running.stdout
+    server, keeper = map(int, running.stdout.readline().split())
+    assert keeper == running.pid
+    os.kill(keeper if ended == "keeper" else server, signal.SIGTERM if ended == "keeper" else signal.SIGKILL)
+    try:
+        assert running.wait(60) == (0 if ended == "keeper" else -signal.SIGKILL)
+    finally:
+        running.kill()
+        running.stdout.close()
