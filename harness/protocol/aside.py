@@ -33,7 +33,7 @@ def answer(
     child = os.fork()
     if child == 0:
         _work(folder, work)
-    _wait(child, pulse)
+    wait(child, pulse)
     try:
         found: dict[str, Any] = json.loads((folder / "made.json").read_text("utf-8"))
     except (OSError, ValueError):
@@ -54,9 +54,19 @@ def _work(folder: Path, work: Callable[[Path], dict[str, Any] | None]) -> None:
         os._exit(0)
 
 
-def _wait(child: int, pulse: Callable[[], None]) -> None:
-    """Wait for a child, and end it when it takes too long."""
-    end, ended = time.monotonic() + _SECONDS, os.pidfd_open(child)
+def wait(child: int, pulse: Callable[[], None] = lambda: None, seconds: float = _SECONDS) -> None:
+    """Wait for a child, and end it when it takes too long.
+
+    Parameters
+    ----------
+    child : int
+        The process.
+    pulse : callable
+        Called now and then.
+    seconds : float
+        How long it may take.
+    """
+    end, ended = time.monotonic() + seconds, os.pidfd_open(child)
     while not select.select([ended], [], [], _BEAT)[0]:
         pulse()
         if time.monotonic() > end:

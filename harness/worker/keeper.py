@@ -24,9 +24,7 @@ def keep() -> None:
         return
     close_others()  # the fork server's end of the socket is the only one
     status = _wait(server)
-    _undisturbed()
-    end_descendants()
-    own_folder.remove_all()
+    _end_all()
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:
@@ -46,16 +44,17 @@ def _wait(server: int) -> int:
         os.kill(server, signal.SIGKILL)
 
 
-def _undisturbed() -> None:
-    """Let no further request to end interrupt what ends this process: it would wait for the locks that this has taken.
+def _end_all() -> None:
+    """End what is left below, and remove its folders.
 
-    There is one for each thread of the scheduler that ends, one after the other (prctl(2), PR_SET_PDEATHSIG).
+    No further request to end interrupts that: it would wait for the locks that this has taken. There is one for each thread of the scheduler
+    that ends, one after the other (prctl(2), PR_SET_PDEATHSIG).
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    end_descendants()
+    own_folder.remove_all()
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    _undisturbed()
-    end_descendants()
-    own_folder.remove_all()
+    _end_all()
     os._exit(0)

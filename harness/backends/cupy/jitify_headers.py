@@ -18,8 +18,6 @@ import fcntl
 import hashlib
 import json
 import os
-import select
-import signal
 import sys
 import time
 import traceback
@@ -28,7 +26,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.protocol import reads
+from harness.protocol import aside, reads
 from harness.protocol.backend import Setup
 from harness.protocol.python39 import zipped
 
@@ -125,11 +123,8 @@ def _find_once(kept: Path, include: Sequence[str], jitify: Any, attempt: Callabl
         child = os.fork()
         if child == 0:
             _find(kept, include, jitify, attempt, found)
-        ended = os.pidfd_open(child)
-        if not select.select([ended], [], [], max(0.0, end - time.monotonic()))[0]:
-            os.kill(child, signal.SIGKILL)  # then each cell looks for itself, under its own deadline
-        os.close(ended)
-        os.waitpid(child, 0)
+        # Where it takes too long, each cell looks for itself, under its own deadline.
+        aside.wait(child, seconds=end - time.monotonic())
 
 
 def _begin(jitify: Any) -> None:
