@@ -13,7 +13,7 @@ import pytest
 
 from harness.backends.cupy.asked import options_of
 from harness.backends.cupy.precompiled import Precompiled
-from harness.backends.cupy.precompiled_program import PREFIX, macros
+from harness.backends.cupy.precompiled_program import PREFIX, Program, macros
 from harness.nvidia import pch_store
 from harness.nvidia.first_includes import Words, words_of
 from harness.protocol.backend import Job, Setup
@@ -89,6 +89,53 @@ def test_so_is_a_program_that_may_depend_on_where_it_stands(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "options", "once"),
+    [
+        (PREFIX + "code", ["--std=c++17", "-DN=8", "-Dsize_t=int", "-I/folder"], True),
+        (PREFIX + "code", ["-lineinfo"], False),
+        (PREFIX + "code", ["-DN=__LINE__"], False),
+        (PREFIX + "__LINE__", [], False),
+        (PREFIX + "#pragma once", [], False),
+        ("code", [], False),
+        (PREFIX + "refused", [], False),
+    ],
+)
+def test_a_program_without_a_header_is_compiled_once_where_that_is_all_that_jitify_does(
+    text: str, options: list[str], once: bool
+) -> None:
+    """With a fake NVRTC, which refuses one word, and a fake Jitify, which says that it was asked."""
+    compiled: list[tuple[str, tuple[str, ...]]] = []
+
+    class Fault(Exception):
+        """NVRTC's."""
+
+    def compile_program(program: str, given: tuple[str, ...]) -> None:
+        compiled.append((program, given))
+        if "refused" in program:
+            raise Fault("NVRTC_ERROR_COMPILATION")
+
+    nvrtc = SimpleNamespace(
+        createProgram=lambda text, *_: text, compileProgram=compile_program, destroyProgram=lambda _: None,
+        getProgramLog=lambda _: "", NVRTCError=Fault,
+    )  # fmt: skip
+    texts, names = [b"text"], [b"name"]
+    program = Program(nvrtc, lambda *asked: ("Jitify", *asked), None, ("-ftz=true",), "", (texts, names), Words([]))
+    every = (*(option for option in options if not option.startswith("-I")), "-ftz=true")
+    said = program.jitify(f"name\n{text}", tuple(options))
+    if not once:
+        assert said == ("Jitify", f"name\n{text}", tuple(options))
+        assert not program.calls
+        return
+    assert said == ("name", every, texts, names)
+    assert compiled == [(text, every)]
+    # CuPy's own call is answered with what was made.
+    made = program.createProgram(text, "name", texts, names)
+    program.compileProgram(made, every)
+    assert compiled == [(text, every)]
+    assert program.calls == [("-ftz=true", *every[:-1])]
+
+
+@pytest.mark.parametrize(
     ("options", "compiled"),
     [
         ({"std": "c++17", "rdc": True, "flags": ["--use_fast_math"]}, True),
@@ -150,6 +197,35 @@ def test_the_headers_used_last_are_kept_and_no_others(tmp_path: Path, monkeypatc
         [], ["sm_80"], ["sm_80"], ["sm_80", "sm_90"], ["sm_90", "sm_80"], ["sm_90", "sm_80"], ["sm_80", "sm_100"],
         ["sm_80", "sm_100"], ["sm_100", "sm_90"],
     ]  # fmt: skip
+
+
+def test_what_jitify_adds_is_asked_once_for_a_cell_that_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a fake NVRTC and a fake Jitify, which adds an option."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(pch_store, "_ROOM", 0)
+    nvrtc = SimpleNamespace(
+        createProgram=lambda *_: 1, compileProgram=lambda *_: None, getProgramLog=lambda _: "", destroyProgram=lambda _: None
+    )  # fmt: skip
+
+    def asked(text: str, options: tuple[str, ...]) -> tuple[str, tuple[str, ...], list[bytes], list[bytes]]:
+        with open(tmp_path / "asked", "a") as file:
+            file.write(text + "\n")
+        return "headers.cu", (*options, "-ftz=true"), [b"text"], [b"name"]
+
+    jitify = SimpleNamespace(jitify=asked)
+    headers = Precompiled(SimpleNamespace(nvrtc=nvrtc), jitify, {b"name": b"text"})
+    job = Job("case", tmp_path / "kernel.cu", {}, {}, "sm_80", {}, [])
+    assert headers.stand_before(SimpleNamespace(), jitify, job) is None
+    for target in ("sm_80", "sm_90"):
+        alone = Job("case", tmp_path / "kernel.cu", {}, {}, target, {}, [])
+        headers.ahead(alone, [], 0, lambda _: jitify.jitify("", ("-arch=sm_80",)), lambda: None)
+    assert (tmp_path / "asked").read_text() == "headers.cu\n\n"
+    program = headers.stand_before(SimpleNamespace(), SimpleNamespace(jitify=asked), job)
+    assert program
+    assert program.jitify(f"name\n{PREFIX}code", ("-arch=sm_80",))[1] == ("-arch=sm_80", "-ftz=true")
 
 
 def test_words_are_what_a_macro_could_change() -> None:

@@ -6,7 +6,7 @@ once by Jitify, which looks for missing headers by compiling, and once by CuPy. 
 out of the table of headers that every cell is given anyway. A cell then compiles its program with it, once. Where that
 succeeds, Jitify has nothing to look for, and CuPy's own call of NVRTC is the same call: it is given this program. Where it
 fails, it is compiled once more as Jitify has it, which would have refused it before CuPy came to it: the log is that one's, behind what NVRTC says of
-the header itself.
+the header itself. A cell for which no header is made compiles its program once all the same, as it is; only where that fails, Jitify compiles it, too.
 
 Macros of a case are options, which a precompiled header would have to have been made with. They are defined behind the header
 instead: only those that occur nowhere in it. ``benchmarks/jitify.py`` and the tests hold both ways against each other.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,17 +24,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.backends.cupy.precompiled_program import OWN_MACRO, PREFIX, Header, Program
+from harness.backends.cupy.precompiled_program import PLAIN, PREFIX, Header, Program
 from harness.nvidia.first_includes import Words
 from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
+from harness.protocol import aside
 from harness.protocol.backend import Job
 
-# Whatever else a case asks for may write files, and the child that makes a header is kept from nothing: it is never given it.
-# Nor what Jitify takes for a library to link and keeps from its own compilation, as -lineinfo.
-_PLAIN = re.compile(
-    rf"--std=c\+\+\d\d|-arch=(sm|compute)_\d+|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
-    rf"|--use_fast_math|--device-as-default-execution-space|--pre-include=jitify_preinclude\.h|{OWN_MACRO}"
-)
 _WORTH = 2
 """A header takes as long as one cell without it: it is made for so many cells that ask for the same."""
 
@@ -64,6 +59,7 @@ class Precompiled:
         self._store = Store()
         self._asked_for: Counter[str] = Counter()
         self._added: tuple[str, ...] | None = None
+        self._has_learned = False
         self._refusal = ""
         self._in_vain: set[str] = set()
         self._compile("", "nothing.cu", (f"--pch-dir={self._store.folder}", "--pch"))
@@ -102,13 +98,15 @@ class Precompiled:
             _ = [name.encode() in self.words for name in job.definitions]  # once here, not in each cell
         if self._store.find(key):
             return
-        self._asked_for[key] += 1
-        if alike < 0 or (not alike and self._asked_for[key] < _WORTH):
+        if alike < 0 or key in self._in_vain or not all(map(PLAIN.fullmatch, asked)):
             return
-        if key in self._in_vain or not all(map(_PLAIN.fullmatch, asked)):
+        self._asked_for[key] += 1
+        blank = Job("headers", Path("headers.cu"), {}, {}, job.target, job.options, [])
+        if not alike and self._asked_for[key] < _WORTH:
+            if self._added is None and not self._has_learned:
+                self._learn(blank, compile_job, pulse)
             return
         del self._asked_for[key]
-        blank = Job("headers", Path("headers.cu"), {}, {}, job.target, job.options, [])
         if not self._store.make(key, lambda folder: self._made(folder, blank, compile_job), pulse):
             self._in_vain.add(key)
             return
@@ -116,24 +114,39 @@ class Precompiled:
             self._added, self._refusal = tuple(found[1]["added"]), found[1]["refusal"]
 
     def stand_before(self, compiler: Any, jitify: Any, job: Job) -> Program | None:
-        """In a cell: compile its program with its header where that is possible; None where there is no header for it."""
-        found = self._store.find(_key(job))
-        if found is None or self._added is None:
+        """In a cell: compile its program once, with its header where there is one; None where it is not known what Jitify would make of it."""
+        if self._added is None:
             return None
-        header = Header(found[0], tuple(found[1]["options"]), found[1]["log"])
+        found = self._store.find(_key(job))
+        header = Header(found[0], tuple(found[1]["options"]), found[1]["log"]) if found else None
         table, words = (self._texts, self._names), self.words if job.definitions else Words([])
         program = Program(self._nvrtc, jitify.jitify, header, self._added, self._refusal, table, words)
         jitify.jitify, compiler.nvrtc = program.jitify, program
         return program
 
+    def _learn(self, blank: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> None:
+        """Find out what Jitify adds to options, with a program of nothing; once, whether or not it can be found out."""
+        self._has_learned = True
+
+        def learned(folder: Path) -> dict[str, Any]:
+            options = self._options(replace(blank, source=folder / blank.source, scratch=folder), compile_job)
+            return {"added": self._asked("", options)}
+
+        try:
+            with tempfile.TemporaryDirectory(dir=self._store.folder) as folder:
+                said = aside.answer(Path(folder), learned, pulse)
+        except OSError:
+            return  # no room
+        self._added = tuple(said["added"]) if said else None
+
     def _made(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> dict[str, Any] | None:
         """In a child: make a header, see that it can be used, and say what for."""
         blank = replace(blank, source=folder / blank.source, scratch=folder)
         options = self._options(blank, compile_job)
-        plain = tuple(option for option in options if not option.startswith("-I"))
-        added = self._asked(plain, options) if self._added is None else self._added
+        plain = _without_folders(options)
+        added = self._asked(PREFIX, options) if self._added is None else self._added
         path, every = folder / "header.pch", (*plain, *added)
-        if not all(map(_PLAIN.fullmatch, every)):
+        if not all(map(PLAIN.fullmatch, every)):
             return None
         log = self._compile(PREFIX, "headers.cu", (*every, f"--create-pch={path}", SILENT))
         if "using precompiled header" not in self._compile(PREFIX, "headers.cu", (*every, f"--use-pch={path}")):
@@ -152,23 +165,24 @@ class Precompiled:
     def _options(self, blank: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:
         """What CuPy asks Jitify for with a cell's options, but for the cell's macros."""
         blank.source.write_text("")
-        real = self._jitify.jitify
+        real, known = self._jitify.jitify, self._added
 
         def leave(_source: str, options: tuple[str, ...]) -> None:
             raise _Options(tuple(options))
 
-        self._jitify.jitify = leave
+        self._jitify.jitify, self._added = leave, None  # so that nothing stands before it
         try:
             compile_job(blank)
         except _Options as found:
             return found.options
         finally:
-            self._jitify.jitify = real
+            self._jitify.jitify, self._added = real, known
         raise RuntimeError("CuPy has not asked Jitify")
 
-    def _asked(self, plain: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:
+    def _asked(self, text: str, options: tuple[str, ...]) -> tuple[str, ...]:
         """Ask Jitify what it adds to options."""
-        _, used, texts, names = self._jitify.jitify("headers.cu\n" + PREFIX, options)
+        plain = _without_folders(options)
+        _, used, texts, names = self._jitify.jitify("headers.cu\n" + text, options)
         if tuple(used[: len(plain)]) != plain or dict(zip(names, texts)) != self._table:  # noqa: B905 (Python 3.9)
             raise RuntimeError(f"Jitify makes {used} of {options}")
         return tuple(used[len(plain) :])
@@ -191,6 +205,11 @@ def begin(library: ctypes.CDLL, compiler: Any, jitify: Any, table: dict[bytes, b
         return Precompiled(compiler, jitify, table)
     except (compiler.nvrtc.NVRTCError, OSError):
         return None  # no memory for it, for one
+
+
+def _without_folders(options: Sequence[str]) -> tuple[str, ...]:
+    """Options but for include directories, which Jitify keeps to itself."""
+    return tuple(option for option in options if not option.startswith("-I"))
 
 
 def _key(job: Job) -> str:

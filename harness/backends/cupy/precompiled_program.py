@@ -1,4 +1,4 @@
-"""A program compiled once, with a precompiled header, in the place of Jitify's and CuPy's two compilations (`harness.backends.cupy.precompiled`)."""
+"""A program compiled once, with a precompiled header where there is one, in the place of Jitify's and CuPy's two compilations (`harness.backends.cupy.precompiled`)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from harness.nvidia.pch_store import SILENT, behind
 
 PREFIX = "#include <cupy/cuda_workaround.h>\n"
 OWN_MACRO = "-DCUPY_USE_JITIFY"
+# Whatever else a case asks for may write files, and the child that makes a header is kept from nothing: it is never given it.
+# Nor what Jitify takes for a library to link and keeps from its own compilation, as -lineinfo.
+PLAIN = re.compile(
+    rf"--std=c\+\+\d\d|-arch=(sm|compute)_\d+|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
+    rf"|--use_fast_math|--device-as-default-execution-space|--pre-include=jitify_preinclude\.h|{OWN_MACRO}"
+)
+"""Options for which a program may be compiled once, but for macros."""
 # Jitify compiles a program a line further down, and looks for pragmas in strings too: where one of the two could make it refuse
 # what CuPy then would not, it is asked. Names that are put together could be any of these.
 _LEFT = re.compile(r"LINE|source_location|R\"|##|%:%:|\?\?")
@@ -42,13 +49,13 @@ class Header:
 
 
 class Program:
-    """In a cell: the program, compiled once with the header, for Jitify and for CuPy; else nothing but what they are."""
+    """In a cell: the program, compiled once, for Jitify and for CuPy; else nothing but what they are."""
 
     def __init__(
         self,
         nvrtc: Any,
         jitify: Callable[..., Any],
-        header: Header,
+        header: Header | None,
         added: tuple[str, ...],
         refusal: str,
         table: tuple[list[bytes], list[bytes]],
@@ -71,37 +78,48 @@ class Program:
         """What ``cupy.cuda.jitify.jitify`` answers."""
         name, _, text = source.partition("\n")
         plain = tuple(option for option in options if not option.startswith("-I"))
-        defined = macros(text, plain, self._header.options, self._words)
-        if defined is None:
-            return self._jitify(source, options)
-        rest = text[len(PREFIX) :]
-        program, _ = self._compile(name, f"{PREFIX}{defined}{rest}")
+        every = (*plain, *self._added)
+        defined = macros(text, plain, self._header.options, self._words) if self._header else None
+        if self._header and defined is not None:
+            program = self._with_header(self._header, name, defined, text[len(PREFIX) :])
+        else:
+            program = self._without(name, text, every)
+        if self.log:
+            self.calls = [(*self._added, *plain)]
+            raise RuntimeError(self._refusal)
         if program is None:
-            self._refuse(name, defined, rest)
-            if self.log:
-                self.calls = [(*self._added, *plain)]
-                raise RuntimeError(self._refusal)
             return self._jitify(source, options)
-        self._made, self._same = program, (text, name, (*plain, *self._added))
+        self._made, self._same = program, (text, name, every)
         self.calls = [(*self._added, *plain)]
-        return name, self._same[2], self._texts, self._names
+        return name, every, self._texts, self._names
 
-    def _refuse(self, name: str, defined: str, rest: str) -> None:
-        """Compile a program that NVRTC refuses as Jitify does, where that is known: a line further down."""
-        if self._header.log is None or not self._refusal or "pragma" in rest:
-            return
-        program, log = self._compile(name, f"{PREFIX}{defined}#line 3\n{rest}")
+    def _without(self, name: str, text: str, every: tuple[str, ...]) -> Any:
+        """Compile a program as CuPy will, which is what Jitify does, too, where it has all headers."""
+        if not same_for_jitify(text) or any(map(_LEFT.search, every)):
+            return None
+        if not all(PLAIN.fullmatch(option) for option in every if not option.startswith("-D")):
+            return None
+        return self._compile(name, text, every)[0]
+
+    def _with_header(self, header: Header, name: str, defined: str, rest: str) -> Any:
+        """Compile a program with the header; where Jitify would refuse it, `log` is NVRTC's."""
+        use = (*header.options, *self._added, f"--use-pch={header.path}", SILENT)
+        program, _ = self._compile(name, f"{PREFIX}{defined}{rest}", use)
+        if program is not None or header.log is None or not self._refusal or "pragma" in rest:
+            return program
+        # As Jitify compiles it: a line further down.
+        program, log = self._compile(name, f"{PREFIX}{defined}#line 3\n{rest}", use)
         if program is not None:
             self._nvrtc.destroyProgram(program)
         elif "precompiled header" not in log and not (defined and "declared at line" in log):
-            self.log = behind(self._header.log, log)
+            self.log = behind(header.log, log)
+        return None
 
-    def _compile(self, name: str, source: str) -> tuple[Any, str]:
-        """A program compiled with the header; None where NVRTC refuses it, with its log."""
+    def _compile(self, name: str, source: str, options: tuple[str, ...]) -> tuple[Any, str]:
+        """A program; None where NVRTC refuses it, with its log."""
         program = self._nvrtc.createProgram(source, name, self._texts, self._names)
-        use = f"--use-pch={self._header.path}"
         try:
-            self._nvrtc.compileProgram(program, (*self._header.options, *self._added, use, SILENT))
+            self._nvrtc.compileProgram(program, options)
         except self._nvrtc.NVRTCError as error:
             log = str(self._nvrtc.getProgramLog(program)) if "COMPILATION" in str(error) else "precompiled header"
             self._nvrtc.destroyProgram(program)
@@ -120,6 +138,14 @@ class Program:
             raise RuntimeError(f"CuPy compiles with {options} what Jitify was asked about with {self._same}")
 
 
+def same_for_jitify(text: str) -> bool:
+    """Whether a program is the same to Jitify and to CuPy, where Jitify writes it another way, a line further down."""
+    joined = text.replace("\\\n", "")
+    if not text.startswith(PREFIX) or _LEFT.search(joined) or _JOINED.search(text):
+        return False
+    return len(_PRAGMA.findall(joined)) == len(_UNROLL.findall(text))
+
+
 def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Words) -> str | None:
     """What stands between the header and a program for the macros among its options; None where that could be another program.
 
@@ -132,10 +158,7 @@ def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Wo
     words : Words
         Those of the header.
     """
-    joined = text.replace("\\\n", "")
-    if not text.startswith(PREFIX) or _LEFT.search(joined) or _JOINED.search(text):
-        return None
-    if len(_PRAGMA.findall(joined)) != len(_UNROLL.findall(text)):
+    if not same_for_jitify(text):
         return None
     asked = [option for option in options if option.startswith("-D") and option != OWN_MACRO]
     if [option for option in options if option not in asked] != list(made_for):
