@@ -37,7 +37,7 @@ _NOT_USED = "precompiled header"  # in what NVRTC says where a header does not f
 _PLACED = "declared at line"  # of a macro: where it was defined, which is not said of the command line
 # Of the seconds in which a header is made, what each program with it is spared, less what it takes itself; seconds that making it takes beside, and the
 # first one more; and what a header is taken to take of which nothing is known.
-_SPARED, _TAKES, _BESIDE, _FIRST, _UNKNOWN = 0.65, 0.04, 0.05, 0.1, 0.3
+_SPARED, _TAKES, _BESIDE, _FIRST, _UNKNOWN = 0.7, 0.025, 0.05, 0.1, 0.3
 
 Compile = Callable[[bytes, str, Sequence[str]], tuple[bool, str]]
 """Compiles a text of a name with options; whether it was built, and the log."""

@@ -140,7 +140,7 @@ class Precompiled:
         self._added = tuple(said["added"]) if said else None
 
     def _made(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> dict[str, Any] | None:
-        """In a child: make a header, see that it can be used, and say what for."""
+        """In a child: make a header, and say what for."""
         blank = replace(blank, source=folder / blank.source, scratch=folder)
         options = self._options(blank, compile_job)
         plain = _without_folders(options)
@@ -149,9 +149,12 @@ class Precompiled:
         if not all(map(PLAIN.fullmatch, every)):
             return None
         log = self._compile(PREFIX, "headers.cu", (*every, f"--create-pch={path}", SILENT))
-        if "using precompiled header" not in self._compile(PREFIX, "headers.cu", (*every, f"--use-pch={path}")):
-            return None
-        refusal = self._refusal or self._refused(options)
+        refusal = self._refusal
+        if not refusal:
+            # Of the first one it is seen that it can be used. Where another cannot be, NVRTC says so to each program, or reads what it includes.
+            if "using precompiled header" not in self._compile(PREFIX, "headers.cu", (*every, f"--use-pch={path}")):
+                return None
+            refusal = self._refused(options)
         return {"options": plain, "added": added, "log": None if ONCE in log else log, "refusal": refusal}
 
     def _refused(self, options: tuple[str, ...]) -> str:
