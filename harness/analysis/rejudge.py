@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from harness.cases.select import load_cases
@@ -54,11 +55,13 @@ def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rej
     folders = [root for root in ([roots] if isinstance(roots, Path) else roots) if root.is_dir()]
     cases = {case.name: case for case in (*(load_cases(folders) if folders else ()), *programs)}
 
+    variants = {name: {variant.name: variant for variant in case.variants} for name, case in cases.items()}
+
     def rejudge(record: Record) -> Record:
         case = cases.get(case_of(record))
         if case is None or not is_of(record, case):
             return record
-        variant = next((v for v in case.variants if v.name == record["variant"]), None)
+        variant = variants[case.name].get(record["variant"])
         if variant is None:
             return record
         return _judged(record, case, expectation_of(cell_of(record, case, variant)))
@@ -99,14 +102,21 @@ def outcome_of(record: Record) -> Outcome:
 
 def _toolchain(record: Record) -> Toolchain:
     asked = record["toolchain"]["requested"]
+    device = record["device"]["name"] if record["device"].get("virtual") is False else ""
+    host = record.get("host_compiler", ""), asked.get("host_compiler", "")
+    packages = tuple(sorted(asked["packages"].items()))
+    return _toolchain_of(record["backend"], asked["library"], asked["toolkit"], asked["headers"], packages, device, host)
+
+
+@lru_cache(maxsize=1024)  # records have few different ones, and what conditions see of each is found out once
+def _toolchain_of(
+    backend: str, library: str, toolkit: str, headers: str, packages: tuple[tuple[str, str], ...], device: str,
+    host: tuple[str, str],
+) -> Toolchain:  # fmt: skip
     return Toolchain(
-        backend=record["backend"],
-        library=asked["library"],
-        toolkit=ToolkitRef(release=asked["toolkit"], headers=asked["headers"]),
-        packages=asked["packages"],
-        device=record["device"]["name"] if record["device"].get("virtual") is False else "",
-        host=named(record.get("host_compiler", ""), asked.get("host_compiler", "")),
-    )
+        backend=backend, library=library, toolkit=ToolkitRef(release=toolkit, headers=headers),
+        packages=dict(packages), device=device, host=named(*host),
+    )  # fmt: skip
 
 
 def _judged(record: Record, case: Case, expected: Expectation) -> Record:
