@@ -105,7 +105,9 @@ def _toolchain(record: Record) -> Toolchain:
     device = record["device"]["name"] if record["device"].get("virtual") is False else ""
     host = record.get("host_compiler", ""), asked.get("host_compiler", "")
     packages = tuple(sorted(asked["packages"].items()))
-    return _toolchain_of(record["backend"], asked["library"], asked["toolkit"], asked["headers"], packages, device, host)
+    return _toolchain_of(
+        record["backend"], asked["library"], asked["toolkit"], asked["headers"], packages, device, host
+    )
 
 
 @lru_cache(maxsize=1024)  # records have few different ones, and what conditions see of each is found out once

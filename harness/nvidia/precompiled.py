@@ -90,6 +90,7 @@ class Precompiled:
         self._store: Store | None = None
         self._asking: bytes | None = None
         self._in_vain: set[str] = set()
+        self._unplaced: set[tuple[Any, ...]] = set()
         self._took: dict[tuple[str, ...], float] = {}
         self._words: dict[tuple[str, ...], Words] = {}
 
@@ -112,13 +113,16 @@ class Precompiled:
         found = _includes_of(setup, job) if reads.followed() else None
         if found is None:
             return
-        key = _key(job, found)
+        key, macros = _key(job, found), (found.names, *sorted(job.definitions))
+        if key in self._in_vain or macros in self._unplaced:
+            return
         if not (self._store and self._store.find(key)) and not (
-            key not in self._in_vain and self._worth(found, alike) and self._make(key, job, found, compile_job, pulse)
+            self._worth(found, alike) and self._make(key, job, found, compile_job, pulse)
         ):
             return
-        if job.definitions and (words := self._words_of(key)):
-            _ = [name.encode() in words for name in job.definitions]  # once here, not in each cell
+        # Each is looked up once here, not in each cell. What occurs in headers for one architecture is taken to occur in those for the next.
+        if job.definitions and {name for name in job.definitions if name.encode() in self._words_of(key)}:
+            self._unplaced.add(macros)
 
     def early(self, setup: Setup, job: Job, text: bytes, options: Sequence[str], macros: Sequence[str]) -> Early | None:
         """How a program is compiled with its header; None where there is none for it.

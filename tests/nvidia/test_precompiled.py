@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.nvidia import pch_store
+from harness.nvidia.first_includes import Words
 from harness.nvidia.pch_store import behind
 from harness.nvidia.precompiled import Early, Precompiled
 from harness.protocol import own_folder, reads
@@ -134,6 +135,29 @@ def test_a_header_is_made_where_it_is_worth_it(
     assert asked.exists() is compiled
     assert not compiled or asked.read_text() == "{} #include <mma.h>\n"
     assert precompiled.early(setup, job, source.read_bytes(), [], []) is None
+
+
+def test_none_is_made_for_macros_that_were_found_in_the_headers_for_another_architecture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a fake NVRTC, and headers that hold one word."""
+    monkeypatch.setattr(reads, "followed", lambda: True)
+    source = tmp_path / "kernel.cu"
+    source.write_text("#include <mma.h>\n")
+    setup = Setup(tmp_path, "12.9", "12.9", ["/include"], tmp_path)
+    precompiled, made = Precompiled(lambda *_: (True, "")), list[tuple[str, str]]()
+
+    def make(_key: str, job: Job, *_others: object) -> bool:
+        made.append((job.target, *job.definitions))
+        return True
+
+    monkeypatch.setattr(precompiled, "_make", make)
+    monkeypatch.setattr(precompiled, "_words_of", lambda _: Words([b"NEW"]))
+    for target in ("sm_80", "sm_90"):
+        for name in ("NEW", "N"):
+            job = Job("cell", source, {}, {name: 1}, target, {}, ["/include"])
+            precompiled.ahead(setup, job, 9, lambda _: None, lambda: None)
+    assert made == [("sm_80", "NEW"), ("sm_80", "N"), ("sm_90", "N")]
 
 
 def test_nvrtc_is_not_asked_for_a_header_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
