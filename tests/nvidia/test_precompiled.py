@@ -145,7 +145,7 @@ def test_none_is_made_for_macros_that_were_found_in_the_headers_for_another_arch
     source = tmp_path / "kernel.cu"
     source.write_text("#include <mma.h>\n")
     setup = Setup(tmp_path, "12.9", "12.9", ["/include"], tmp_path)
-    precompiled, made = Precompiled(lambda *_: (True, "")), list[tuple[str, str]]()
+    precompiled, made = Precompiled(lambda *_: (True, "")), list[tuple[str, ...]]()
 
     def make(_key: str, job: Job, *_others: object) -> bool:
         made.append((job.target, *job.definitions))
