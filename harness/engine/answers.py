@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from harness.engine.cache import Facts
@@ -70,6 +71,8 @@ class Answers:
         self.workers: dict[str, str] = {}
         self._sets: dict[str, Set | None] = {}
         self._known: dict[str, list[str]] = {}
+        self._loaded: dict[str, tuple[Reads, AnswerKey]] = {}
+        self._loading: dict[str, Lock] = {}
         self._lately: dict[Set, tuple[str, Set]] = {}
         # Sets have most of their files in common: each is kept once.
         self._pairs: dict[tuple[str, bool], tuple[str, bool]] = {}
@@ -102,6 +105,18 @@ class Answers:
             states.append(state)
         self._remember(first, name, paths)
         return AnswerKey(self._second(first, name, self.files.hash_of(states)))
+
+    def key_of_worker(self, first: str, reads: Reads) -> AnswerKey:
+        """`key_of` what a worker has read while it was loaded; where another one has read just the same, that one's."""
+        self.files.share(reads.seen)
+        with self._loading.setdefault(first, Lock()):
+            before = self._loaded.get(first)
+            if before and before[0] == reads:
+                return before[1]
+            found = self.key_of(first, reads)
+            if found.key:
+                self._loaded[first] = reads, found
+            return found
 
     def _set_of(self, read: Set) -> tuple[str, Set]:
         """The set of what was read, in whatever order, and its name; most cells of a case read the same in the same order."""

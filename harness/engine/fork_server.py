@@ -104,7 +104,7 @@ class ForkServer:
         )
         theirs.close()
         self._setup, self._startup = replace(setup, cgroup=str(self._group.path) if self._group else ""), startup
-        self._lost = False
+        self._begun = self._lost = False
         self._ready: Ready | None = None
 
     @property
@@ -113,11 +113,24 @@ class ForkServer:
         # No cached_property: before Python 3.12 it has one lock for all instances, and fork servers would load one after another.
         if not self._ready:
             try:
-                self._send(self._setup)
+                self._begin()
                 self._ready = self._receive(Ready, self._startup)
             except ForkServerDied as error:
                 self._ready = Ready(status="unavailable", reason=f"{self.backend} cannot be loaded: {error}")
         return self._ready
+
+    def loads(self, seconds: float) -> bool:
+        """Whether it is still to say, after so many seconds more, what `ready` waits for."""
+        try:
+            self._begin()
+            return not self._ready and not select.select([self.channel], [], [], seconds)[0]
+        except (ForkServerDied, OSError, ValueError):
+            return False  # it ended, or was closed meanwhile: `ready` tells
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._send(self._setup)
 
     def run(self, order: Order, meanwhile: Callable[[], None] = lambda: None) -> Exit:
         """Run one cell in a child of the fork server; `meanwhile` is called once it has been asked.
@@ -203,7 +216,7 @@ class ForkServer:
         try:
             self.channel.sendall(message.to_line())
         except OSError:
-            raise ForkServerDied(self._last_words()) from None
+            raise ForkServerDied(_last_words(self.process, self._log.fileno())) from None
 
     def _receive(self, kind: type[M], seconds: float, beats: bool = False) -> M:
         """The next message; `seconds` pass without any word at most, or without one of this kind where it sends no `beats`."""
@@ -219,7 +232,7 @@ class ForkServer:
             ready, _, _ = select.select([self.channel], [], [], max(0.0, min(left, _LOOK)))
             if ready:
                 if not (data := _heard(self.channel)):
-                    raise ForkServerDied(self._last_words())
+                    raise ForkServerDied(_last_words(self.process, self._log.fileno()))
                 self._buffer += data
             elif _is_stopped(self.process.pid):
                 self.process.terminate()
@@ -235,20 +248,22 @@ class ForkServer:
             self.process.terminate()
             raise ForkServerDied(f"what it said cannot be read: {error}") from None
 
-    def _last_words(self) -> str:
-        try:
-            code = self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            code = None
-        # Not by seeking: the fork server writes where this file stands.
-        log, size = self._log.fileno(), os.fstat(self._log.fileno()).st_size
-        text = os.pread(log, _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
-        how = (
-            f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
-            if code is not None and code < 0
-            else f"its process ended with exit code {code}"
-        )
-        return f"{how}: {one_line(text)}" if text.strip() else how
+
+def _last_words(process: subprocess.Popen[bytes], log: int) -> str:
+    """How a fork server ended, and what it printed last."""
+    try:
+        code = process.wait(5)
+    except subprocess.TimeoutExpired:
+        code = None
+    # Not by seeking: the fork server writes where this file stands.
+    size = os.fstat(log).st_size
+    text = os.pread(log, _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
+    how = (
+        f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
+        if code is not None and code < 0
+        else f"its process ended with exit code {code}"
+    )
+    return f"{how}: {one_line(text)}" if text.strip() else how
 
 
 def _heard(channel: socket.socket) -> bytes:

@@ -22,6 +22,7 @@ from harness.engine.pool import ForkServers
 from harness.engine.reads import reads_of
 from harness.engine.result import PreparedCell, Result, Worker, first_key
 from harness.engine.toolchain import PreparedToolchain
+from harness.engine.while_loading import hash_meanwhile
 from harness.errors import PartUnavailable
 from harness.held import TEMPORARY, HeldFolder
 from harness.model import Cell, Headers, Outcome, Status, Toolchain
@@ -177,6 +178,8 @@ class Resolver:
             return refused  # another runner has asked
         fork_server = fork_servers.of(toolchain)
         with self.context.trace.span("wait for the fork server"):
+            if not toolchain.toolchain.device and not toolchain.unfollowed:
+                hash_meanwhile(fork_server, self.answers.files)
             ready = fork_server.ready
         settled = self.refused(cell, toolchain, Worker(ready))
         if settled or before:  # else nothing was kept: what it has read is looked at while the first cell compiles
@@ -202,7 +205,9 @@ class Resolver:
         if ready.status:
             own = self._workers[toolchain.key] = Worker(ready)
         else:
-            read = self.answers.key_of(toolchain.key, reads_of(ready.reads, toolchain.products(fork_server.folder)))
+            read = self.answers.key_of_worker(
+                toolchain.key, reads_of(ready.reads, toolchain.products(fork_server.folder))
+            )
             unfollowed = "" if read.key else toolchain.unfollowed or read.problem
             own = Worker(replace(ready, reads=None), (read.key,) if read.key else (), unfollowed)
             before = self._workers.get(toolchain.key, own)

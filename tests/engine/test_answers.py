@@ -54,6 +54,28 @@ def test_the_same_files_come_to_the_same_key_in_another_run(cache: ResultCache, 
     assert found(cache) == [key]
 
 
+def test_workers_that_have_read_the_same_are_looked_at_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = source.with_name("kernel.h")
+    header.write_text("header")
+    answers, looked = Answers(None), list[str]()
+    look = Files.state_of_read
+
+    def counted(self: Files, path: str, *others: Any) -> str | None:
+        looked.append(path)
+        return look(self, path, *others)
+
+    monkeypatch.setattr(Files, "state_of_read", counted)
+    keys = {answers.key_of_worker(FIRST, read([source])).key for _ in range(3)}
+    assert keys == {Answers(None).key_of(FIRST, read([source])).key}
+    assert looked == [str(source)] * 2
+    # Other files, another question, and what has changed since it was read.
+    assert answers.key_of_worker(FIRST, read([source, header])).key not in keys
+    assert answers.key_of_worker("another", read([source])).key not in keys
+    before = read([header])
+    header.write_text("another header")
+    assert answers.key_of_worker(FIRST, before).problem == f"{header} changed while it was read"
+
+
 def test_an_edit_that_keeps_size_and_time_counts(cache: ResultCache, source: Path) -> None:
     before = source.stat()
     key = Answers(cache).key_of(FIRST, read([source])).key

@@ -179,8 +179,10 @@ def test_one_that_says_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.M
     order = make_order(tmp_path / "kernel.cu", "sm_80", tmp_path)
     server = ForkServer(str(fake), "nvrtc", Setup(tmp_path, "12.4", "12.4", [], tmp_path), dict(os.environ))
     try:
+        assert server.loads(0)
         with pytest.raises(ForkServerDied, match="no word of it"):
             server.run(order)
     finally:
         server.close()
     assert server.process.poll() is not None
+    assert not server.loads(0)  # closed: nothing is to be waited for

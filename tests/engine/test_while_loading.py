@@ -1,0 +1,40 @@
+"""What is done while a fork server loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from harness.engine.files import signature_of
+from harness.engine.while_loading import mapped_below
+
+# A process that maps two libraries below one that waits for it.
+PARENT = """
+import mmap, os, sys
+if not os.fork():
+    kept = [mmap.mmap(os.open(name, os.O_RDONLY), 0, prot=mmap.PROT_READ) for name in ("large.so.1", "small.so", "large.txt")]
+    print("mapped", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_large_libraries_that_a_child_has_mapped(tmp_path: Path) -> None:
+    for name in ("large.so.1", "large.txt"):
+        (tmp_path / name).write_bytes(bytes(3 << 20))
+    (tmp_path / "small.so").write_bytes(bytes(1 << 12))
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout and parent.stdout.readline() == b"mapped\n"
+        found = mapped_below(parent.pid)
+        assert parent.stdin
+        parent.stdin.close()
+    large = str(tmp_path / "large.so.1")
+    assert {path: found[path] for path in found if path.startswith(str(tmp_path))} == {
+        large: signature_of(os.stat(large))
+    }
+    assert mapped_below(parent.pid) == {}
