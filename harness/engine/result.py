@@ -13,7 +13,7 @@ from harness.engine.needs import Need
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Outcome
 from harness.nvidia.first_includes import first_includes
-from harness.protocol.job import CellJob
+from harness.protocol.job import CellJob, header_options
 from harness.protocol.wire import Limits, Ready
 
 
@@ -92,9 +92,8 @@ class PreparedCell:
         includes = _first_includes(self.job.source) if "includes" in prepares else ()
         if not includes and "options" not in prepares:
             return ""
-        return json.dumps(
-            [self.job.target, self.job.options, self.job.include if includes else [], includes], sort_keys=True
-        )
+        options = header_options(self.job.options)
+        return json.dumps([self.job.target, options, self.job.include if includes else [], includes], sort_keys=True)
 
     def first_key(self, worker: str) -> str:
         """`first_key` of its question."""

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ SILENT = "--pch-messages=false"
 ONCE = "Remark: The warnings can be suppressed"
 """NVRTC says that behind the first warning of a compilation: with such a header, it would be said of the program too."""
 _OF_OPTIONS = re.compile(r"(?:nvrtc: .*\n)*")
+_ARCHITECTURE = re.compile(r"(?:-arch=|--gpu-architecture=)(?:sm|compute)_(\d+[af]?)")
+_RELOCATABLE = {"--device-c", "-dc", "--relocatable-device-code=true"}
 _MOST = 2
 """Headers that one fork server has at a time, the ones used last; each is a file of 10 to 120 MB, in memory where the temporary folder is. Cells of one header come one after another."""
 _ROOM = 1 << 30  # bytes that have to be free where they are kept
@@ -79,6 +81,23 @@ class Store:
             return False
         self._kept[key] = str(folder / "header.pch"), said
         return True
+
+
+def for_header(options: Sequence[str]) -> list[str]:
+    """Options as far as a precompiled header depends on them: how often, where and in which of their forms the architecture and relocatable code are asked for is nothing to it.
+
+    NVRTC itself holds options against those of a header, and says so where they differ (CUDA 12.9 and 13.5 take these for the same).
+    """
+    others: list[str] = []
+    folded: dict[str, None] = {}
+    for option in options:
+        if found := _ARCHITECTURE.fullmatch(option):
+            folded[f"--gpu-architecture={found[1]}"] = None
+        elif option in _RELOCATABLE:
+            folded["--device-c"] = None
+        else:
+            others.append(option)
+    return [*others, *sorted(folded)]
 
 
 def _has_room(folder: str | Path) -> bool:

@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.nvidia.first_includes import FirstIncludes, Words, defined, first_includes
-from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
+from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin, for_header
 from harness.protocol import reads
 from harness.protocol.backend import Job, Setup
+from harness.protocol.job import header_options
 
 PLAIN = re.compile(
     r"--std=c\+\+\d\d|(-arch=|--gpu-architecture=)(sm|compute)_\d+[af]?|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
@@ -36,8 +37,8 @@ _BY_HASH = re.compile(rb"(?:_INTERNAL_|GLOBAL__N__)[0-9a-f]{8}_\d+_\w+?_[0-9a-f]
 _NOT_USED = "precompiled header"  # in what NVRTC says where a header does not fit
 _PLACED = "declared at line"  # of a macro: where it was defined, which is not said of the command line
 # Of the seconds in which a header is made, what each program with it is spared, less what it takes itself; seconds that making it takes beside, and the
-# first one more; and what a header is taken to take of which nothing is known.
-_SPARED, _TAKES, _BESIDE, _FIRST, _UNKNOWN = 0.7, 0.025, 0.05, 0.1, 0.3
+# first one more; and what a header is taken to take of which nothing is known: little, since it may turn out that its programs have to be compiled without.
+_SPARED, _TAKES, _BESIDE, _FIRST, _UNKNOWN = 0.7, 0.025, 0.05, 0.1, 0.2
 
 Compile = Callable[[bytes, str, Sequence[str]], tuple[bool, str]]
 """Compiles a text of a name with options; whether it was built, and the log."""
@@ -147,7 +148,7 @@ class Precompiled:
         path, said = kept
         rest = [option for option in options if option not in macros]
         lines = defined([option for option in options if option in macros], self._words_of(_key(job, found)))
-        if rest != list(said["options"]) or lines is None or not _unchanged(said["files"]):
+        if for_header(rest) != for_header(said["options"]) or lines is None or not _unchanged(said["files"]):
             return None
         if lines:
             lines += f"#line {found.lines + 1}\n"
@@ -237,7 +238,7 @@ def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncl
 
 
 def _key(job: Job, found: FirstIncludes) -> str:
-    return json.dumps([job.target, job.options, job.include, found.names], sort_keys=True, default=str)
+    return json.dumps([job.target, header_options(job.options), job.include, found.names], sort_keys=True, default=str)
 
 
 def _files(records: bytes) -> dict[str, list[int] | None] | None:

@@ -34,6 +34,12 @@ class Options(TypedDict, total=False):
     ptxas: list[str]
 
 
+def header_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A case's options as far as a precompiled header depends on them (`harness.nvidia.pch_store.for_header`): nothing of who names the architecture, or asks for relocatable code."""
+    others = {key: value for key, value in options.items() if key not in ("arch", "rdc", "enable_cooperative_groups")}
+    return {**others, "rdc": bool(options.get("rdc") or options.get("enable_cooperative_groups"))}
+
+
 def made_for(options: Mapping[str, Any], target: str) -> str:
     """What a compiler makes code for: the target, unless a case says for what else, or that another toolkit's tools finish it."""
     apart = options.keys() & {"assembler", "linker"}

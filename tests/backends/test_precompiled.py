@@ -31,6 +31,11 @@ def test_macros_stand_behind_the_header_as_the_command_line_has_them() -> None:
     defined = "#define N 16\n#define TYPE unsigned int\n#define FLAG 1\n#define NOTHING \n#line 2\n"
     assert macros(PREFIX + "code", asked, OPTIONS, WORDS) == defined
     assert macros(PREFIX + "code", OPTIONS, OPTIONS, WORDS) == ""
+    # A header for these options is one for the same in other words, too.
+    assert macros(PREFIX + "code", ["-arch=sm_80", *OPTIONS], OPTIONS, WORDS) == ""
+    dc, rdc = [*OPTIONS, "--device-c"], ["--relocatable-device-code=true", *OPTIONS]
+    assert macros(PREFIX + "code", rdc, dc, WORDS) == ""
+    assert macros(PREFIX + "code", rdc, OPTIONS, WORDS) is None
 
 
 @pytest.mark.parametrize(

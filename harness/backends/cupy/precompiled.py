@@ -29,6 +29,7 @@ from harness.nvidia.first_includes import Words
 from harness.nvidia.pch_store import ONCE, SILENT, Store, builtin
 from harness.protocol import aside
 from harness.protocol.backend import Job
+from harness.protocol.job import header_options
 
 _WORTH = 2
 """A header takes as long as one cell without it: it is made for so many cells that ask for the same."""
@@ -216,4 +217,4 @@ def _without_folders(options: Sequence[str]) -> tuple[str, ...]:
 
 
 def _key(job: Job) -> str:
-    return json.dumps([job.target, job.options], sort_keys=True, default=str)
+    return json.dumps([job.target, header_options(job.options)], sort_keys=True, default=str)

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.nvidia.first_includes import Words
 from harness.nvidia.first_includes import defined as lines_for
-from harness.nvidia.pch_store import SILENT, behind
+from harness.nvidia.pch_store import SILENT, behind, for_header
 
 PREFIX = "#include <cupy/cuda_workaround.h>\n"
 OWN_MACRO = "-DCUPY_USE_JITIFY"
@@ -81,7 +81,9 @@ class Program:
         every = (*plain, *self._added)
         defined = macros(text, plain, self._header.options, self._words) if self._header else None
         if self._header and defined is not None:
-            program = self._with_header(self._header, name, defined, text[len(PREFIX) :])
+            given = [option for option in plain if not option.startswith("-D") or option == OWN_MACRO]
+            use = (*given, *self._added, f"--use-pch={self._header.path}", SILENT)
+            program = self._with_header(self._header, name, defined, text[len(PREFIX) :], use)
         else:
             program = self._without(name, text, every)
         if self.log:
@@ -101,9 +103,8 @@ class Program:
             return None
         return self._compile(name, text, every)[0]
 
-    def _with_header(self, header: Header, name: str, defined: str, rest: str) -> Any:
+    def _with_header(self, header: Header, name: str, defined: str, rest: str, use: tuple[str, ...]) -> Any:
         """Compile a program with the header; where Jitify would refuse it, `log` is NVRTC's."""
-        use = (*header.options, *self._added, f"--use-pch={header.path}", SILENT)
         program, _ = self._compile(name, f"{PREFIX}{defined}{rest}", use)
         if program is not None or header.log is None or not self._refusal or "pragma" in rest:
             return program
@@ -161,7 +162,7 @@ def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Wo
     if not same_for_jitify(text):
         return None
     asked = [option for option in options if option.startswith("-D") and option != OWN_MACRO]
-    if [option for option in options if option not in asked] != list(made_for):
+    if for_header([option for option in options if option not in asked]) != for_header(made_for):
         return None
     if any(macro.startswith(OWN_MACRO) or _LEFT.search(macro) for macro in asked):
         return None
