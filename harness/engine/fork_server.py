@@ -274,11 +274,21 @@ def _heard(channel: socket.socket) -> bytes:
         return b""  # it went before it had read what was sent
 
 
+def below(pid: int) -> list[str]:
+    """Numbers of the processes below a keeper, which are one fork server.
+
+    Raises
+    ------
+    OSError
+        When it has ended.
+    """
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
 def _is_stopped(pid: int) -> bool:
     """Whether a keeper, or the fork server below it, was stopped or is held by a debugger."""
     try:
-        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below)]
+        states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below(pid))]
     except (OSError, IndexError):
         return False  # it has just ended
     return bool({"T", "t"} & set(states))

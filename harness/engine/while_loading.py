@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import time
-from pathlib import Path
 
 from harness.engine.files import Files, signature_of
-from harness.engine.fork_server import ForkServer
+from harness.engine.fork_server import ForkServer, below
 from harness.engine.reads import Signature
+from harness.protocol.reads import mapped
 
 _LARGE = 2 << 20  # bytes
+_LIBRARY = re.compile(r"\.so(\.|$)")
 _LOOK, _LONGEST = 0.1, 60.0  # seconds
 
 
@@ -36,9 +38,8 @@ def mapped_below(pid: int) -> dict[str, Signature]:
     """Large files that the children of a process have mapped now, with their signatures: libraries, mostly."""
     found: dict[str, Signature] = {}
     try:
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            lines = Path(f"/proc/{child}/maps").read_text("utf-8", "surrogateescape").splitlines()
-            for path in {line.split(maxsplit=5)[5] for line in lines if line.endswith(".so") or ".so." in line}:
+        for child in below(pid):
+            for path in filter(_LIBRARY.search, mapped(child)):
                 there = os.stat(path)
                 if there.st_size >= _LARGE:
                     found[path] = signature_of(there)

@@ -65,10 +65,10 @@ def note_mapped(paths: Iterable[str]) -> None:
         _look_at(paths, remember=False)
 
 
-def mapped() -> list[str]:
-    """Files that are mapped into this process; those that have been removed since end with `_GONE`."""
+def mapped(process: str = "self") -> list[str]:
+    """Files that are mapped into this process, or into another one by its number; those that have been removed since end with `_GONE`."""
     found: dict[str, None] = {}
-    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+    with open(f"/proc/{process}/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             path = line.rstrip("\n").partition("/")[2]
             if path:
