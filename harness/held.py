@@ -10,15 +10,32 @@ import errno
 import fcntl
 import os
 import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 TEMPORARY = "cumatrix-run-"
 """How the names of temporary folders of runs begin."""
 _LONGEST = 160
+
+
+def temporary_folder() -> Path:
+    """Where temporary folders go, as `tempfile` finds it.
+
+    Raises
+    ------
+    FileNotFoundError
+        No folder can be written.
+    """
+    if tempfile.tempdir is None:
+        # It tries a folder with a file, which an interruption would leave there: none is raised in a thread, and this one is waited for.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(tempfile.gettempdir).result()
+    return Path(tempfile.gettempdir())
 
 
 def take_alone(file: int) -> bool:

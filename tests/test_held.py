@@ -135,3 +135,30 @@ def test_many_at_once_take_nothing_from_each_other(tmp_path: Path) -> None:
     said = [process.communicate(timeout=600)[1] for process in several]
     assert [process.returncode for process in several] == [0, 0, 0], said
     assert list(os.scandir(tmp_path)) == []
+
+
+LOOK = """
+import os, signal, sys, time
+from harness.held import temporary_folder
+
+opened = os.open
+
+def open_slowly(*arguments, **named):
+    handle = opened(*arguments, **named)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.2)
+    return handle
+
+os.open = open_slowly
+try:
+    temporary_folder()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_an_interrupted_look_for_the_temporary_folder_leaves_nothing_there(tmp_path: Path) -> None:
+    # The shell of a test that runs in the background ignores SIGINT.
+    argv = ["env", "--default-signal=INT", sys.executable, "-c", LOOK]
+    assert subprocess.run(argv, env={**os.environ, "TMPDIR": str(tmp_path)}).returncode == 130
+    assert list(tmp_path.iterdir()) == []

@@ -20,7 +20,7 @@ from harness.engine.cgroups import group_for
 from harness.engine.collect import collect_lost, collect_outcome
 from harness.engine.left import remove
 from harness.engine.reads import Reads, reads_of
-from harness.held import TEMPORARY, HeldFolder
+from harness.held import TEMPORARY, HeldFolder, temporary_folder
 from harness.model import Cell, Outcome
 from harness.protocol.message import Message, WireError
 from harness.protocol.reads import VARIABLE
@@ -81,7 +81,7 @@ class ForkServer:
         memory: int = 0,
     ) -> None:
         self.backend = backend
-        self._held = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
+        self._held = HeldFolder(temporary_folder(), TEMPORARY)
         self.folder = self._held.path
         # Before anything is started: this process may have to leave its control group, for which it must be alone there.
         self._group = group_for(memory)

@@ -5,7 +5,6 @@ It has cores, memory, devices, toolkits, fork servers and a cache of its own, an
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -25,7 +24,7 @@ from harness.engine.memory import Memory, available
 from harness.engine.resolve import Resolver
 from harness.engine.result import Result
 from harness.engine.sent import Places, Sent
-from harness.held import TEMPORARY, HeldFolder
+from harness.held import TEMPORARY, HeldFolder, temporary_folder
 from harness.libraries import LIBRARIES
 from harness.model import Cell, Outcome, Status, Toolchain
 from harness.protocol.wire import Limits
@@ -111,7 +110,7 @@ class Engine:
     def __init__(self, asked: Asked, slots: int) -> None:
         self.asked = asked
         self.slots = slots
-        self._folder = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
+        self._folder = HeldFolder(temporary_folder(), TEMPORARY)
         self._lock = threading.Lock()
         self._places: Places | None = None
         self._context: RunContext | None = None

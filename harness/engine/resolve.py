@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from harness.engine.result import PreparedCell, Result, Worker, first_key
 from harness.engine.toolchain import PreparedToolchain
 from harness.engine.while_loading import hash_meanwhile
 from harness.errors import PartUnavailable
-from harness.held import TEMPORARY, HeldFolder
+from harness.held import TEMPORARY, HeldFolder, temporary_folder
 from harness.model import Cell, Headers, Outcome, Status, Toolchain
 from harness.protocol.message import WireError
 from harness.protocol.wire import Ready
@@ -75,7 +74,7 @@ class Resolver:
         self._said: dict[Path, Worker] = {}
         self.finisher = Finisher(context, self.answers, self.needs, self._libraries)
         # At last, so that nothing is left where any of these is interrupted.
-        self._steps = HeldFolder(Path(tempfile.gettempdir()), TEMPORARY)
+        self._steps = HeldFolder(temporary_folder(), TEMPORARY)
 
     def close(self) -> None:
         """Keep what was learned, and remove what the run's cells shared."""

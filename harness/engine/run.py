@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +10,7 @@ from harness.engine.context import RunContext
 from harness.engine.executor import Executor, executor_named
 from harness.engine.resolve import Resolver
 from harness.engine.result import Result
-from harness.held import TEMPORARY, sweep
+from harness.held import TEMPORARY, sweep, temporary_folder
 from harness.model import Cell
 from harness.records.inputs import Inputs
 
@@ -33,7 +31,7 @@ class Run:
     """
 
     def __init__(self, context: RunContext, jobs: int = 1, keep: int = 1, executor: Executor | None = None) -> None:
-        sweep(Path(tempfile.gettempdir()), TEMPORARY)
+        sweep(temporary_folder(), TEMPORARY)
         context.store.sweep()
         self.context = context
         if context.artifacts:

@@ -15,7 +15,7 @@ from harness.environments.pythons import Python
 from harness.environments.recipe import Recipe
 from harness.environments.resolved import Resolved, checked_lock
 from harness.errors import PartUnavailable, UsageError
-from harness.held import TEMPORARY, HeldFolder
+from harness.held import TEMPORARY, HeldFolder, temporary_folder
 from harness.toolkits.leftovers import alone, set_aside, sweep, work_folder
 from harness.toolkits.store import data_folder, say
 from harness.toolkits.uv_process import TIMEOUT, run_uv
@@ -110,7 +110,7 @@ class EnvironmentStore:
         if self.offline:
             raise PartUnavailable(f"{what} is not installed, and --offline asks no index")
         self.ready()
-        with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as folder:
+        with HeldFolder(temporary_folder(), TEMPORARY) as folder:
             asked = folder / "requirements.in"
             asked.write_text("".join(f"{text}\n" for text in recipe.requirements), "utf-8")
             words = [

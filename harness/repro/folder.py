@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.held import TEMPORARY, HeldFolder
+from harness.held import TEMPORARY, HeldFolder, temporary_folder
 from harness.records import Record
 from harness.repro.conditions import find
 from harness.repro.readme import readme
@@ -81,7 +80,7 @@ def check_free(out: Path) -> None:
 @contextmanager
 def copied(folder: Path) -> Iterator[tuple[Path, Path]]:
     """A copy of a folder, without what was installed in it, and an empty home beside it; both go with the context."""
-    with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as scratch:
+    with HeldFolder(temporary_folder(), TEMPORARY) as scratch:
         copy, home = Path(scratch, "repro"), Path(scratch, "home")
         made = shutil.ignore_patterns(".venv", "cuda", "cuda-headers", "*-wheels")
         shutil.copytree(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from harness.backends import BACKENDS
 from harness.errors import UsageError
-from harness.held import TEMPORARY, HeldFolder
+from harness.held import TEMPORARY, HeldFolder, temporary_folder
 from harness.libraries import LIBRARIES
 from harness.repro.subject import CUDA, HEADERS, Subject
 from harness.toolkits import RELEASES
@@ -124,7 +122,7 @@ def python_of(subject: Subject) -> str:
 
 
 def _lock(what: str, lines: list[str], *, deps: bool, python: str = "") -> str:
-    with HeldFolder(Path(tempfile.gettempdir()), TEMPORARY) as folder:
+    with HeldFolder(temporary_folder(), TEMPORARY) as folder:
         return lock(what, lines, folder, deps=deps, python=python)
 
 
