@@ -19,6 +19,9 @@ from harness.model import ToolkitRef
 from harness.protocol.probes import Distribution, Interpreter
 from harness.protocol.wire import Build
 
+_LINKS = 8
+"""Links that are followed from one name of an interpreter to the next."""
+
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
@@ -171,6 +174,25 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         origins=origins_of(answer.distributions),
         named=called != "local",
     )
+
+
+def one_name_of(python: str) -> str:
+    """An interpreter by the one of its names to which the others beside it lead.
+
+    Whoever starts it by ``python``, ``python3`` or ``python3.11``, as scripts do and ``python -m``, starts the same.
+    """
+    folder = os.path.dirname(python)
+    if os.path.isfile(os.path.join(os.path.dirname(folder), "pyvenv.cfg")):
+        return os.path.join(folder, "python")  # a virtual environment has one interpreter
+    for _ in range(_LINKS):
+        try:
+            link = os.readlink(python)
+        except OSError:
+            break
+        if os.sep in link:
+            break
+        python = os.path.join(folder, link)
+    return python
 
 
 def _requirement(text: str) -> Requirement:

@@ -13,7 +13,7 @@ from typing import Any
 from harness import native
 from harness.backends import BACKENDS, takes_wheels
 from harness.cases.options import TOOLS, options_for
-from harness.engine.environment import Environment
+from harness.engine.environment import Environment, one_name_of
 from harness.engine.fork_server import ForkServer
 from harness.engine.host_compilers import absent as absent_host
 from harness.engine.key import Key
@@ -190,7 +190,7 @@ class PreparedToolchain:
         assert self.toolkit is not None and self.headers is not None
         info = BACKENDS[self.toolchain.backend]
         key = Key("toolchain").add("backend", info.name)
-        key.add("python", [self.roots.name(self.environment.python), self.environment.version])
+        key.add("python", [self.roots.name(one_name_of(self.environment.python)), self.environment.version])
         versions = {name: found.version for name, found in self.environment.distributions.items()}
         key.add("libraries", versions if info.distributions else {})
         key.add("library", self.toolchain.library)  # with where it takes CUDA from

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.environment import look
+from harness.engine.environment import look, one_name_of
 from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable, UsageError
 
@@ -116,3 +116,19 @@ def test_nothing_of_the_users_reaches_a_worker(monkeypatch: pytest.MonkeyPatch, 
     assert found["PATH"] == "/the/toolkit/bin:/usr/bin"
     assert plain_path("/the/toolkit") == "/the/toolkit/bin:/usr/local/bin:/usr/bin:/bin"
     assert found["CUDA_HOME"] == found["CUDA_PATH"] == "/the/toolkit"
+
+
+def test_an_interpreter_has_one_name(tmp_path: Path) -> None:
+    folder = tmp_path / "usr/bin"
+    folder.mkdir(parents=True)
+    (folder / "python3.11").touch()
+    (folder / "python3").symlink_to("python3.11")
+    (folder / "python").symlink_to("python3")
+    (folder / "other").symlink_to("/opt/other/bin/python3.11")
+    (folder / "round").symlink_to("round")
+    names = {name: one_name_of(str(folder / name)) for name in ("python", "python3", "python3.11", "other", "round")}
+    plain = str(folder / "python3.11")
+    assert names == {"python": plain, "python3": plain, "python3.11": plain, "other": str(folder / "other"), "round": str(folder / "round")}  # fmt: skip
+    # uv's virtual environments begin with another of the names than Python's own.
+    (tmp_path / "usr/pyvenv.cfg").touch()
+    assert {one_name_of(str(folder / name)) for name in ("python", "python3.11")} == {str(folder / "python")}

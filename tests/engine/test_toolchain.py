@@ -130,6 +130,18 @@ class TestInstalled:
         # NVRTC loads no library of the environment: which are there changes nothing.
         assert prepared(store, tmp_path / "elsewhere", environment(numba="0.60.0")).key == keys[0]
 
+    def test_the_key_does_not_follow_from_how_the_interpreter_is_called(
+        self, store: ToolkitStore, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        (folder / "python").symlink_to(sys.executable)
+        (folder / "python3").symlink_to("python")
+        called = [replace(environment(), python=str(folder / name)) for name in ("python", "python3", "python3.12")]
+        keys = [prepared(store, tmp_path, here).key for here in called]
+        assert keys[0] == keys[1]
+        assert keys[0] != keys[2]
+
     def test_a_worker_of_it_starts_and_names_what_it_loaded(self, store: ToolkitStore, tmp_path: Path) -> None:
         here = Environment(name="mine", python=sys.executable, version="3.11.7", distributions={})
         fork_server = prepared(store, tmp_path / "tools", here).fork_server()

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,8 @@ class NumbaBackend:
                 f"{type(error).__name__}: {first_line(error)}"
             ) from None
         self.check_libraries(setup)
+        # From here on: compiled modules of the library itself are kept, or each fork server would compile it anew.
+        sys.dont_write_bytecode = True
         return Ready(observed=observed, architectures=[10 * major + minor for major, minor in known])
 
     def compile(self, setup: Setup, job: Job) -> None:

@@ -6,7 +6,6 @@ import ctypes
 import importlib
 import importlib.metadata
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,6 @@ def set_apart(setup: Setup) -> None:
     if not setup.device:
         os.environ["NUMBA_CUDA_DRIVER"] = "0"
         os.environ["NUMBA_CUDA_USE_NVIDIA_BINDING"] = "0"
-    sys.dont_write_bytecode = True
 
 
 def compile_ptx(kernel: Any, arguments: Any, job: Job) -> str:
