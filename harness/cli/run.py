@@ -83,6 +83,9 @@ def run(
     cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
     """
     # What compiles is imported when it is asked for: help and completion need not wait.
+    from harness.engine.probe_process import begin_own
+
+    begin_own(options["python"])
     from harness.cli.chosen import cells_of_cases
     from harness.cli.cluster import cluster_for, ready_for
     from harness.cli.perform import perform

@@ -66,6 +66,9 @@ def try_(
     cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
     """
     # What compiles is imported when it is asked for: help and completion need not wait.
+    from harness.engine.probe_process import begin_own
+
+    begin_own(options["python"])
     from harness.cli.chosen import cells_of_files
     from harness.cli.cluster import cluster_for, ready_for
     from harness.cli.perform import perform

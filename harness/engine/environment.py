@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from harness.engine.origin import Origin, origins_of
+from harness.engine.probe_process import libraries
 from harness.engine.probes import ProbeFailed, ask
 from harness.environments.store import Resolved
 from harness.errors import PartUnavailable, UsageError
@@ -144,17 +145,12 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
         raise UsageError(
             f"{called!r} cannot be the name of an environment, which files are called by: write letters, digits, - and ."
         )
-    roots = [
-        f"{distribution}:{library.modules[0]}" if library.modules else distribution
-        for library in LIBRARIES.values()
-        for distribution in library.distributions
-    ]
     # Workers start in folders of their own; a bare name is looked up on the path.
     executable = os.path.abspath(python) if python and os.sep in python else python or sys.executable
     if os.path.isdir(executable):
         executable = os.path.join(executable, "bin", "python")
     try:
-        answer = ask(executable, "probe.py", roots, Interpreter, without="PYTHONPATH")
+        answer = ask(executable, "probe.py", libraries(), Interpreter, without="PYTHONPATH")
     except ProbeFailed as error:
         raise PartUnavailable(f"cannot ask {executable} what it has installed: {error}") from None
     broken: dict[str, str] = {}

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
-import harness
 from harness.diagnostics import one_line
-from harness.protocol import printed
+from harness.engine.probe_process import SECONDS, finished
 from harness.protocol.message import Message, WireError
 
-_SCRIPTS = Path(harness.__file__).parent / "worker"
-_SECONDS = 120
 _WORDS = 300  # of what it printed on stderr
 
 M = TypeVar("M", bound=Message)
@@ -46,12 +41,9 @@ def ask(python: str, script: str, arguments: Sequence[str], kind: type[M], *, wi
         When it cannot be run, does not end, or answers anything else.
     """
     try:
-        done = printed.run(
-            [python, "-s", str(_SCRIPTS / script), *arguments], seconds=_SECONDS, errors=printed.Errors.APART,
-            env={name: value for name, value in os.environ.items() if name != without},
-        )  # fmt: skip
+        done = finished(python, script, arguments, without=without)
     except subprocess.TimeoutExpired:
-        raise ProbeFailed(f"no answer within {_SECONDS} s") from None
+        raise ProbeFailed(f"no answer within {SECONDS} s") from None
     except (OSError, ValueError) as error:
         raise ProbeFailed(str(error)) from None
     try:

@@ -7,6 +7,7 @@ reply: ``status``, ``stage``, ``stages``, ``reason``, ``log``, ``notes``, ``obse
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +64,33 @@ def scale(a):
     cuda.syncthreads()
     a[i] = buffer[i ^ 1]
 """
+
+
+PREPARE = """
+import sys
+from pathlib import Path
+from harness.backends.numba.backend import NumbaBackend
+from harness.protocol.backend import Setup
+
+home, tools = map(Path, sys.argv[1:])
+NumbaBackend().prepare(Setup(home=home, release="12.9", headers="12.9", include=[str(home / "include")], tools=tools))
+print(sys.dont_write_bytecode)
+"""
+
+
+def test_the_librarys_modules_are_kept_compiled(
+    venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    """To compile them takes a second; those of a program are not kept, beside which they would lie."""
+    home, kept = toolkit("12.9").home, tmp_path / "compiled"
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        [venv("numba==0.59.1"), "-c", PREPARE, str(home), str(tmp_path)],
+        env={**environ, "PYTHONPATH": str(Path(__file__).parents[2]), "CUDA_HOME": str(home), "PYTHONPYCACHEPREFIX": str(kept)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert list(kept.rglob("numba/cuda/compiler.*.pyc"))
 
 
 def test_a_plain_kernel_becomes_a_cubin(run_cell: RunCell) -> None:
