@@ -147,7 +147,9 @@ class Precompiled:
             return None
         path, said = kept
         rest = [option for option in options if option not in macros]
-        lines = defined([option for option in options if option in macros], self._words_of(_key(job, found)))
+        given = [option for option in options if option in macros]
+        # Words are not looked for where there is no macro: `ahead` has had no reason to either, and each cell would read headers and NVRTC's library.
+        lines = defined(given, self._words_of(_key(job, found))) if given else ""
         if for_header(rest) != for_header(said["options"]) or lines is None or not _unchanged(said["files"]):
             return None
         if lines:

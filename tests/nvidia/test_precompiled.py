@@ -214,14 +214,35 @@ def test_a_program_is_compiled_with_it(toolkit: Callable[[str], Installed], tmp_
     assert done.stdout == '[[[]], [["--use-pch", "--pch-messages"]]]\n', done.stderr
 
 
+# Without a macro.
+PLAIN = """\
+#include <cooperative_groups.h>
+extern "C" __global__ void f(int *a) { a[0] = {number} + cooperative_groups::this_grid().size(); }
+"""
+
+
 @pytest.mark.compilers
 @pytest.mark.timeout(300)
-def test_records_are_the_same_with_and_without(toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "cases",
+    [
+        {"traps": (CASE, PROGRAM)},
+        {
+            f"plain-{number}": ('title = "Plain"\nsource.cuda = "kernel.cu"\n', PLAIN.replace("{number}", str(number)))
+            for number in range(7)
+        },
+    ],
+    ids=["macros", "none"],
+)
+def test_records_are_the_same_with_and_without(
+    cases: dict[str, tuple[str, str]], toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
     toolkit("12.9")
-    case = tmp_path / "cases" / "headers" / "traps"
-    case.mkdir(parents=True)
-    (case / "case.toml").write_text(CASE)
-    (case / "kernel.cu").write_text(PROGRAM)
+    for name, (case, program) in cases.items():
+        folder = tmp_path / "cases" / "headers" / name
+        folder.mkdir(parents=True)
+        (folder / "case.toml").write_text(case)
+        (folder / "kernel.cu").write_text(program)
     done = subprocess.run(
         [sys.executable, "benchmarks/precompiled.py", "--cases", str(tmp_path / "cases"), "-b", "nvrtc", "-t", "12.9", "-a", "sm_60", "-j", "1"],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(data_folder().parent)}, capture_output=True, text=True, check=False,
