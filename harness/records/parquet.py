@@ -78,6 +78,8 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
                 raise RecordError(f"{path}: unpacks to more than {_LARGEST >> 30} GiB, and is not read")
             texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
         table = pq.read_table(path, read_dictionary=texts, partitioning=None)
+    except FileNotFoundError:
+        raise RecordError(f"{path}: no such file or folder") from None
     except (pa.ArrowException, OSError) as error:
         raise RecordError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
     try:

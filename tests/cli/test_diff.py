@@ -126,6 +126,7 @@ def test_history(run: Command) -> None:
     [
         (["diff", "good.jsonl"], 2, ["NEW"]),
         (["diff", "good.jsonl", "nowhere"], 2, ["nowhere: no such file or folder"]),
+        (["diff", "good.jsonl", "nowhere.parquet"], 2, ["nowhere.parquet: no such file or folder"]),
         (["diff", "good.jsonl", "k.cu"], 2, ["k.cu: line 1: not JSON"]),
         (["diff", "good.jsonl", "broken.parquet"], 2, ["broken.parquet: cannot be read as Parquet"]),
         (["diff", "good.jsonl", "good.jsonl", "--only", "fixes"], 2, ["'fixes' is not one of regression, fix"]),
