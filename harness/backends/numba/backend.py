@@ -65,9 +65,7 @@ class NumbaBackend:
                 f"{type(error).__name__}: {first_line(error)}"
             ) from None
         self.check_libraries(setup)
-        sys.dont_write_bytecode = (
-            True  # of programs; the library's own are kept, or each fork server would compile them
-        )
+        sys.dont_write_bytecode = True  # of programs; the library's own modules are kept compiled
         return Ready(observed=observed, architectures=[10 * major + minor for major, minor in known])
 
     def compile(self, setup: Setup, job: Job) -> None:
