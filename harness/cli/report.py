@@ -191,7 +191,7 @@ def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
     shards = missing_shards(merged.plans)
     for sentence in shards:
         say(sentence, err=True)
-    say(
-        f"{len(merged.records)} cells, {len(merged.missing)} never arrived, {len(merged.conflicts)} disagreed", err=True
-    )
+    there = " of the parts that are there" if shards else ""
+    counts = (len(merged.records), f"{len(merged.missing)}{there} never arrived", f"{len(merged.conflicts)} disagreed")
+    say("{} cells, {}, {}".format(*counts), err=True)
     return 1 if merged.missing or shards else 0
