@@ -1,4 +1,4 @@
-"""The fork server decides on some system calls of a cell: of which files it may change modes, which it may lock, and, where Landlock does not see to that, to whom it may send signals.
+"""The fork server decides on some system calls of a cell: which files change their mode, which are locked, and which processes are rescheduled or, before Linux 6.12, signalled.
 
 The kernel tells of such a call through a descriptor (seccomp_unotify(2)).
 """
@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.worker import landlock, locks, modes, seccomp, signals
+from harness.worker import landlock, locks, modes, process_calls, seccomp
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND
 _NOTICE, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
@@ -37,7 +37,8 @@ def calls(found: int) -> dict[int, tuple[int, ...]]:
     return {
         **dict.fromkeys(modes.CALLS, ()),
         **locks.CALLS,
-        **dict.fromkeys(() if found >= landlock.SIGNALS else signals.CALLS, ()),
+        **dict.fromkeys(process_calls.SCHEDULING, ()),
+        **dict.fromkeys(() if found >= landlock.SIGNALS else process_calls.SIGNALS, ()),
     }
 
 
@@ -66,8 +67,12 @@ class Broker:
             socket.send_fds(self._theirs, [b"."], [listener])
 
     def begin(self) -> int:
-        """In the parent: the descriptor to wait for; whenever there is something to read, `answer` is to be called."""
+        """In the parent: the descriptor that can be read once the child has come so far; then call `listen`."""
         self._theirs.close()
+        return self._ours.fileno()
+
+    def listen(self) -> int:
+        """The descriptor to wait for next: whenever it can be read, call `answer`. Negative where the kernel tells of no calls."""
         _, found, _, _ = socket.recv_fds(self._ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
         self._listener = found[0] if found else -1
         return self._listener
@@ -88,7 +93,7 @@ class Broker:
                 locks.check(pid, arguments, self._lockable)
                 flags = _GO_ON
             else:
-                signals.check(pid, call, arguments)
+                process_calls.check(pid, call, arguments)
                 flags = _GO_ON  # what it names stands in registers, which nobody else changes meanwhile
         except OSError as error:
             code = error.errno or errno.EPERM

@@ -212,9 +212,9 @@ def _watch(
     poll.register(reader, select.POLLIN)
     poll.register(ended, select.POLLIN)
     poll.register(channel, select.POLLHUP | select.POLLRDHUP)
-    asked = decides.begin() if decides else -1
-    if asked >= 0:
-        poll.register(asked, select.POLLIN)
+    begun, asked = decides.begin() if decides else -1, -1
+    if decides:
+        poll.register(begun, select.POLLIN)
     ends = done = False
     try:
         while not done:
@@ -232,6 +232,11 @@ def _watch(
                     # The scheduler is gone: nobody will ask for this cell again.
                     _leave(signal.SIGTERM, None)
                 done = done or fd == ended
+                if fd == begun and decides:
+                    poll.unregister(begun)
+                    asked = decides.listen()
+                    if asked >= 0:
+                        poll.register(asked, select.POLLIN)
                 if fd == asked and decides:
                     if event & select.POLLIN:
                         decides.answer()

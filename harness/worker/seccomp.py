@@ -9,6 +9,8 @@ import platform
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
+from harness.worker import process_calls
+
 _SECCOMP, _SET_FILTER = 317, 1
 # Without it, kernels before 5.16 make a process with a filter slower throughout, against a fault of processors.
 _SPEC_ALLOW, _NEW_LISTENER = 1 << 2, 1 << 3
@@ -21,8 +23,9 @@ _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
 _X86_64, _X32 = 0xC000003E, 0x40000000
 
 _PRLIMIT = 302
-# kill, rt_sigqueueinfo, tkill, tgkill, rt_tgsigqueueinfo, pidfd_open: each names a process first.
-_TO_PROCESSES = (62, 129, 200, 234, 297, 434)
+# kill, rt_sigqueueinfo, tkill, tgkill, rt_tgsigqueueinfo, pidfd_open, sched_setparam, sched_setscheduler, sched_setaffinity and
+# sched_setattr: each names a process first.
+_TO_PROCESSES = (62, 129, 200, 234, 297, 434, 142, 144, 203, 314)
 # Objects that outlive who made them, or belong to others: System V's shared memory, semaphores and queues, POSIX queues, keys.
 _OUTLIVING = (29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241, 248, 249, 250)
 # io_uring_setup: by it, other calls are made that no filter sees.
@@ -32,9 +35,11 @@ _UNSEEN = (425,)
 _ATTRIBUTES = (188, 189, 190, 197, 198, 199, 463, 466)
 # chown, fchown, lchown and fchownat, with the place of the owner among what they are given.
 _OWNERS = {92: _SECOND, 93: _SECOND, 94: _SECOND, 260: _THIRD}
-# F_SETLEASE: whoever opens a file with a lease on it waits for up to /proc/sys/fs/lease-break-time (45 s).
-_FCNTL, _SET_LEASE = 72, (1024,)
-_IOCTL, _SET_FLAGS = 16, (0x40086602, 0x40046602, 0x401C5820)  # FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR
+# F_SETLEASE: whoever opens a file with a lease on it waits for up to /proc/sys/fs/lease-break-time (45 s). F_SETOWN and
+# F_SETOWN_EX: the kernel signals the owner, whoever that is, and two of the calls name it in memory, where no filter looks.
+_FCNTL, _COMMANDS = 72, (1024, 8, 15)
+# FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR; FIOSETOWN and SIOCSPGRP, which are F_SETOWN for sockets.
+_IOCTL, _REQUESTS = 16, (0x40086602, 0x40046602, 0x401C5820, 0x8901, 0x8902)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -54,9 +59,9 @@ def tells() -> bool:
 def filter_for(protected: Iterable[int]) -> bytes:
     """The filter's program.
 
-    Refused are: signals to the `protected`, and to everything at once (-1); limits of other processes (prlimit(2)); objects that
-    outlive a process; other owners, attributes, flags and leases of files; and calls of other architectures or by io_uring, by which all that
-    could be had.
+    It refuses signals to the `protected`, and to everything at once (-1), and other priorities and processors for them or for all
+    processes of a user; limits of other processes (prlimit(2)); objects that outlive a process; other owners, attributes, flags and leases
+    of files, and processes that are signalled for them; and calls of other architectures or by io_uring, which would allow all of that.
 
     Parameters
     ----------
@@ -65,8 +70,11 @@ def filter_for(protected: Iterable[int]) -> bytes:
     """
     refuse, allow = _step(_RETURN, _ERROR | errno.EPERM), _step(_RETURN, _ALLOW)
     absent, unknown = _step(_RETURN, _ERROR | errno.ENOSYS), _step(_RETURN, _ERROR | errno.ENOTSUP)
+    protected = [*protected]
     named = [step for pid in (-1, *protected) for step in (_step(_EQUAL, pid & 0xFFFFFFFF, 0, 1), refuse)]
-    signals = [_step(_LOAD, _FIRST), *named, allow]
+    to_process = [_step(_LOAD, _FIRST), *named, allow]
+    # A group's number is its own here, not a negative one.
+    either = [step for pid in protected for step in (_step(_EQUAL, abs(pid), 0, 1), refuse)]
     limits = [
         _step(_LOAD, _FIRST), _step(_EQUAL, 0, 0, 1), allow,  # this very process
         _step(_LOAD, _THIRD), _step(_EQUAL, 0, 0, 3), _step(_LOAD, _THIRD + 4), _step(_EQUAL, 0, 0, 1), allow,  # only asks
@@ -86,10 +94,14 @@ def filter_for(protected: Iterable[int]) -> bytes:
     bodies = {
         **dict.fromkeys((*_OUTLIVING, *_UNSEEN), (absent,)),
         **dict.fromkeys(_ATTRIBUTES, (unknown,)),
-        _IOCTL: but(_SET_FLAGS),
-        _FCNTL: but(_SET_LEASE),
+        _IOCTL: but(_REQUESTS),
+        _FCNTL: but(_COMMANDS),
         **{call: _owners(place) for call, place in _OWNERS.items()},
-        **dict.fromkeys(_TO_PROCESSES, signals),
+        **dict.fromkeys(_TO_PROCESSES, to_process),
+        **{
+            call: [_step(_LOAD, _FIRST), _step(_EQUAL, kind + 2, 0, 1), refuse, _step(_LOAD, _SECOND), *either, allow]
+            for call, kind in process_calls.BY_KIND.items()
+        },
         _PRLIMIT: limits,
     }
     for number, body in bodies.items():

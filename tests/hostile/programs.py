@@ -12,7 +12,7 @@ from pathlib import Path
 # A program that has done its worst has nothing more to say; one without a kernel is refused.
 _END = "\nraise SystemExit(3)\n"
 _BEGIN = """
-import ctypes, errno, os, resource, signal, stat, subprocess, sys, time
+import ctypes, errno, os, resource, signal, stat, struct, subprocess, sys, time
 from pathlib import Path
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -87,6 +87,28 @@ SIGNALS = {
     "signals-everything": "attempt(os.kill, -1, signal.SIGURG)",
     "signals-the-scheduler": "attempt(os.kill, scheduler, 0)",
     "kills-its-siblings": "for pid in others(): attempt(os.kill, pid, signal.SIGKILL)",
+    # The kernel sends a signal of the owner's choice to whom a file names, whenever something can be read there.
+    "kills-by-owning-a-file": """
+import fcntl, socket, struct
+OWN, OWN_EX, SIGNAL_OF, ASYNC, OWN_BY_IOCTL, GROUP_BY_IOCTL = 8, 15, 10, 0o20000, 0x8901, 0x8902
+for pid in (os.getppid(), keeper, scheduler, *others()):
+    number = signal.SIGURG if pid not in (os.getppid(), keeper) else signal.SIGKILL
+    for own in (
+        lambda fd: fcntl.fcntl(fd, OWN, pid),
+        lambda fd: fcntl.fcntl(fd, OWN, -os.getpgid(pid)),
+        lambda fd: call(72, fd, OWN | 7 << 32, pid),
+        *(lambda fd, kind=kind: fcntl.fcntl(fd, OWN_EX, struct.pack("ii", kind, pid)) for kind in range(3)),
+        lambda fd: fcntl.ioctl(fd, OWN_BY_IOCTL, struct.pack("i", pid)),
+        lambda fd: fcntl.ioctl(fd, GROUP_BY_IOCTL, struct.pack("i", pid)),
+    ):
+        for ours, theirs in (map(socket.socket.detach, socket.socketpair()), os.pipe()):
+            attempt(own, ours)
+            fcntl.fcntl(ours, SIGNAL_OF, number)
+            fcntl.fcntl(ours, fcntl.F_SETFL, fcntl.fcntl(ours, fcntl.F_GETFL) | ASYNC)
+            os.write(theirs, b"x")
+            os.close(ours)
+            os.close(theirs)
+""",
 }
 
 MEMORY_OF_OTHERS = {
@@ -103,6 +125,24 @@ for pid in others():
 for pid in others():
     attempt(resource.prlimit, pid, resource.RLIMIT_NOFILE, (5, 5))
     attempt(resource.prlimit, pid, resource.RLIMIT_CPU, (1, 1))
+""",
+    # What root may look at by its capabilities; the variables of a process often hold tokens.
+    "reads-variables-of-others": """
+import socket
+for pid in ("1", parent_of(scheduler) or 1, *others()):
+    for name in ("environ", "maps", "auxv", "smaps", "pagemap", "io", "stack", "syscall"):
+        attempt(lambda: os.read(os.open(f"/proc/{pid}/{name}", os.O_RDONLY), 1))
+    for name in ("cwd", "root", "exe"):
+        attempt(os.readlink, f"/proc/{pid}/{name}")
+    attempt(os.listdir, f"/proc/{pid}/map_files")
+    attempt(call, 312, int(pid), os.getpid(), 0, 0, 0)
+    attempt(call, 298, ctypes.create_string_buffer(struct.pack("=II", 1, 128) + bytes(120)), int(pid), -1, -1, 0)
+attempt(socket.socket, socket.AF_PACKET, socket.SOCK_RAW)
+attempt(socket.socket, socket.AF_INET, socket.SOCK_RAW, 1)
+# A file by its number, past all folders.
+handle, mount = ctypes.create_string_buffer(struct.pack("=II", 128, 0) + bytes(128)), ctypes.c_int()
+if libc.syscall(303, -100, b"/etc", handle, ctypes.byref(mount), 0) == 0:
+    attempt(call, 304, os.open("/etc", os.O_RDONLY), handle, os.O_RDONLY)
 """,
 }
 
@@ -317,6 +357,54 @@ attempt(call, 167, b"/nowhere", 0) if os.geteuid() else None
 attempt(os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(1))
 attempt(os.nice, -5)
 attempt(os.setpriority, os.PRIO_PGRP, os.getpgid(os.getppid()), -1)
+""",
+    "takes-the-processor-from-others": """
+child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+cores, worst = os.sched_getaffinity(0), os.sched_param(0)
+IOPRIO_IDLE = 3 << 13
+for own in (0, os.getpid(), child.pid):
+    os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own))
+    os.sched_setaffinity(own, cores)
+    os.sched_setscheduler(own, os.SCHED_BATCH, worst)
+    os.sched_setparam(own, worst)
+    call(314, own, struct.pack("=IIQiIQQQ", 48, 3, 0, 0, 0, 0, 0, 0), 0)
+    call(251, 1, own, IOPRIO_IDLE)
+os.setpriority(os.PRIO_PGRP, 0, os.getpriority(os.PRIO_PGRP, 0))
+os.setpriority(os.PRIO_PGRP, child.pid, os.getpriority(os.PRIO_PGRP, child.pid))
+child.kill()
+child.wait()
+attempt(call, 203, child.pid, 8, ctypes.create_string_buffer(8))
+for pid in (os.getppid(), keeper, scheduler, *others()):
+    attempt(os.setpriority, os.PRIO_PROCESS, pid, 19)
+    attempt(os.setpriority, os.PRIO_PGRP, os.getpgid(pid), 19)
+    attempt(os.sched_setaffinity, pid, {min(cores)})
+    attempt(os.sched_setscheduler, pid, 5, worst)
+    attempt(os.sched_setparam, pid, worst)
+    attempt(call, 314, pid, struct.pack("=IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0), 0)
+    attempt(call, 251, 1, pid, IOPRIO_IDLE)
+    attempt(call, 251, 2, os.getpgid(pid), IOPRIO_IDLE)
+    attempt(call, 256, pid, 64, ctypes.create_string_buffer(b"\\1", 8), ctypes.create_string_buffer(b"\\1", 8))
+    attempt(call, 279, pid, 0, None, None, None, 2)
+    attempt(call, 440, os.pidfd_open(pid) if pid not in (os.getppid(), keeper, scheduler) else -1, None, 0, 21, 0)
+for user in (0, os.getuid()):
+    attempt(os.setpriority, os.PRIO_USER, user, 19)
+    attempt(call, 251, 3, user, IOPRIO_IDLE)
+for pid in (os.getppid(), keeper, scheduler):
+    if os.getpriority(os.PRIO_PROCESS, pid) == 19 or os.sched_getscheduler(pid) == 5 or os.sched_getaffinity(pid) != cores:
+        print("reached", pid)
+""",
+    # Whoever starts such a process names the signal that its end sends to the parent.
+    "dies-at-its-parent": """
+if libc.syscall(56, 0x8000 | signal.SIGKILL, None, None, None, 0) == 0:
+    os._exit(0)
+if os.fork() == 0:
+    os.setsid()
+    if libc.syscall(56, signal.SIGKILL, None, None, None, 0) == 0:
+        if libc.syscall(56, signal.SIGKILL, None, None, None, 0) == 0:
+            time.sleep(0.1)
+        os._exit(0)
+    os._exit(0)
+time.sleep(0.3)
 """,
     "leaves-its-group": """
 for line in Path("/proc/self/mountinfo").read_text().splitlines():

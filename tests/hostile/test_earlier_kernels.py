@@ -15,10 +15,10 @@ from cells import Place
 
 from harness.protocol.wire import CLAIMED_LANDLOCK
 from harness.toolkits import Installed
-from harness.worker import broker, landlock, locks, modes, signals
+from harness.worker import broker, landlock, locks, modes, process_calls
 from harness.worker.confine import kept_from
 
-from .programs import MEMORY_OF_OTHERS, PROCESSES, SIGNALS
+from .programs import MACHINE, MEMORY_OF_OTHERS, PROCESSES, SIGNALS
 from .runs import RELEASE, Aftermath, run_programs
 
 CLAIMED = 5
@@ -51,13 +51,14 @@ attempt(call, 297, scheduler, scheduler, 0, None)
 """,
     "aborts": "os.abort()",
 }
-PROGRAMS = {**SIGNALS, **PROCESSES, **MEMORY_OF_OTHERS, **SENDS}
+PROGRAMS = {**SIGNALS, **PROCESSES, **MEMORY_OF_OTHERS, **MACHINE, **SENDS}
 ODD = {"ends-silently": ("crashed", None), "aborts": ("crashed", signal.SIGABRT)}
 
 
 def test_who_decides_follows_from_what_the_kernel_offers() -> None:
-    assert broker.calls(6).keys() == broker.calls(7).keys() == {*modes.CALLS, *locks.CALLS}
-    assert broker.calls(5).keys() == broker.calls(0).keys() == {*modes.CALLS, *locks.CALLS, *signals.CALLS}
+    always = {*modes.CALLS, *locks.CALLS, *process_calls.SCHEDULING}
+    assert broker.calls(6).keys() == broker.calls(7).keys() == always
+    assert broker.calls(5).keys() == broker.calls(0).keys() == {*always, *process_calls.SIGNALS}
 
 
 def test_the_claim_is_never_more_than_the_kernel_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,10 +79,10 @@ def test_who_is_below() -> None:
         assert shell.stdout
         sleeper = int(shell.stdout.readline())
         for number in (shell.pid, sleeper, -shell.pid, 0):
-            signals.check(os.getpid(), 62, [number & 0xFFFFFFFF])
+            process_calls.check(os.getpid(), 62, [number & 0xFFFFFFFF])
         for number in (1, os.getpid(), os.getppid(), -os.getpgid(os.getppid())):
             with pytest.raises(PermissionError):
-                signals.check(os.getpid(), 62, [number & 0xFFFFFFFF])
+                process_calls.check(os.getpid(), 62, [number & 0xFFFFFFFF])
         os.killpg(shell.pid, signal.SIGKILL)
 
 
