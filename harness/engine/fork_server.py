@@ -41,6 +41,10 @@ class ForkServerDied(Exception):
     """The fork server itself ended, was stopped or fell silent; the message says how."""
 
 
+class ForkServerSilent(ForkServerDied):
+    """It was given up after the longest time that it may say nothing."""
+
+
 @dataclass(frozen=True)
 class Compiled:
     """What a fork server's child made of a cell, and what it read."""
@@ -68,6 +72,11 @@ class ForkServer:
         Seconds that loading may take.
     memory : int
         What it and its cells may have together, in bytes, where a control group can limit that; 0 for no limit.
+
+    Attributes
+    ----------
+    lost_loading : bool
+        Whether its process ended or was stopped before it said anything: another one may load the backend.
     """
 
     def __init__(
@@ -105,6 +114,7 @@ class ForkServer:
         theirs.close()
         self._setup, self._startup = replace(setup, cgroup=str(self._group.path) if self._group else ""), startup
         self._begun = self._lost = False
+        self.lost_loading = False
         self._ready: Ready | None = None
 
     @property
@@ -116,6 +126,7 @@ class ForkServer:
                 self._begin()
                 self._ready = self._receive(Ready, self._startup)
             except ForkServerDied as error:
+                self.lost_loading = not isinstance(error, ForkServerSilent)
                 self._ready = Ready(status="unavailable", reason=f"{self.backend} cannot be loaded: {error}")
         return self._ready
 
@@ -123,7 +134,8 @@ class ForkServer:
         """Whether it is still to say, after so many seconds more, what `ready` waits for."""
         try:
             self._begin()
-            return not self._ready and not select.select([self.channel], [], [], seconds)[0]
+            waits = not self._ready and not select.select([self.channel], [], [], seconds)[0]
+            return waits and not _is_stopped(self.process.pid)  # which `ready` ends
         except (ForkServerDied, OSError, ValueError):
             return False  # it ended, or was closed meanwhile: `ready` tells
 
@@ -239,7 +251,7 @@ class ForkServer:
                 raise ForkServerDied("it was stopped")
             elif left <= 0:
                 self.process.terminate()
-                raise ForkServerDied(f"{'no word of it' if beats else 'no answer'} for {seconds:.0f} s")
+                raise ForkServerSilent(f"{'no word of it' if beats else 'no answer'} for {seconds:.0f} s")
 
     def _read(self, kind: type[M], line: bytes) -> M:
         try:

@@ -15,7 +15,7 @@ import harness
 from harness.libraries import LIBRARIES
 from harness.protocol import printed
 
-SECONDS = 120
+SECONDS = 60
 """How long a probe may take."""
 _SCRIPTS = Path(harness.__file__).parent / "worker"
 

@@ -175,11 +175,11 @@ class Resolver:
         before = self.worker(toolchain)
         if before and (refused := self.refused(cell, toolchain, before)):
             return refused  # another runner has asked
-        fork_server = fork_servers.of(toolchain)
-        with self.context.trace.span("wait for the fork server"):
-            if not toolchain.toolchain.device and not toolchain.unfollowed:
-                hash_meanwhile(fork_server, self.answers.files)
-            ready = fork_server.ready
+        fork_server = self._loaded(toolchain, fork_servers)
+        if fork_server.lost_loading:  # whatever ended it may have nothing to do with the backend
+            fork_servers.end(toolchain)
+            fork_server = self._loaded(toolchain, fork_servers)
+        ready = fork_server.ready
         settled = self.refused(cell, toolchain, Worker(ready))
         if settled or before:  # else nothing was kept: what it has read is looked at while the first cell compiles
             try:
@@ -189,6 +189,15 @@ class Resolver:
                 raise
             settled = settled or self.kept(prepared, worker)
         return settled or fork_server
+
+    def _loaded(self, toolchain: PreparedToolchain, fork_servers: ForkServers) -> ForkServer:
+        """A fork server that is ready, or says why it cannot be."""
+        fork_server = fork_servers.of(toolchain)
+        with self.context.trace.span("wait for the fork server"):
+            if not toolchain.toolchain.device and not toolchain.unfollowed:
+                hash_meanwhile(fork_server, self.answers.files)
+            _ = fork_server.ready
+        return fork_server
 
     def started(self, toolchain: PreparedToolchain, fork_server: ForkServer) -> Worker:
         """Take note of what a fork server says, once; what could not be loaded is kept for this run only.

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.protocol import stopped
+
 _SECONDS = 30.0
 _BEAT = 0.5  # seconds
 
@@ -55,7 +57,7 @@ def _work(folder: Path, work: Callable[[Path], dict[str, Any] | None]) -> None:
 
 
 def wait(child: int, pulse: Callable[[], None] = lambda: None, seconds: float = _SECONDS) -> None:
-    """Wait for a child, and end it when it takes too long.
+    """Wait for a child, and end it when it takes too long; one that is stopped goes on.
 
     Parameters
     ----------
@@ -69,6 +71,7 @@ def wait(child: int, pulse: Callable[[], None] = lambda: None, seconds: float = 
     end, ended = time.monotonic() + seconds, os.pidfd_open(child)
     while not select.select([ended], [], [], _BEAT)[0]:
         pulse()
+        stopped.resume(child)
         if time.monotonic() > end:
             os.kill(child, signal.SIGKILL)
             break

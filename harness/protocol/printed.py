@@ -12,6 +12,8 @@ from enum import Enum
 from pathlib import Path
 from select import POLLIN, poll
 
+from harness.protocol import stopped
+
 KEPT = 2 << 20
 """How much of what a tool prints is kept, in bytes: half from the start, half from the end."""
 
@@ -148,8 +150,10 @@ def run(
     ) as process:
         kept = {stream.fileno(): Printed(keep) for stream in (process.stdout, process.stderr) if stream}
         try:
-            _drain(kept, list(argv), end, seconds)
-            process.wait(None if end is None else max(0.0, end - time.monotonic()))
+            _drain(kept, process, end, seconds)
+            while end is not None and process.poll() is None:
+                _wait(process, end)
+            process.wait()
         except BaseException:
             process.kill()
             process.wait()  # `Popen` does not, after Ctrl-C: what the process holds would still be held
@@ -158,15 +162,31 @@ def run(
     return Finished(process.returncode, _lines(said), said.total, not said.left_out, "".join(map(_lines, apart)))
 
 
-def _drain(kept: Mapping[int, Printed], argv: list[str], end: float | None, seconds: float | None) -> None:
-    """Read descriptors until all are closed."""
+def _wait(process: subprocess.Popen[bytes], end: float) -> None:
+    """Wait a while for the end of a process."""
+    stopped.resume(process.pid)
+    left = end - time.monotonic()
+    try:
+        process.wait(max(0.0, min(left, stopped.LOOK)))
+    except subprocess.TimeoutExpired:
+        if left <= stopped.LOOK:
+            raise
+
+
+def _drain(
+    kept: Mapping[int, Printed], process: subprocess.Popen[bytes], end: float | None, seconds: float | None
+) -> None:
+    """Read descriptors until all are closed; a process that is stopped goes on."""
     waiting, count = poll(), len(kept)
     for descriptor in kept:
         waiting.register(descriptor, POLLIN)
     while count:
-        ready = waiting.poll(None if end is None else max(0.0, end - time.monotonic()) * 1000)
+        left = stopped.LOOK if end is None else max(0.0, min(end - time.monotonic(), stopped.LOOK))
+        ready = waiting.poll(left * 1000)
         if not ready:
-            raise subprocess.TimeoutExpired(argv, seconds or 0)
+            if end is not None and time.monotonic() >= end:
+                raise subprocess.TimeoutExpired(process.args, seconds or 0)
+            stopped.resume(process.pid)
         for descriptor, _ in ready:
             if data := os.read(descriptor, _CHUNK):
                 kept[descriptor].add(data)

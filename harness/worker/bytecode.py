@@ -14,8 +14,12 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from harness.protocol import aside
+
 _LIST = "imported"
 _MOST = 1 << 20  # bytes
+_SECONDS = 10.0
+"""How long the next cell waits; modules that are left are compiled after it."""
 
 
 def tell(scratch: Path, known: int) -> None:
@@ -58,4 +62,4 @@ def compile_all(sources: Iterable[str]) -> None:
                         py_compile.compile(source, doraise=True)
         finally:
             os._exit(0)
-    os.waitpid(child, 0)
+    aside.wait(child, seconds=_SECONDS)

@@ -362,7 +362,10 @@ attempt(os.setpriority, os.PRIO_PGRP, os.getpgid(os.getppid()), -1)
 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
 cores, worst = os.sched_getaffinity(0), os.sched_param(0)
 IOPRIO_IDLE = 3 << 13
-for own in (0, os.getpid(), child.pid):
+import threading
+waiting = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
+waiting.start()
+for own in (0, os.getpid(), waiting.native_id, child.pid):
     os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own))
     os.sched_setaffinity(own, cores)
     os.sched_setscheduler(own, os.SCHED_BATCH, worst)

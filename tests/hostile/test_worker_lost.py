@@ -170,6 +170,34 @@ def test_one_that_was_lost_between_cells_is_replaced(
         assert run.result(cell(place, tmp_path / "two", NVRTC, PLAIN)).outcome.status == "built"
 
 
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("number", "of_keeper"), [(signal.SIGKILL, False), (signal.SIGSTOP, False), (signal.SIGSTOP, True)])
+def test_one_that_is_lost_while_it_loads_is_started_once_more(
+    number: int, of_keeper: bool, times: int,
+    places: Callable[[str], Place], toolkit: Callable[[str], Installed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    toolkit(RELEASE)
+    place = places("")
+    started: list[ForkServer] = []
+    original = ForkServer.__init__
+
+    def hit(self: ForkServer, *arguments: Any, **keywords: Any) -> None:
+        original(self, *arguments, **keywords)
+        started.append(self)
+        if len(started) <= times:
+            keeper = self.process.pid
+            # It has not been told what to load yet.
+            os.kill(keeper if of_keeper else wait_for(lambda: below(keeper))[0], number)
+
+    monkeypatch.setattr(ForkServer, "__init__", hit)
+    cells = [cell(place, tmp_path / name, NVRTC, PLAIN) for name in ("one", "two", "three")]
+    context = RunContext(place.environment, place.store, None, Limits(seconds=600))
+    records = run_all(cells, context).values()
+    assert len(started) == 2
+    assert {record["status"] for record in records} == ({"built"} if times == 1 else {"unavailable"})
+    assert times == 1 or {record["reason"].partition(":")[0] for record in records} == {"nvrtc cannot be loaded"}
+
+
 def test_one_that_says_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fork server that runs and is silent; this one is a fake, since no way is known to make a real one so."""
     monkeypatch.setattr(fork_server, "_SILENCE", 0.5)

@@ -96,6 +96,13 @@ def test_a_deadline_ends_a_process() -> None:
         run_process([sys.executable, "-c", "print('x', flush=True)\nimport time\ntime.sleep(10000)"], seconds=1)
 
 
+@pytest.mark.parametrize(("seconds", "first"), [(None, ""), (3600, ""), (3600, "exec >&-; ")])
+def test_a_process_that_is_stopped_goes_on(seconds: float | None, first: str) -> None:
+    """Also once it has closed its output, where it has a deadline."""
+    done = run_process(["sh", "-c", f"echo begun; {first}kill -STOP $$; exit 7"], seconds=seconds)
+    assert (done.code, done.said) == (7, "begun\n")
+
+
 def test_a_job_says_no_more_than_somebody_reads(job: Job, tmp_path: Path) -> None:
     for _ in range(40):
         job.say("y" * (1 << 20))

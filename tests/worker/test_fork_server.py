@@ -2,15 +2,63 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from harness.protocol import aside
 from harness.protocol.backend import Unavailable
+from harness.protocol.printed import Printed
+from harness.protocol.reads import Follower
 from harness.protocol.wire import Build, Ready, Setup
-from harness.worker.fork_server import _hold_builds
+from harness.worker import broker, bytecode
+from harness.worker.cgroup import Cgroup
+from harness.worker.fork_server import _hold_builds, _Pulse, _watch
+from harness.worker.memory import Peak
+
+
+@pytest.mark.skipif(not broker.available(), reason="this kernel has nothing that a child would hand over")
+def test_a_child_that_is_stopped_at_its_start_is_ended_at_its_deadline(tmp_path: Path) -> None:
+    decides = broker.Broker([str(tmp_path)])
+    (reader, writer), (ours, theirs) = os.pipe(), socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    ends = _watch(
+        child, reader, ours, time.monotonic() + 0.2, Printed(), Peak(child), Follower(), _Pulse(ours), decides, Cgroup("")
+    )  # fmt: skip
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    decides.close()
+    for each in (reader, writer):
+        os.close(each)
+    for end in (ours, theirs):
+        end.close()
+    assert ends
+
+
+def test_a_child_of_the_fork_server_that_is_stopped_goes_on(tmp_path: Path) -> None:
+    def stops(folder: Path) -> dict[str, str]:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return {"folder": str(folder)}
+
+    assert aside.answer(tmp_path, stops, lambda: None) == {"folder": str(tmp_path)}
+
+
+def test_a_module_that_is_compiled_for_ever_does_not_hold_up_the_next_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bytecode, "_SECONDS", 0.2)
+    os.mkfifo(tmp_path / "module.py")
+    bytecode.compile_all([str(tmp_path / "module.py")])
+    assert not list(tmp_path.glob("__pycache__/*"))
 
 
 @pytest.mark.parametrize(

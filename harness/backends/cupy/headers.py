@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.libraries import runtime_wheel
+from harness.protocol import aside
 from harness.protocol.backend import Setup, Unavailable, Unsupported
 
 _HEADER = "cuda_runtime_api.h"
@@ -70,9 +71,9 @@ def added(core: Any, compiler: Any) -> list[str]:
         finally:
             os._exit(0)
     os.close(writing)
+    aside.wait(child)
     with open(reading, "rb") as pipe:
         said = pipe.read()
-    os.waitpid(child, 0)
     if not said:
         raise Unavailable("CuPy died when it was asked for its include directories")
     folders, error = json.loads(said)
