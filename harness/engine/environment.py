@@ -131,10 +131,14 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
     Raises
     ------
     UsageError
-        When a requirement cannot be read, or the name is none that a file can have.
+        When a requirement cannot be read, the name is none that a file can have, or /proc is not mounted.
     PartUnavailable
         When the interpreter cannot be run.
     """
+    if not os.path.exists("/proc/self/stat"):
+        raise UsageError(
+            "cumatrix needs /proc, which is not mounted here, or is that of other processes: run `mount -t proc proc /proc`"
+        )
     called = name or os.environ.get("TOX_ENV_NAME") or "local"
     if (
         called in (".", "..")

@@ -37,8 +37,7 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
         Where records of reads go to (`harness.protocol.reads`); empty where nothing is followed.
     """
     _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    if not setup.device:  # whose driver may have to make devices
-        capabilities.give_up()
+    capabilities.give_up()
     folders = [*own_folders(setup, order), *([order.steps] if order.steps else [])]
     files = [*_DEVICES, *([records] if records else [])]
     if setup.device:
@@ -62,9 +61,10 @@ def kept_from() -> tuple[list[str], list[str]]:
         "cutting files short": found >= 3,
         "asking things of devices": found >= 5,
         "signals to other processes": found >= landlock.SIGNALS or broker.available(),
+        "the priority and the processors of other processes": broker.available(),
         "limits of other processes, objects that outlive them, and owners of files": seccomp.available(),
         "modes and locks of files outside of their folder": broker.available(),
-        "the machine's clock, names, network and priorities, as root too": True,
+        "the rights of root, but for reading what other users own": True,
     }
     return [word for word, there in words.items() if there], [word for word, there in words.items() if not there]
 

@@ -29,6 +29,23 @@ def test_where_nothing_can_be_used_it_says_what_to_do(cumatrix: Command, tmp_pat
         assert f"cumatrix toolkits install {release}" in line
 
 
+WITHOUT_PROC = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+
+
+@pytest.mark.parametrize("command", ["doctor", "try", "run"])
+@pytest.mark.skipif(
+    subprocess.run([*WITHOUT_PROC, "true"], capture_output=True).returncode != 0, reason="no namespace can be made here"
+)
+def test_without_proc_it_says_so(cumatrix: Command, tmp_path: Path, command: str) -> None:
+    (tmp_path / "kernel.cu").write_text("__global__ void k() {}\n")
+    words = ["try", tmp_path / "kernel.cu"] if command == "try" else [command]
+    done = subprocess.run(
+        [*WITHOUT_PROC, *cumatrix.argv(*words)], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("cumatrix: cumatrix needs /proc, which is not mounted here")
+
+
 @pytest.mark.parametrize("arguments", [("doctor",), ("toolkits", "list")])
 def test_what_killed_installations_left_goes(cumatrix: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     left = [tmp_path / place / "include" for place in ("toolkits/.12.4-abcdefgh", "libraries/cutlass/.3.5.1-abcdefgh")]

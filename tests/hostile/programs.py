@@ -126,6 +126,44 @@ for pid in others():
     attempt(resource.prlimit, pid, resource.RLIMIT_NOFILE, (5, 5))
     attempt(resource.prlimit, pid, resource.RLIMIT_CPU, (1, 1))
 """,
+    "takes-the-processor-from-others": """
+child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+cores, worst = os.sched_getaffinity(0), os.sched_param(0)
+IOPRIO_IDLE = 3 << 13
+import threading
+waiting = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
+waiting.start()
+for own in (0, os.getpid(), waiting.native_id, child.pid):
+    os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own))
+    os.sched_setaffinity(own, cores)
+    os.sched_setscheduler(own, os.SCHED_BATCH, worst)
+    os.sched_setparam(own, worst)
+    call(314, own, struct.pack("=IIQiIQQQ", 48, 3, 0, 0, 0, 0, 0, 0), 0)
+    call(251, 1, own, IOPRIO_IDLE)
+os.setpriority(os.PRIO_PGRP, 0, os.getpriority(os.PRIO_PGRP, 0))
+os.setpriority(os.PRIO_PGRP, child.pid, os.getpriority(os.PRIO_PGRP, child.pid))
+child.kill()
+child.wait()
+attempt(call, 203, child.pid, 8, ctypes.create_string_buffer(8))
+for pid in (os.getppid(), keeper, scheduler, *others()):
+    attempt(os.setpriority, os.PRIO_PROCESS, pid, 19)
+    attempt(os.setpriority, os.PRIO_PGRP, os.getpgid(pid), 19)
+    attempt(os.sched_setaffinity, pid, {min(cores)})
+    attempt(os.sched_setscheduler, pid, 5, worst)
+    attempt(os.sched_setparam, pid, worst)
+    attempt(call, 314, pid, struct.pack("=IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0), 0)
+    attempt(call, 251, 1, pid, IOPRIO_IDLE)
+    attempt(call, 251, 2, os.getpgid(pid), IOPRIO_IDLE)
+    attempt(call, 256, pid, 64, ctypes.create_string_buffer(b"\\1", 8), ctypes.create_string_buffer(b"\\1", 8))
+    attempt(call, 279, pid, 0, None, None, None, 2)
+    attempt(call, 440, os.pidfd_open(pid) if pid not in (os.getppid(), keeper, scheduler) else -1, None, 0, 21, 0)
+for user in (0, os.getuid()):
+    attempt(os.setpriority, os.PRIO_USER, user, 19)
+    attempt(call, 251, 3, user, IOPRIO_IDLE)
+for pid in (os.getppid(), keeper, scheduler):
+    if os.getpriority(os.PRIO_PROCESS, pid) == 19 or os.sched_getscheduler(pid) == 5 or os.sched_getaffinity(pid) != cores:
+        print("reached", pid)
+""",
     # What root may look at by its capabilities; the variables of a process often hold tokens.
     "reads-variables-of-others": """
 import socket
@@ -311,6 +349,19 @@ os.wait()
 if Path("reply.json").exists():
     print("reached: the answer")
 """,
+    # Whoever starts such a process names the signal that its end sends to the parent.
+    "dies-at-its-parent": """
+if libc.syscall(56, 0x8000 | signal.SIGKILL, None, None, None, 0) == 0:
+    os._exit(0)
+if os.fork() == 0:
+    os.setsid()
+    if libc.syscall(56, signal.SIGKILL, None, None, None, 0) == 0:
+        if libc.syscall(56, signal.SIGKILL, None, None, None, 0) == 0:
+            time.sleep(0.1)
+        os._exit(0)
+    os._exit(0)
+time.sleep(0.3)
+""",
     "leaves-objects": """
 for number, arguments in ((29, (0x5EED, 4096, 0o1600)), (64, (0x5EED, 1, 0o1600)), (68, (0x5EED, 0o1600)), (240, (b"intruder", 0o102, 0o600, None))):
     attempt(call, number, *arguments)
@@ -357,57 +408,6 @@ attempt(call, 167, b"/nowhere", 0) if os.geteuid() else None
 attempt(os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(1))
 attempt(os.nice, -5)
 attempt(os.setpriority, os.PRIO_PGRP, os.getpgid(os.getppid()), -1)
-""",
-    "takes-the-processor-from-others": """
-child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-cores, worst = os.sched_getaffinity(0), os.sched_param(0)
-IOPRIO_IDLE = 3 << 13
-import threading
-waiting = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
-waiting.start()
-for own in (0, os.getpid(), waiting.native_id, child.pid):
-    os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own))
-    os.sched_setaffinity(own, cores)
-    os.sched_setscheduler(own, os.SCHED_BATCH, worst)
-    os.sched_setparam(own, worst)
-    call(314, own, struct.pack("=IIQiIQQQ", 48, 3, 0, 0, 0, 0, 0, 0), 0)
-    call(251, 1, own, IOPRIO_IDLE)
-os.setpriority(os.PRIO_PGRP, 0, os.getpriority(os.PRIO_PGRP, 0))
-os.setpriority(os.PRIO_PGRP, child.pid, os.getpriority(os.PRIO_PGRP, child.pid))
-child.kill()
-child.wait()
-attempt(call, 203, child.pid, 8, ctypes.create_string_buffer(8))
-for pid in (os.getppid(), keeper, scheduler, *others()):
-    attempt(os.setpriority, os.PRIO_PROCESS, pid, 19)
-    attempt(os.setpriority, os.PRIO_PGRP, os.getpgid(pid), 19)
-    attempt(os.sched_setaffinity, pid, {min(cores)})
-    attempt(os.sched_setscheduler, pid, 5, worst)
-    attempt(os.sched_setparam, pid, worst)
-    attempt(call, 314, pid, struct.pack("=IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0), 0)
-    attempt(call, 251, 1, pid, IOPRIO_IDLE)
-    attempt(call, 251, 2, os.getpgid(pid), IOPRIO_IDLE)
-    attempt(call, 256, pid, 64, ctypes.create_string_buffer(b"\\1", 8), ctypes.create_string_buffer(b"\\1", 8))
-    attempt(call, 279, pid, 0, None, None, None, 2)
-    attempt(call, 440, os.pidfd_open(pid) if pid not in (os.getppid(), keeper, scheduler) else -1, None, 0, 21, 0)
-for user in (0, os.getuid()):
-    attempt(os.setpriority, os.PRIO_USER, user, 19)
-    attempt(call, 251, 3, user, IOPRIO_IDLE)
-for pid in (os.getppid(), keeper, scheduler):
-    if os.getpriority(os.PRIO_PROCESS, pid) == 19 or os.sched_getscheduler(pid) == 5 or os.sched_getaffinity(pid) != cores:
-        print("reached", pid)
-""",
-    # Whoever starts such a process names the signal that its end sends to the parent.
-    "dies-at-its-parent": """
-if libc.syscall(56, 0x8000 | signal.SIGKILL, None, None, None, 0) == 0:
-    os._exit(0)
-if os.fork() == 0:
-    os.setsid()
-    if libc.syscall(56, signal.SIGKILL, None, None, None, 0) == 0:
-        if libc.syscall(56, signal.SIGKILL, None, None, None, 0) == 0:
-            time.sleep(0.1)
-        os._exit(0)
-    os._exit(0)
-time.sleep(0.3)
 """,
     "leaves-its-group": """
 for line in Path("/proc/self/mountinfo").read_text().splitlines():

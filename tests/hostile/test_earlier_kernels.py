@@ -18,7 +18,7 @@ from harness.toolkits import Installed
 from harness.worker import broker, landlock, locks, modes, process_calls
 from harness.worker.confine import kept_from
 
-from .programs import MACHINE, MEMORY_OF_OTHERS, PROCESSES, SIGNALS
+from .programs import MEMORY_OF_OTHERS, PROCESSES, SIGNALS
 from .runs import RELEASE, Aftermath, run_programs
 
 CLAIMED = 5
@@ -51,7 +51,7 @@ attempt(call, 297, scheduler, scheduler, 0, None)
 """,
     "aborts": "os.abort()",
 }
-PROGRAMS = {**SIGNALS, **PROCESSES, **MEMORY_OF_OTHERS, **MACHINE, **SENDS}
+PROGRAMS = {**SIGNALS, **PROCESSES, **MEMORY_OF_OTHERS, **SENDS}
 ODD = {"ends-silently": ("crashed", None), "aborts": ("crashed", signal.SIGABRT)}
 
 

@@ -171,7 +171,9 @@ def test_one_that_was_lost_between_cells_is_replaced(
 
 
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize(("number", "of_keeper"), [(signal.SIGKILL, False), (signal.SIGSTOP, False), (signal.SIGSTOP, True)])
+@pytest.mark.parametrize(
+    ("number", "of_keeper"), [(signal.SIGKILL, False), (signal.SIGSTOP, False), (signal.SIGSTOP, True)]
+)
 def test_one_that_is_lost_while_it_loads_is_started_once_more(
     number: int, of_keeper: bool, times: int,
     places: Callable[[str], Place], toolkit: Callable[[str], Installed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
