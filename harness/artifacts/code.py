@@ -7,8 +7,7 @@ scheduling, and the opcode is in the highest bits (https://docs.nvidia.com/cuda/
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 
 
@@ -39,22 +38,31 @@ class Code:
         return self.traps and not self.ends
 
 
-def read_code(text: bytes, cc: int) -> Code:
-    """What the section ``.text.<kernel>`` of a cubin for compute capability `cc` (80) is made of."""
-    codes = list(_opcodes(text, cc))
-    names = [(_NEW if cc >= 70 else _OLD).get(code, "") for code in codes]
+def read_code(text: bytes | memoryview, cc: int) -> Code:
+    """Read the section ``.text.<kernel>`` of a cubin for compute capability `cc` (80)."""
+    counts = _opcodes(text, cc)
+    names = _NEW if cc >= 70 else _OLD
     # The end is filled up with NOPs, and with a branch to itself.
-    telling = [code for code, name in zip(codes, names, strict=True) if name not in ("NOP", "BRA")]
-    return Code(len(telling), len(set(telling)), "EXIT" in names, "BPT" in names)
+    telling = {code: count for code, count in counts.items() if names.get(code) not in ("NOP", "BRA")}
+    found = {names.get(code) for code in counts}
+    return Code(sum(telling.values()), len(telling), "EXIT" in found, "BPT" in found)
 
 
 _NEW = {0x918: "NOP", 0x94D: "EXIT", 0x947: "BRA", 0x95C: "BPT"}
 _OLD = {0x50B: "NOP", 0xE30: "EXIT", 0xE24: "BRA", 0xE3A: "BPT"}
 
 
-def _opcodes(text: bytes, cc: int) -> Iterator[int]:
-    words = struct.unpack(f"<{len(text) // 8}Q", text[: len(text) // 8 * 8])
+def _opcodes(text: bytes | memoryview, cc: int) -> Counter[int]:
+    """Count instructions by opcode; code of gigabytes is counted in place, without a list of its instructions."""
+    parts = memoryview(text)[: len(text) // 8 * 8].cast("H")  # an instruction's opcode lies in one of its parts of 16 bits
+    found: Counter[int] = Counter()
     if cc >= 70:
-        yield from (word & 0xFFF for word in words[::2])
-    else:
-        yield from (word >> 52 for place, word in enumerate(words) if place % 4)
+        for part, count in Counter(parts[::8]).items():
+            found[part & 0xFFF] += count
+        return found
+    codes = Counter(parts[3::4])
+    codes.subtract(Counter(parts[3::16]))
+    for part, count in codes.items():
+        if count:
+            found[part >> 4] += count
+    return found

@@ -70,7 +70,7 @@ def _target(elf: Elf) -> Target:
 
 
 def _kernels(elf: Elf, target: Target, spills: dict[str, int]) -> Iterator[tuple[KernelResources, Code | None]]:
-    values = _info(elf)
+    values, codes, left = _info(elf), dict[str, Code](), elf.size
     reserved = _SYSTEM_SHARED if target.cc >= 90 and elf.type == ET_EXEC else 0
     for index, symbol in enumerate(elf.symbols()):
         if symbol.type != STT_FUNC or not symbol.other & _ENTRY:
@@ -79,7 +79,13 @@ def _kernels(elf: Elf, target: Target, spills: dict[str, int]) -> Iterator[tuple
         shared = elf.sections.get(f".nv.shared.{name}")
         const = elf.sections.get(f".nv.constant0.{name}")
         text = elf.sections.get(f".text.{name}")
-        code = read_code(text.data, target.cc) if text is not None else None
+        if text is not None and name not in codes:
+            # Sections of what a compiler wrote do not overlap; a hostile file could have the same code read for each of its symbols.
+            left -= len(text.data)
+            if left < 0:
+                raise ValueError("the code of its kernels overlaps")
+            codes[name] = read_code(text.data, target.cc)
+        code = codes.get(name)
         resources = KernelResources(
             name=name,
             num_regs=values.get((index, _REGCOUNT)),
@@ -97,7 +103,7 @@ def _kernels(elf: Elf, target: Target, spills: dict[str, int]) -> Iterator[tuple
 def _info(elf: Elf) -> dict[tuple[int, int], int]:
     """Values of ``.nv.info`` by symbol and attribute."""
     section = elf.sections.get(".nv.info")
-    data = section.data if section is not None else b""
+    data: bytes | memoryview = section.data if section is not None else b""
     values, place = {}, 0
     while place + 4 <= len(data):
         kind, attribute, length = struct.unpack_from("<BBH", data, place)
@@ -112,7 +118,7 @@ def _info(elf: Elf) -> dict[tuple[int, int], int]:
 
 def _spills(log: str) -> dict[str, int]:
     found = re.finditer(
-        r"Function properties for (\S+)\s+(?:ptxas info\s*:\s*)?\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes",
+        r"Function properties for (\S++)\s++(?:ptxas info\s*+:\s*+)?\d++ bytes stack frame, (\d{1,18}) bytes spill stores, (\d{1,18}) bytes",
         log,
     )
     return {name: int(stores) + int(loads) for name, stores, loads in (match.groups() for match in found)}

@@ -1,7 +1,7 @@
 """ELF files of 64 bits, little-endian, as far as cubins need them: the header, sections and symbols.
 
 The layout is that of the System V ABI (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html). It is read with `struct` alone:
-every cell that was built is read back by the scheduler, and a general library takes ten times as long for it, which is what
+every cell that was built is read back, and a general library takes ten times as long for it, which is what
 sixteen compilers then wait for (``benchmarks/peers.py``).
 """
 
@@ -33,15 +33,15 @@ class Section:
         Its name.
     size : int
         In bytes, also where the file holds none of them (``SHT_NOBITS``).
-    data : bytes
-        What the file holds of it.
+    data : memoryview
+        What the file holds of it, which is no copy: the parts of a hostile file may overlap.
     link : int
         Number of a section that belongs to it: of symbols, that of their names.
     """
 
     name: str
     size: int
-    data: bytes
+    data: memoryview
     link: int
 
 
@@ -69,6 +69,8 @@ class Elf:
 
     Attributes
     ----------
+    size : int
+        Of the file, in bytes.
     type, machine, flags, abi : int
         ``e_type``, ``e_machine``, ``e_flags`` and ``EI_ABIVERSION``.
     sections : dict of str to Section
@@ -86,14 +88,15 @@ class Elf:
         ident, self.type, self.machine, _, _, _, place, self.flags, _, _, _, size, count, names = _HEADER.unpack_from(
             data
         )
-        self.abi = ident[8]
+        self.abi, self.size = ident[8], len(data)
         headers = self._headers(data, place, size, count) if place else []
         if headers and count == 0:  # more than fit there: the first section says how many, and which has the names
             headers = self._headers(data, place, size, headers[0][5])
             names = headers[0][6]
-        texts = _Names(_data_of(data, headers[names]) if names < len(headers) else b"")
+        view = memoryview(data)
+        texts = _Names(_data_of(view, headers[names]) if names < len(headers) else view[:0])
         self._sections = [
-            Section(texts.at(head[0]), head[5], b"" if head[1] == _NO_BITS else _data_of(data, head), head[6])
+            Section(texts.at(head[0]), head[5], view[:0] if head[1] == _NO_BITS else _data_of(view, head), head[6])
             for head in headers
         ]
         self.sections = {section.name: section for section in self._sections}
@@ -109,7 +112,7 @@ class Elf:
         table = self.sections.get(".symtab")
         if table is None:
             return
-        texts = _Names(self._sections[table.link].data if table.link < len(self._sections) else b"")
+        texts = _Names(self._sections[table.link].data if table.link < len(self._sections) else table.data[:0])
         whole = len(table.data) // _SYMBOL.size * _SYMBOL.size
         for name, info, other, *_ in _SYMBOL.iter_unpack(table.data[:whole]):
             yield Symbol(texts.at(name), info, other)
@@ -121,7 +124,7 @@ class Elf:
         return [_SECTION.unpack_from(data, place + number * size) for number in range(max(count, 1))]
 
 
-def _data_of(data: bytes, head: tuple[int, ...]) -> bytes:
+def _data_of(data: memoryview, head: tuple[int, ...]) -> memoryview:
     # Shared memory in relocatable cubins has a type of NVIDIA's own, 0x7000000A, and no data: it claims to lie beyond the end.
     _, _, _, _, place, size, *_ = head
     return data[place : place + size]
@@ -130,8 +133,8 @@ def _data_of(data: bytes, head: tuple[int, ...]) -> bytes:
 class _Names:
     """Names in a section of texts."""
 
-    def __init__(self, texts: bytes) -> None:
-        self.texts = texts
+    def __init__(self, texts: memoryview) -> None:
+        self.texts = bytes(texts)
         self._left = _MOST_NAMES
 
     def at(self, place: int) -> str:
@@ -150,13 +153,14 @@ def split(data: bytes) -> list[bytes]:
     A file ends with its tables of section and program headers: so ptxas, nvlink and nvJitLink write cubins.
     """
     found: list[bytes] = []
-    while data.startswith(b"\x7fELF") and len(data) >= _HEADER.size:
-        fields = _HEADER.unpack_from(data)
+    start = 0
+    while data.startswith(b"\x7fELF", start) and len(data) - start >= _HEADER.size:
+        fields = _HEADER.unpack_from(data, start)
         programs, sections = fields[5:7]
         program_size, programs_count, section_size, sections_count = fields[9:13]
         end = max(_HEADER.size, programs + program_size * programs_count, sections + section_size * sections_count)
-        found.append(data[:end])
-        data = data[end:]
-    if data or not found:
-        found[-1:] = [b"".join((*found[-1:], data))]
+        found.append(data[start : start + end])
+        start += end
+    if start < len(data) or not found:
+        found[-1:] = [b"".join((*found[-1:], data[start:]))]
     return found
