@@ -24,7 +24,7 @@ from harness.cases.launch import launches_for, references_of
 from harness.cases.options import options_for
 from harness.cases.select import load_cases
 from harness.diagnostics import parse_log
-from harness.engine.collect import collect_outcome
+from harness.engine.collect import Remains, collect_outcome
 from harness.engine.plan import choose
 from harness.errors import CumatrixError
 from harness.model import Case, Cell, Outcome, Status, Target, Toolchain, ToolkitRef
@@ -203,7 +203,7 @@ class InputFuzzer:
             output_total=self.random.choice((0, 1 << 62)),
         )
         outcome = collect_outcome(
-            one, make_order(Path("kernel.cu"), "compute_80", scratch, ["scale"]), ended, home, tools
+            Remains.of(one, make_order(Path("kernel.cu"), "compute_80", scratch, ["scale"]), ended, home, tools)
         )
         check_record(json.loads(json.dumps(record(one, outcome))))
 

@@ -1,4 +1,7 @@
-"""From how a child ended to an outcome: what it claims is held against what it left."""
+"""From how a child ended to an outcome: what it claims is held against what it left.
+
+A stranger chose what is read here. `harness.engine.reader` has it read in a process of its own, with a limit of time and of memory.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from harness.diagnostics import one_line, parse_log, read_line
 from harness.engine.left import read_file, read_text
 from harness.engine.logs import LOG_LIMIT, Places, whole_log
 from harness.engine.products import check_product, read_product
-from harness.model import Cell, Diagnostic, Outcome, Stage, Status
-from harness.protocol.message import WireError
+from harness.model import Cell, Diagnostic, Outcome, Stage, Status, Target
+from harness.protocol.message import Message, WireError
 from harness.protocol.plain import Unreadable
 from harness.protocol.printed import cut
 from harness.protocol.wire import REPLY, Exit, Order, Reply
@@ -32,9 +35,60 @@ _ROOM = 64 << 10  # bytes
 _LARGEST_REPLY = 16 << 20  # bytes
 
 
-def collect_outcome(
-    cell: Cell, order: Order, ended: Exit, home: Path, tools: Path, keep: ArtifactFolder | None = None
-) -> Outcome:
+@dataclass(frozen=True, kw_only=True)
+class Remains(Message):
+    """What is left of a cell whose child has ended, and where to read it.
+
+    Parameters
+    ----------
+    order : Order
+        What was asked of the child. Its folder holds the reply, ``stages``, ``log`` and what came out.
+    ended : Exit
+        How the child ended.
+    home, tools : Path
+        The toolkit, and cumatrix's own stand-ins: the only places that CUDA libraries may have been loaded from.
+    source : Path
+        The program.
+    root : Path or None
+        The project's folder.
+    target : str
+        The cell's target.
+    nvcc : bool
+        Whether the backend's compiler is a process of its own.
+    keep : str
+        Folder in which what was built is kept; empty for none.
+    lost : str
+        What became of the fork server, where it was lost with the cell: nothing that the child left is believed then.
+    """
+
+    order: Order
+    ended: Exit
+    home: Path
+    tools: Path
+    source: Path
+    target: str
+    root: Path | None = None
+    nvcc: bool = False
+    keep: str = ""
+    lost: str = ""
+
+    @classmethod
+    def of(cls, cell: Cell, order: Order, ended: Exit, home: Path, tools: Path, *, lost: str = "") -> Remains:
+        """The remains of a cell, without what it read, which the scheduler makes sense of."""
+        return cls(
+            order=order, ended=replace(ended, reads=None), home=home, tools=tools, source=_source_of(cell), root=cell.case.root,
+            target=str(cell.target), nvcc=BACKENDS[cell.toolchain.backend].nvcc, lost=lost,
+        )  # fmt: skip
+
+
+def lost_exit(seconds: float) -> Exit:
+    """How a child ended whose fork server was lost after `seconds`."""
+    return Exit(
+        exit=None, signal=None, timed_out=False, wall=seconds, leftovers=0, output="", output_total=0, peak_bytes=0, reads=None
+    )  # fmt: skip
+
+
+def collect_outcome(remains: Remains, keep: ArtifactFolder | None = None) -> Outcome:
     """The outcome of a cell whose child has ended.
 
     Nothing that the child left is trusted alone: without a reply it has crashed; where it claims ``built`` it must have left
@@ -42,18 +96,16 @@ def collect_outcome(
 
     Parameters
     ----------
-    cell : Cell
-        The cell.
-    order : Order
-        What was asked of the child. In its folder lie the reply, ``stages``, ``log`` and what came out.
-    ended : Exit
-        How the child ended.
-    home, tools : Path
-        The toolkit, and cumatrix's own stand-ins: the only places that CUDA libraries may have been loaded from.
+    remains : Remains
+        What is left of the cell.
     keep : ArtifactFolder, optional
         Where what was built is kept.
     """
-    left = _Left.of(cell, order, ended, home, tools)
+    left, ended = _Left.of(remains), remains.ended
+    if remains.lost:
+        left = replace(left, reply=None)
+        reason = f"the worker process was lost while this cell ran: {remains.lost}"
+        return _crashed(left.outcome(), left, reason, reason)
     base = left.outcome()
     if left.no_room:
         where = tempfile.gettempdir()
@@ -72,33 +124,13 @@ def collect_outcome(
         how = _death(ended) + left.unreadable
         who = "compiler" if left.stage.rank < Stage.LOAD.rank else "program"
         return _crashed(base, left, how, f"the {who}'s process {how}")
-    return _judged(base, left, left.reply, home, tools, keep)
-
-
-def collect_lost(cell: Cell, order: Order, how: str, seconds: float, home: Path, tools: Path) -> Outcome:
-    """The outcome of a cell during which the fork server was lost: whatever did that, nothing is believed that its child left.
-
-    Parameters
-    ----------
-    cell, order, home, tools
-        As for `collect_outcome`.
-    how : str
-        What became of the fork server.
-    seconds : float
-        Time on the wall, from the order to its loss.
-    """
-    ended = Exit(
-        exit=None, signal=None, timed_out=False, wall=seconds, leftovers=0, output="", output_total=0, peak_bytes=0, reads=None
-    )  # fmt: skip
-    left = replace(_Left.of(cell, order, ended, home, tools), reply=None)
-    reason = f"the worker process was lost while this cell ran: {how}"
-    return _crashed(left.outcome(), left, reason, reason)
+    return _judged(base, left, left.reply, keep)
 
 
 def _crashed(base: Outcome, left: _Left, reason: str, message: str) -> Outcome:
     crash = Diagnostic(severity="fatal", message=message, fingerprint="crash")
     return replace(
-        base, status=Status.CRASHED, stage=left.stage, signal=left.ended.signal, reason=reason,
+        base, status=Status.CRASHED, stage=left.stage, signal=left.remains.ended.signal, reason=reason,
         diagnostics=(crash, *base.diagnostics),
     )  # fmt: skip
 
@@ -107,9 +139,7 @@ def _crashed(base: Outcome, left: _Left, reason: str, message: str) -> Outcome:
 class _Left:
     """What a child left behind."""
 
-    cell: Cell
-    order: Order
-    ended: Exit
+    remains: Remains
     places: Places
     reply: Reply | None
     unreadable: str
@@ -118,16 +148,16 @@ class _Left:
     log: str
 
     @classmethod
-    def of(cls, cell: Cell, order: Order, ended: Exit, home: Path, tools: Path) -> _Left:
-        scratch = order.scratch
-        places = Places(scratch, _source_of(cell), home, tools.parent, cell.case.root)
+    def of(cls, remains: Remains) -> _Left:
+        scratch = remains.order.scratch
+        places = Places(scratch, remains.source, remains.home, remains.tools.parent, remains.root)
         reply, unreadable = _reply(scratch)
         names = dict.fromkeys(read_text(scratch / "stages", scratch).split())
         said = read_text(scratch / "log", scratch)
         return cls(
-            cell, order, ended, places, reply, unreadable,
+            remains, places, reply, unreadable,
             stages=tuple(Stage(name) for name in names if name in list(Stage)),
-            said=cut(places.in_log(said.rstrip("\n")), LOG_LIMIT), log=whole_log(said, ended.output, places),
+            said=cut(places.in_log(said.rstrip("\n")), LOG_LIMIT), log=whole_log(said, remains.ended.output, places),
         )  # fmt: skip
 
     @property
@@ -143,7 +173,7 @@ class _Left:
         if _NO_ROOM.search(self.log):
             return True
         try:
-            room = os.statvfs(self.order.scratch)
+            room = os.statvfs(self.remains.order.scratch)
         except OSError:
             return False
         return room.f_bavail * room.f_frsize < _ROOM or (room.f_files > 0 and room.f_favail == 0)
@@ -158,12 +188,13 @@ class _Left:
 
     def outcome(self) -> Outcome:
         """What holds however it ended; the status is not known yet."""
-        reply = self.reply or Reply(status="crashed", seconds=self.ended.wall, device=self.order.device)
+        ended = self.remains.ended
+        reply = self.reply or Reply(status="crashed", seconds=ended.wall, device=self.remains.order.device)
         notes = [one_line(note) for note in reply.notes]
-        if self.ended.leftovers:
-            notes.append(f"ended {self.ended.leftovers} process(es) that it left behind")
-        if self.ended.output_total > len(self.ended.output) + 100:
-            total = self.ended.output_total
+        if ended.leftovers:
+            notes.append(f"ended {ended.leftovers} process(es) that it left behind")
+        if ended.output_total > len(ended.output) + 100:
+            total = ended.output_total
             notes.append(f"printed {total} bytes, of which the first and the last part are kept")
         return Outcome(
             status=Status.HARNESS_ERROR,
@@ -174,35 +205,40 @@ class _Left:
             command=tuple(map(self.places.in_command, reply.command)),
             observed=reply.observed,
             device=reply.device,
-            peak_bytes=self.ended.peak_bytes,
+            peak_bytes=ended.peak_bytes,
             notes=tuple(notes),
             shared_steps=tuple(map(one_line, reply.shared_steps)),
         )
 
 
-def _judged(base: Outcome, left: _Left, reply: Reply, home: Path, tools: Path, keep: ArtifactFolder | None) -> Outcome:
+def _judged(base: Outcome, left: _Left, reply: Reply, keep: ArtifactFolder | None) -> Outcome:
     """The outcome of a child that lived to reply."""
+    remains, job = left.remains, left.remains.order.job
+    target = Target.parse(remains.target)
     status, reason = Status(reply.status), one_line(reply.reason)
     diagnostics, notes, artifact = base.diagnostics, list(base.notes), None
     # Where the compiler runs as a process of its own, what the library has loaded in this one takes no part.
-    others = [each.home for each in (left.order.job.assembler, left.order.job.linker) if each]
-    leaks = [] if BACKENDS[left.cell.toolchain.backend].nvcc else leaked(reply.libraries, home, tools, *others)
+    others = [each.home for each in (job.assembler, job.linker) if each]
+    leaks = [] if remains.nvcc else leaked(reply.libraries, remains.home, remains.tools, *others)
     if leaks and status not in (Status.HARNESS_ERROR, Status.UNAVAILABLE):
-        status, reason = Status.UNAVAILABLE, f"a CUDA outside of toolkit {home.name} was loaded: {', '.join(leaks)}"
+        status, reason = (
+            Status.UNAVAILABLE,
+            f"a CUDA outside of toolkit {remains.home.name} was loaded: {', '.join(leaks)}",
+        )
     if status is Status.BUILT:
         try:
             if reply.artifact is None:
                 raise ValueError("nothing came out")
-            artifact, data, remarks = read_product(left.cell, reply.artifact, left.order.scratch, base.log)
+            artifact, data, remarks = read_product(target, reply.artifact, remains.order.scratch, base.log)
             if artifact.format == "object" and not any(note.startswith("not linked") for note in notes):
                 notes.append("not linked: what came out is relocatable device code")
             notes += remarks
-            status, reason, note = check_product(left.cell, reply.artifact, artifact, left.order.job.entries)
+            status, reason, note = check_product(target, reply.artifact, artifact, job.entries)
             notes += [note] if note else []
             if keep and status is Status.BUILT:
                 keep.keep(artifact.format, artifact.sha256, data)
         except (OSError, Unreadable, ValueError, TypeError, LookupError, AttributeError) as error:
-            status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {error}"
+            status, reason = Status.HARNESS_ERROR, f"what was built cannot be read: {one_line(str(error))}"
     if status is Status.CRASHED:
         name = one_line(reason) or "the compiler crashed"
         diagnostics = (Diagnostic(severity="fatal", message=name, fingerprint="crash"), *diagnostics)

@@ -17,7 +17,7 @@ from typing import TypeVar
 import harness
 from harness.diagnostics import one_line
 from harness.engine.cgroups import group_for
-from harness.engine.collect import collect_lost, collect_outcome
+from harness.engine.collect import Remains, lost_exit
 from harness.engine.left import remove
 from harness.engine.reads import Reads, reads_of
 from harness.held import TEMPORARY, HeldFolder, temporary_folder
@@ -25,13 +25,14 @@ from harness.model import Cell, Outcome
 from harness.protocol.message import Message, WireError
 from harness.protocol.reads import VARIABLE
 from harness.protocol.wire import Exit, Order, Ready, Setup
-from harness.records.artifact_folder import ArtifactFolder
 
 _PACKAGE = Path(harness.__file__).parent
 _LOOK = 1.0
 """Seconds without a word, after which it is looked at whether the fork server was stopped."""
 _SILENCE = 20.0
 """Seconds after which one that runs, and says nothing, is given up: a busy machine may hold it up for a while."""
+_LONGEST = 128 << 20
+"""Bytes of one message: records of 8 MiB, of which JSON makes six bytes each where they are no text."""
 _LAST_WORDS = 2000  # bytes of its log that tell how it ended
 
 M = TypeVar("M", bound=Message)
@@ -95,7 +96,7 @@ class ForkServer:
         # Before anything is started: this process may have to leave its control group, for which it must be alone there.
         self._group = group_for(memory)
         self.channel, theirs = socket.socketpair()
-        self._buffer = bytearray()
+        self._buffer, self._searched = bytearray(), 0
         self._log = open(self.folder / "fork_server.log", "w+b")  # noqa: SIM115 - closed with the fork server
         (home := self.folder / "home").mkdir()
         # The library adds to this file and never makes it. The worker is the first program that is run.
@@ -158,8 +159,8 @@ class ForkServer:
         return self._receive(Exit, _SILENCE, beats=True)
 
     def compile(
-        self, cell: Cell, order: Order, products: Sequence[str], meanwhile: Callable[[], None] = lambda: None,
-        keep: ArtifactFolder | None = None,
+        self, cell: Cell, order: Order, products: Sequence[str], read: Callable[[Remains], Outcome],
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> Callable[[], Compiled]:  # fmt: skip
         """Run one cell; what is returned collects what became of it, from its folder. A cell is lost with its fork server.
 
@@ -171,19 +172,21 @@ class ForkServer:
             What is asked for it.
         products : sequence of str
             Folders of which nothing counts as read (`harness.engine.toolchain.PreparedToolchain.products`).
+        read : callable
+            Reads what is left of it (`harness.engine.reader.Reader.read`).
         meanwhile : callable
             Called while its compiler works.
-        keep : ArtifactFolder, optional
-            Where what was built is kept.
         """
         started, home, tools = time.monotonic(), self._setup.home, self._setup.tools
         try:
             ended = self.run(order, meanwhile)
         except ForkServerDied as error:
             self._lost = True
-            lost = collect_lost(cell, order, str(error), time.monotonic() - started, home, tools)
+            ended = lost_exit(time.monotonic() - started)
+            lost = read(Remains.of(cell, order, ended, home, tools, lost=str(error)))
             return lambda: Compiled(lost, Reads())
-        return lambda: Compiled(collect_outcome(cell, order, ended, home, tools, keep), reads_of(ended.reads, products))
+        remains = Remains.of(cell, order, ended, home, tools)
+        return lambda: Compiled(read(remains), reads_of(ended.reads, products))
 
     def scratch(self) -> Path:
         """A new folder for a cell."""
@@ -234,12 +237,17 @@ class ForkServer:
         """The next message; `seconds` pass without any word at most, or without one of this kind where it sends no `beats`."""
         heard = time.monotonic()
         while True:
-            while (end := self._buffer.find(b"\n")) >= 0:
+            while (end := self._buffer.find(b"\n", self._searched)) >= 0:
                 line = bytes(self._buffer[:end])
                 del self._buffer[: end + 1]
+                self._searched = 0
                 if line:
                     return self._read(kind, line)
                 heard = time.monotonic()
+            self._searched = len(self._buffer)
+            if self._searched > _LONGEST:
+                self.process.terminate()
+                raise ForkServerDied(f"it said more than {_LONGEST >> 20} MiB at once")
             left = heard + seconds - time.monotonic()
             ready, _, _ = select.select([self.channel], [], [], max(0.0, min(left, _LOOK)))
             if ready:

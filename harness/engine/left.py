@@ -9,11 +9,10 @@ import subprocess
 from pathlib import Path
 
 from harness.protocol.plain import Unreadable, read_plain
+from harness.protocol.printed import KEPT
 
-_MOST = 64 << 20
 
-
-def read_file(path: Path, folder: Path, most: int = _MOST) -> bytes:
+def read_file(path: Path, folder: Path, most: int, *, ends: bool = False) -> bytes:
     """Content of a file in a cell's folder.
 
     Parameters
@@ -22,23 +21,25 @@ def read_file(path: Path, folder: Path, most: int = _MOST) -> bytes:
         The file, and the folder that it must lie in, links resolved.
     most : int
         Largest size that is read, in bytes.
+    ends : bool
+        Whether a larger file is read without its middle.
 
     Raises
     ------
     Unreadable
-        When it lies elsewhere, is no plain file, or is larger.
+        When it lies elsewhere, is no plain file, or is larger and has to be read as a whole.
     OSError
         When it cannot be opened.
     """
     if path.parent == folder:
         try:
-            return read_plain(path, most, os.O_NOFOLLOW)
+            return read_plain(path, most, os.O_NOFOLLOW, ends=ends)
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise Unreadable(f"{path.name} lies outside of the cell's folder")
-    return read_plain(path, most)
+    return read_plain(path, most, ends=ends)
 
 
 def remove(folder: Path) -> None:
@@ -53,8 +54,8 @@ def remove(folder: Path) -> None:
 
 
 def read_text(path: Path, folder: Path) -> str:
-    """Text of such a file; empty where it cannot be read."""
+    """Text of such a file, of a long one the first and the last part; empty where it cannot be read."""
     try:
-        return read_file(path, folder).decode("utf-8", "replace")
+        return read_file(path, folder, KEPT, ends=True).decode("utf-8", "replace")
     except (OSError, Unreadable):
         return ""

@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.artifacts import Contents, is_relocatable, read_cubin, read_ptx
+from harness.diagnostics import one_line
 from harness.engine.left import read_file
-from harness.model import Artifact, Cell, Status
+from harness.model import Artifact, Status, Target
 from harness.protocol.wire import Product
 
-_MOST = 1 << 30
+_MOST = 256 << 20
+"""Size of everything that came out of a cell, in bytes, above which it is not read."""
 
 
-def read_product(cell: Cell, product: Product, folder: Path, log: str) -> tuple[Artifact, bytes, list[str]]:
+def read_product(target: Target, product: Product, folder: Path, log: str) -> tuple[Artifact, bytes, list[str]]:
     """What came out; where that is one program a kernel, all of them, one after another.
 
     Returns
@@ -28,7 +30,12 @@ def read_product(cell: Cell, product: Product, folder: Path, log: str) -> tuple[
     OSError, Unreadable, ValueError
         When a file is not there, or not what it is called.
     """
-    parts = [_read_part(cell, part, folder, log) for part in product.parts or [product]]
+    parts: list[tuple[bytes, Contents, str]] = []
+    left = _MOST
+    for part in product.parts or [product]:
+        data = read_file(Path(part.path), folder, left)
+        left -= len(data)
+        parts.append((data, *_contents(target, part.format, data, log)))
     data = b"".join(data for data, _, _ in parts)
     formats = {kind for _, _, kind in parts}
     artifact = Artifact(
@@ -42,7 +49,9 @@ def read_product(cell: Cell, product: Product, folder: Path, log: str) -> tuple[
     return artifact, data, [f"remark: {name} does nothing but trap: it may be compiled out here" for name in trapping]
 
 
-def check_product(cell: Cell, product: Product, artifact: Artifact, entries: Iterable[str]) -> tuple[Status, str, str]:
+def check_product(
+    target: Target, product: Product, artifact: Artifact, entries: Iterable[str]
+) -> tuple[Status, str, str]:
     """Hold what came out against what was asked for.
 
     Returns
@@ -50,8 +59,8 @@ def check_product(cell: Cell, product: Product, artifact: Artifact, entries: Ite
     tuple
         Status; the reason where that is not ``built``; a note where there is one to make.
     """
-    wanted, note = str(cell.target), ""
-    if product.by_driver and artifact.target == f"{cell.target}a":
+    wanted, note = str(target), ""
+    if product.by_driver and artifact.target == f"{target}a":
         note, wanted = f"the driver's own linker made {artifact.target} of it", artifact.target
     if artifact.target != wanted:
         return Status.UNAVAILABLE, f"asked for {wanted}, what came out is for {artifact.target}", note
@@ -60,25 +69,23 @@ def check_product(cell: Cell, product: Product, artifact: Artifact, entries: Ite
     ]
     if missing:
         there = ", ".join(kernel.name for kernel in artifact.kernels) or "none"
-        reason = f"kernel {', '.join(missing)} is not in what was built (kernels there: {there})"
+        reason = one_line(f"kernel {', '.join(missing)} is not in what was built (kernels there: {there})")
         return Status.HARNESS_ERROR, reason, note
     return Status.BUILT, "", note
 
 
-def _read_part(cell: Cell, product: Product, folder: Path, log: str) -> tuple[bytes, Contents, str]:
-    data = read_file(Path(product.path), folder, _MOST)
-    kind = product.format
+def _contents(wanted: Target, kind: str, data: bytes, log: str) -> tuple[Contents, str]:
     if kind == "ptx":
         contents = read_ptx(data.decode(errors="replace"))
     elif kind in ("cubin", "object"):
         contents = read_cubin(data, log)
         kind = "object" if is_relocatable(data) else "cubin"
         target = contents.target
-        if not target.suffix and target.cc == cell.target.cc and not _has_suffix_note(data):
-            contents = replace(contents, target=cell.target.real)  # this format does not say, and the number is right
+        if not target.suffix and target.cc == wanted.cc and not _has_suffix_note(data):
+            contents = replace(contents, target=wanted.real)  # this format does not say, and the number is right
     else:
         raise ValueError(f"unknown format {kind!r}")
-    return data, contents, kind
+    return contents, kind
 
 
 def _has_suffix_note(data: bytes) -> bool:

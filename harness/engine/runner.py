@@ -14,6 +14,7 @@ from harness.engine.fork_server import Compiled, ForkServer
 from harness.engine.left import remove
 from harness.engine.memory import Memory
 from harness.engine.pool import ForkServers
+from harness.engine.reader import Reader
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result, Worker
 from harness.engine.toolchain import steps_of
@@ -51,6 +52,7 @@ class Runner:
         self.done = done
         self.trace = resolver.context.trace
         self.fork_servers = ForkServers(keep, self.finish)
+        self.reader = Reader(resolver.context.artifacts)
         self._unfinished: deque[Callable[[], Result]] = deque()
 
     @property
@@ -80,14 +82,16 @@ class Runner:
                 self._failed(error)
 
     def close(self) -> None:
-        """End every fork server, and with it whatever it runs."""
+        """End every fork server, and with it whatever it runs, and what reads that."""
         self.fork_servers.close()
+        self.reader.close()
 
     def _failed(self, error: BaseException) -> None:
         if not self.closed:  # a runner that was closed under its cell has nothing to say
             self.done(error)
 
     def _run(self, prepared: PreparedCell, alike: int) -> None:
+        self.reader.start()
         asked = self.resolver.ask(prepared, self.fork_servers)
         if isinstance(asked, Result):
             self.done(asked)
@@ -113,8 +117,8 @@ class Runner:
                     prepared.cell,
                     order,
                     toolchain.products(fork_server.folder),
+                    self.reader.read,
                     meanwhile,
-                    self.resolver.context.artifacts,
                 )
             worker = self.resolver.started(toolchain, fork_server)
         except BaseException:

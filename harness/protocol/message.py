@@ -77,7 +77,10 @@ class Message:
             value = json.loads(line, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise WireError(f"{cls.__name__}: not JSON: {str(error)[:_SHOWN]}") from None
-        return cls.from_json(value)
+        try:
+            return cls.from_json(value)
+        except RecursionError:  # messages of messages, as deep as whoever wrote them liked
+            raise WireError(f"{cls.__name__}: nested too deep") from None
 
 
 def _no_number(name: str) -> float:

@@ -6,12 +6,14 @@ import os
 import stat
 from pathlib import Path
 
+from harness.protocol.printed import left_out
+
 
 class Unreadable(ValueError):
     """A file that is not what it should be; the message says how."""
 
 
-def read_plain(path: Path, most: int, flags: int = 0) -> bytes:
+def read_plain(path: Path, most: int, flags: int = 0, *, ends: bool = False) -> bytes:
     """Content of a plain file.
 
     Parameters
@@ -22,11 +24,13 @@ def read_plain(path: Path, most: int, flags: int = 0) -> bytes:
         Largest size that is read, in bytes.
     flags : int
         Further flags of ``open(2)``, such as ``os.O_NOFOLLOW``.
+    ends : bool
+        Whether a larger file is read without its middle, with a line in its place that counts what was left out.
 
     Raises
     ------
     Unreadable
-        When it is no plain file, or is larger.
+        When it is no plain file, or is larger and has to be read as a whole.
     OSError
         When it cannot be opened.
     """
@@ -36,6 +40,11 @@ def read_plain(path: Path, most: int, flags: int = 0) -> bytes:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise Unreadable(f"{path.name} is no plain file")
+        if found.st_size > most and ends:
+            half = most // 2
+            head = file.read(half)
+            file.seek(found.st_size - half)
+            return head + left_out(found.st_size - 2 * half) + file.read(half)
         if found.st_size > most:
             raise Unreadable(f"{path.name} has {found.st_size} bytes, which is more than {most}")
         return file.read(found.st_size)  # a buffer of the size that is asked for is made at once

@@ -21,6 +21,11 @@ _CHUNK = 1 << 16
 _LEFT_OUT = re.compile(r"\n\[\.\.\. (\d{1,18}) (?:bytes|characters) left out \.\.\.\]\n")
 
 
+def left_out(count: int) -> bytes:
+    """A line in the place of so many bytes."""
+    return b"\n[... %d bytes left out ...]\n" % count
+
+
 class Printed:
     """The first and the last part of what comes in.
 
@@ -68,7 +73,7 @@ class Printed:
     @property
     def text(self) -> str:
         """What was kept, with a line in its middle that says how much was left out."""
-        middle = b"\n[... %d bytes left out ...]\n" % self.left_out if self.left_out else b""
+        middle = left_out(self.left_out) if self.left_out else b""
         return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
 
 

@@ -16,7 +16,10 @@ from pathlib import Path
 VARIABLE = "CUMATRIX_READS"
 """Names the file or FIFO that records go to."""
 
-_LIMIT = 32 << 20
+_LIMIT, _LONGEST = 32 << 20, 8 << 20
+"""Bytes of a cell's records: of all of them, and of those that differ."""
+_AT_ONCE = 8 << 20
+"""Bytes after which whoever empties the pipe does something else: a cell could fill it as fast."""
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ from Python 3.10 on
 _PIECE = 4096  # PIPE_BUF: what is written in one piece
 _GONE = " (deleted)"
@@ -119,12 +122,14 @@ class Follower:
         send_to(Path(self.path))
 
     def drain(self) -> None:
-        """Take what is there."""
-        while self.reader >= 0:
+        """Take what is there, up to `_AT_ONCE`."""
+        left = _AT_ONCE
+        while self.reader >= 0 and left > 0:
             try:
                 data = os.read(self.reader, 1 << 16)
             except BlockingIOError:
                 return
+            left -= len(data)
             if len(self._data) < _LIMIT:
                 self._data += data
             else:
@@ -137,7 +142,8 @@ class Follower:
         self.drain()
         data, cut = bytes(self._data), self._cut
         self._data, self._cut = bytearray(), False
-        return None if cut else unique(data)
+        records = [] if cut else unique(data)
+        return None if cut or sum(map(len, records)) > _LONGEST else records
 
 
 def unique(data: bytes) -> list[str]:

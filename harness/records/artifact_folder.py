@@ -7,6 +7,7 @@ import os
 import stat
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.errors import UsageError
@@ -83,6 +84,11 @@ class ArtifactFolder:
                 replace_files({self.file(kind, sha256): data})
             except (OSError, UsageError) as error:
                 self.unkept[(isinstance(error, OSError) and error.strerror) or str(error)] += 1
+
+    def note_unkept(self, problems: Mapping[str, int]) -> None:
+        """Count what another process could not keep here, by the reason."""
+        with self._lock:
+            self.unkept.update(problems)
 
     @property
     def problems(self) -> list[str]:

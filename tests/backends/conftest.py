@@ -11,7 +11,7 @@ import pytest
 from cells import make_case, make_cell, make_order
 from venvs import python_with
 
-from harness.engine.collect import collect_outcome
+from harness.engine.collect import Remains, collect_outcome
 from harness.engine.fork_server import ForkServer
 from harness.engine.variables import clean_environment
 from harness.protocol.wire import Setup
@@ -76,7 +76,9 @@ def run_cell(workers: Workers, toolkit: Callable[[str], Installed], tmp_path: Pa
         order = make_order(path, target, scratch, entries, options={"arch": "implicit", **options}, include=include)
         ended = fork_server.run(order)
         cell = make_cell(make_case(path), backend, release, target)
-        outcome = collect_outcome(cell, order, ended, installed.home, tools or data_folder() / "tools").to_json()
+        outcome = collect_outcome(
+            Remains.of(cell, order, ended, installed.home, tools or data_folder() / "tools")
+        ).to_json()
         observed = {**fork_server.ready.observed, **outcome["observed"]}
         return {**outcome, "observed": observed, "stages": list(outcome["stages"]), "notes": list(outcome["notes"])}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
-from harness.engine.collect import collect_outcome, leaked
+from harness.engine.collect import Remains, collect_outcome, leaked
 from harness.engine.logs import LOG_LIMIT
 from harness.model import Outcome
 
@@ -33,7 +33,7 @@ def settled(tmp_path: Path) -> Callable[..., Outcome]:
             (scratch / "reply.json").write_text(reply if isinstance(reply, str) else json.dumps(reply))
         cell = make_cell(make_case(tmp_path / "kernel.cu"), "nvrtc", "12.4", "compute_80")
         order = make_order(tmp_path / "kernel.cu", "compute_80", scratch, ["scale"])
-        return collect_outcome(cell, order, make_exit(**ended), home, tools)
+        return collect_outcome(Remains.of(cell, order, make_exit(**ended), home, tools))
 
     return run
 

@@ -14,7 +14,7 @@ import uv
 from cells import Place, make_case, make_exit, make_order
 from command import Command
 
-from harness.engine.collect import collect_outcome
+from harness.engine.collect import Remains, collect_outcome
 from harness.model import Outcome
 from harness.toolkits import Installed, ToolkitStore
 
@@ -199,7 +199,9 @@ def test_what_came_out_for_another_target_is_not_built(
 
     def settled(target: str, entries: list[str]) -> Outcome:
         order = make_order(tmp_path / "kernel.cu", target, tmp_path, entries)
-        return collect_outcome(places("").cell(case, "nvrtc", "12.4", target), order, make_exit(), home, tmp_path)
+        return collect_outcome(
+            Remains.of(places("").cell(case, "nvrtc", "12.4", target), order, make_exit(), home, tmp_path)
+        )
 
     changed = settled("sm_80", [])
     assert (changed.status, changed.reason) == ("unavailable", "asked for sm_80, what came out is for sm_75")

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
-from harness.engine.collect import collect_outcome
+from harness.engine.collect import Remains, collect_outcome
 from harness.engine.left import read_file, read_text
 from harness.model import Outcome
 from harness.protocol.plain import Unreadable
+from harness.protocol.printed import KEPT
 
 
 def sparse(path: Path) -> None:
@@ -28,14 +29,26 @@ def sparse(path: Path) -> None:
         (os.mkdir, "no plain file"),
         (lambda path: path.symlink_to("/etc/hostname"), "outside"),
         (lambda path: path.symlink_to("/proc/kmsg"), "outside"),
-        (sparse, "has 629145600 bytes"),
     ],
 )
 def test_a_file_that_is_none_is_not_read(tmp_path: Path, make: Callable[[Path], object], words: str) -> None:
     make(tmp_path / "log")
     with pytest.raises((Unreadable, OSError), match=f"{words}|directory"):
-        read_file(tmp_path / "log", tmp_path)
+        read_file(tmp_path / "log", tmp_path, KEPT)
     assert read_text(tmp_path / "log", tmp_path) == ""
+
+
+def test_a_long_text_is_read_without_its_middle(tmp_path: Path) -> None:
+    with open(tmp_path / "log", "wb") as file:
+        file.write(b"begin")
+        file.truncate(600 << 20)
+        file.seek(0, os.SEEK_END)
+        file.write(b"end")
+    text = read_text(tmp_path / "log", tmp_path)
+    assert text.startswith("begin") and text.endswith("end") and len(text) < KEPT + 100
+    assert f"[... {(600 << 20) + 3 - KEPT} bytes left out ...]" in text
+    with pytest.raises(Unreadable, match="has 629145603 bytes"):
+        read_file(tmp_path / "log", tmp_path, KEPT)
 
 
 def test_a_link_within_the_folder_is_read(tmp_path: Path) -> None:
@@ -70,7 +83,7 @@ def charged(tmp_path: Path) -> Callable[[], Outcome]:
     cell = make_cell(make_case(tmp_path / "kernel.cu"), "nvrtc", "12.4", "compute_80")
     order = make_order(tmp_path / "kernel.cu", "compute_80", tmp_path / "cell-1")
     order.scratch.mkdir()
-    return lambda: collect_outcome(cell, order, make_exit(), tmp_path, tmp_path)
+    return lambda: collect_outcome(Remains.of(cell, order, make_exit(), tmp_path, tmp_path))
 
 
 @pytest.mark.parametrize("text", REPLIES, ids=lambda text: text[:40])
