@@ -29,7 +29,6 @@ from hostile.texts import TEXTS  # noqa: E402
 
 from harness.toolkits.store import data_folder  # noqa: E402
 
-_TARGET = "sm_80"
 _VARIANTS = 20
 _PASSING = ("seconds", "cached", "run", "peak_bytes", "shared_steps")
 _INNOCENT = """
@@ -81,6 +80,9 @@ def _arguments() -> argparse.Namespace:
         "--toolkit",
         default="12.9",
         help="CUDA release, as `cumatrix run` takes it: 12.9, local, … (default: 12.9)",
+    )
+    parser.add_argument(
+        "-a", "--target", default="sm_80", help="sm_80, or compute_80, for which the PTX is read (default: sm_80)"
     )
     parser.add_argument(
         "-j", "--jobs", type=int, default=os.cpu_count() or 1, help="cells at the same time (default: all cores)"
@@ -149,7 +151,7 @@ def measure(root: Path, name: str, cases: Path, options: argparse.Namespace) -> 
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     argv = [sys.executable, "-c", "from harness.cli.main import main; main()", "run", "--cases", str(cases), "--no-cache", "--device", "none",
-            "-b", options.backend + (",numba" if options.python else ""), *(["--python", options.python] if options.python else []), "-t", options.toolkit, "-a", _TARGET, "-j", str(options.jobs), "--timeout", str(options.timeout),
+            "-b", options.backend + (",numba" if options.python else ""), *(["--python", options.python] if options.python else []), "-t", options.toolkit, "-a", options.target, "-j", str(options.jobs), "--timeout", str(options.timeout),
             "--memory", options.memory, "--out", str(out)]  # fmt: skip
     env = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     began = time.monotonic()

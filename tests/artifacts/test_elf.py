@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.artifacts.elf import Elf
+from harness.artifacts.elf import Elf, split
 from harness.toolkits import Installed
 
 OWN = Path(sys.executable).resolve().read_bytes()
@@ -100,3 +100,23 @@ def test_a_damaged_header_is_read_or_refused(places: list[tuple[int, int]]) -> N
         list(Elf(bytes(data)).symbols())
     except ValueError:
         pass  # said
+
+
+def _overlapping(data: bytes, count: int) -> bytes:
+    """An ELF file with `count` sections, each of which is the whole of `data`."""
+    section = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 64, len(data), 0, 0, 1, 0)
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, 190, 1, 0, 0, 64 + len(data), 0, 64, 0, 0, 64, count, 0
+    )
+    return header + data + section * count
+
+
+def test_sections_that_overlap_are_not_copied() -> None:
+    """Otherwise these would take a terabyte."""
+    assert Elf(_overlapping(bytes(32 << 20), 32_000)).sections[""].size == 32 << 20
+
+
+@pytest.mark.timeout(60)
+def test_many_files_one_after_another_are_told_apart_in_time_that_grows_with_them() -> None:
+    empty = _overlapping(b"", 0)
+    assert split(empty * 500_000) == [empty] * 500_000

@@ -65,3 +65,32 @@ def test_random_text_is_read_or_refused(text: str) -> None:
         read_ptx(text)
     except ValueError:
         pass
+
+
+HEADER = ".version 8.8\n.target sm_80\n"
+MANY = 200_000
+"""With so many, a reader whose work grows with the square of its text takes hours, and the time limit of tests ends it."""
+LONG = {
+    "blank lines before the target": "\n" * MANY + HEADER + "{0}",
+    "blank lines before a body": HEADER + ".entry k()" + "\n" * MANY + "{{\n\tret;\n}}\n",
+    "blank lines in a body": HEADER + ".entry k()\n{{" + "\n" * MANY + "// end\n\tret;\n}}\n",
+    "blanks in a body": HEADER + ".entry k()\n{{\n" + " \t\r\x0b" * MANY + "\n\tret;\n}}\n",
+    "blank lines behind an entry": HEADER + ".entry" + "\n" * MANY + "k()\n{{\n\tret;\n}}\n",
+    "blank lines behind a predicate": HEADER + ".entry k()\n{{\n" + "@%p\n\n" * MANY + ".\n\tret;\n}}\n",
+    "words without a semicolon": HEADER + ".entry k()\n{{\n" + "a\n" * MANY + ": \n\tret;\n}}\n",
+    "entries without a body": HEADER + ".entry k()\n" * MANY + "{{\n\tret;\n}}\n",
+    "entries in a body": HEADER + ".entry k()\n{{\n\tret;\n" + "// .entry other()\n" * MANY + "}}\n",
+    "entries in a body that has no end": HEADER + ".entry k()\n{{\n\tret;\n}}\n.entry other()\n{{\n" + "// .entry k()\n" * MANY,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.timeout(60)
+def test_a_long_text_is_read_in_time_that_grows_with_it(name: str) -> None:
+    kernels = {kernel.name: kernel.instructions for kernel in read_ptx(LONG[name].format("")).kernels}
+    assert kernels.get("k") == (None if "target" in name else 1)
+
+
+def test_a_kernel_that_is_declared_first_has_the_body_that_follows() -> None:
+    text = HEADER + ".entry child()\n;\n.entry k()\n{\n\tmov.u32 %r1, 1;\n\tret;\n}\n.entry child()\n{\n\tret;\n}\n"
+    assert [kernel.name for kernel in read_ptx(text).kernels] == ["child", "k"]

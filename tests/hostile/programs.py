@@ -462,7 +462,39 @@ for more in (lambda: (os.pipe(), libc.syscall(294, 0)), lambda: os.dup(0)):
 """,
 }
 
-PROGRAMS = {**DESCRIPTORS, **SIGNALS, **MEMORY_OF_OTHERS, **FILES, **PROCESSES, **MACHINE}
+_ASSEMBLY = """
+from llvmlite import ir
+from numba import cuda, types
+from numba.extending import intrinsic
+
+@intrinsic
+def assembly(context):
+    def generate(context, builder, signature, arguments):
+        text = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), TEXT, "", True)
+        builder.call(text, [])
+        return context.get_dummy_value()
+    return types.void(), generate
+
+@cuda.jit
+def scale(a):
+    assembly()
+"""
+OUTPUT = {
+    "assembly-of-entries": _ASSEMBLY.replace("TEXT", r"'\n'.join(f'// .entry e{number}()' for number in range(8000))"),
+    "assembly-of-blank-lines": _ASSEMBLY.replace("TEXT", r"'\n' * 60_000"),
+    "records-of-reads-by-many": """
+where = os.environ.get("CUMATRIX_READS")
+for _ in range(4):
+    if where and os.fork() == 0:
+        handle, end = os.open(where, os.O_WRONLY), time.monotonic() + 5
+        while time.monotonic() < end:
+            os.write(handle, b"R 1 2 3 4 5 /x\\0" * 200)
+        os._exit(0)
+""",
+}
+"""What those leave that is hard to read; a program with a kernel is compiled, for ``compute_80`` into such PTX."""
+
+PROGRAMS = {**DESCRIPTORS, **SIGNALS, **MEMORY_OF_OTHERS, **FILES, **PROCESSES, **MACHINE, **OUTPUT}
 
 
 KERNEL = """
@@ -492,7 +524,7 @@ def text_of(program: str, words: Mapping[str, str]) -> str:
     text = _BEGIN + program
     for word, value in words.items():
         text = text.replace("{" + word + "!r}", repr(value))
-    return text + _END
+    return text if "@cuda.jit" in program else text + _END
 
 
 def intruders(folders: Iterable[Path]) -> list[str]:

@@ -28,6 +28,8 @@ BUILT: dict[str, str | bytes] = {
     "long-identifier": f"__device__ int {'i' * 200_000};" + KERNEL,
     "many-semicolons": ";" * 200_000 + KERNEL,
     "escapes-in-comments": "// \x1b[31m\x1b]8;;file:///\x07 \u202e\u2066 ::error::x\n" + KERNEL,
+    "assembly-of-blank-lines": _asm("\\n" * 60_000),
+    "assembly-of-entries": _asm("// .entry e()\\n" * 8000),
     "trigraphs-and-splices": "\\\n" * 20_000 + KERNEL,
 }
 

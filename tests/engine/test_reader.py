@@ -1,0 +1,140 @@
+"""The process that reads what cells left: whatever it exceeds costs one cell, and the next one is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cells import make_case, make_cell, make_exit, make_order
+
+from harness.engine.collect import Remains, collect_outcome
+from harness.engine.reader import Reader, ReaderClosed, ReadingLimits
+from harness.records.artifact_folder import ArtifactFolder
+
+PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{\n\tret;\n}\n"
+
+
+@pytest.fixture
+def remains(tmp_path: Path) -> Callable[..., Remains]:
+    """A cell that claims to have built a text."""
+
+    def leave(name: str, ptx: str = PTX, reply: dict[str, Any] | None = None) -> Remains:
+        (tmp_path / "kernel.cu").touch()
+        scratch = tmp_path / name
+        scratch.mkdir()
+        (scratch / "artifact.ptx").write_text(ptx)
+        artifact = {"path": str(scratch / "artifact.ptx"), "format": "ptx"}
+        (scratch / "reply.json").write_text(json.dumps({"status": "built", "artifact": artifact, **(reply or {})}))
+        cell = make_cell(make_case(tmp_path / "kernel.cu"), "nvrtc", "12.4", "compute_80")
+        order = make_order(tmp_path / "kernel.cu", "compute_80", scratch, ["scale"])
+        return Remains.of(cell, order, make_exit(), tmp_path, tmp_path)
+
+    return leave
+
+
+@pytest.fixture
+def reader() -> Iterator[Callable[..., Reader]]:
+    made: list[Reader] = []
+
+    def make(**more: Any) -> Reader:
+        made.append(Reader(**more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_an_outcome_is_the_same_as_in_this_process(
+    remains: Callable[..., Remains], reader: Callable[..., Reader], tmp_path: Path
+) -> None:
+    keep = ArtifactFolder(tmp_path / "kept")
+    keep.open()
+    left = remains("cell-1", reply={"notes": ["é \ud800 \x1b[31m"], "observed": {"nvrtc": [1.5, None]}})
+    outcome = reader(keep=keep).read(left)
+    assert outcome == collect_outcome(left) and outcome.status == "built"
+    assert [path.suffix for path in keep.path.iterdir()] == [".ptx"]
+
+
+def test_what_could_not_be_kept_is_counted_here(
+    remains: Callable[..., Remains], reader: Callable[..., Reader], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    keep = ArtifactFolder(tmp_path / "file" / "kept")
+    assert reader(keep=keep).read(remains("cell-1")).status == "built"
+    assert keep.unkept.total() == 1
+
+
+@pytest.mark.parametrize(
+    ("ptx", "limits", "why"),
+    [
+        (PTX + "\n" * (200 << 20), ReadingLimits(memory=1 << 28), "it takes too much memory"),
+        (PTX * 20_000, ReadingLimits(seconds=0.001), "it takes more than 0 s"),
+        (PTX.replace("scale", "scale" + "x" * 5000), ReadingLimits(largest=5000), "are to be kept of it, more than 5000"),
+    ],
+    ids=["memory", "time", "size"],
+)  # fmt: skip
+def test_what_exceeds_a_limit_costs_its_cell(
+    remains: Callable[..., Remains], reader: Callable[..., Reader], ptx: str, limits: ReadingLimits, why: str
+) -> None:
+    outcome = reader(limits=limits).read(remains("cell-1", ptx))
+    assert outcome.status == "harness_error"
+    assert outcome.reason.startswith("what the cell left cannot be read: ") and why in outcome.reason
+
+
+def test_the_next_cell_gets_another_process(remains: Callable[..., Remains], reader: Callable[..., Reader]) -> None:
+    one = reader(limits=ReadingLimits(largest=2000))
+    assert one.read(remains("cell-1")).status == "built"
+    process = one._process
+    assert process is not None
+    assert one.read(remains("cell-2", PTX.replace("scale", "scale" + "x" * 5000))).status == "harness_error"
+    assert process.poll() is not None
+    assert one.read(remains("cell-3")).status == "built"
+
+
+def test_a_process_that_has_gone_between_cells_costs_none(
+    remains: Callable[..., Remains], reader: Callable[..., Reader]
+) -> None:
+    one = reader()
+    assert one.read(remains("cell-1")).status == "built"
+    assert one._process is not None
+    one._process.kill()
+    one._process.wait()
+    assert one.read(remains("cell-2")).status == "built"
+
+
+def test_close_ends_a_reading_that_is_under_way(remains: Callable[..., Remains], reader: Callable[..., Reader]) -> None:
+    one = reader()
+    one.start()
+    assert one._process is not None
+    os.kill(one._process.pid, signal.SIGSTOP)  # it would never answer
+    ended: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            one.read(remains("cell-1"))
+        except ReaderClosed as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    one.close()
+    thread.join()
+    assert len(ended) == 1
+
+
+def test_a_reply_of_replies_costs_its_cell(remains: Callable[..., Remains]) -> None:
+    """Each level is a message of its own, which is read by functions that call each other."""
+    left = remains("cell-1")
+    product = '{"path": "a", "format": "ptx", "parts": ['
+    text = '{"status": "built", "artifact": ' + product * 450 + "]}" * 450 + "}"
+    (left.order.scratch / "reply.json").write_text(text)
+    outcome = collect_outcome(left)
+    assert outcome.status == "crashed"
+    assert "nested too deep" in outcome.reason
