@@ -36,7 +36,7 @@ _SPEAKERS = {
     "nvcc": re.compile(r"tmpxft_|__attribute__\(\((?:global|device|shared|host)|\bnvcc\b(?! flag)|cudafe|\bcicc\b|\.cudafe1\.|building extension"),
     "nvrtc": re.compile(
         # nvcc's front end shows the program as the host's preprocessor leaves it, NVRTC as it was written.
-        r"(?im)^\s.*__(?:global|device|shared)__\b.*\n\s+\^|nvrtc|\bjit mode|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
+        r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|nvrtc|\bjit mode|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
     ),
 }  # fmt: skip
 _BACKENDS = {"nvcc": "nvcc", "torch-nvcc": "nvcc", "nvrtc": "nvrtc", "cupy-nvrtc": "nvrtc", "cupy-jitify": "nvrtc", "numba": "numba",

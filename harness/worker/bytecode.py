@@ -17,7 +17,7 @@ from pathlib import Path
 from harness.protocol import aside
 
 _LIST = "imported"
-_MOST = 1 << 20  # bytes
+_MOST, _MOST_MODULES = 1 << 20, 10_000  # bytes, and names
 _SECONDS = 10.0
 """How long the next cell waits; modules that are left are compiled after it."""
 
@@ -47,7 +47,8 @@ def modules_named_in(scratch: Path) -> list[str]:
         except OSError:
             return []  # no plain file
     folders = tuple(os.path.realpath(folder) + os.sep for folder in sys.path if os.path.isdir(folder))
-    names = map(os.path.realpath, filter(None, os.fsdecode(text).replace("\0", "\n").split("\n")))
+    told = dict.fromkeys(name for name in os.fsdecode(text).replace("\0", "\n").split("\n") if name.endswith(".py"))
+    names = map(os.path.realpath, islice(told, _MOST_MODULES))
     return [name for name in names if name.endswith(".py") and name.startswith(folders)]
 
 

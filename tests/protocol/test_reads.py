@@ -341,3 +341,18 @@ def test_a_programs_answer_is_the_same(follow: Follow, tmp_path: Path) -> None:
 def test_what_lies_in_a_folder_can_be_left_out() -> None:
     inside, beside, itself = (f"R 1 2 3 4 5 {path}".encode() for path in ("/a/b/c", "/a/bc", "/a/b"))
     assert without(b"\0".join([inside, beside, itself]), [Path("/a/b")]) == beside + b"\0"
+
+
+def test_who_reads_takes_a_part_at_a_time(library: Path, tmp_path: Path) -> None:
+    """Writers that never stop would otherwise hold it up."""
+    code = (
+        "import os\n"
+        "from harness.protocol import reads\n"
+        "reads._AT_ONCE, follower = 1 << 17, reads.Follower()\n"
+        "os.write(os.open(follower.path, os.O_WRONLY | os.O_NONBLOCK), bytes(1 << 19))\n"
+        "for _ in range(2): follower.drain(); print(len(follower._data))\n"
+    )
+    env = {**os.environ, "LD_PRELOAD": str(library), VARIABLE: str(tmp_path / "records"), "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == (f"{1 << 17}\n{1 << 18}\n", "")
