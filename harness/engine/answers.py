@@ -168,7 +168,8 @@ class Answers:
     def _names(self, first: str) -> list[str]:
         if first not in self._known:
             kept = self.cache.fact(first) if self.cache else None
-            self._known[first] = [str(name) for name in kept.get("sets", [])] if kept else []
+            names = kept.get("sets") if kept else None
+            self._known[first] = [str(name) for name in names] if isinstance(names, list) else []
         return self._known[first]
 
     def _set(self, name: str) -> Set | None:
@@ -184,7 +185,7 @@ class Answers:
             paths = [(self.roots.path(str(name)), bool(listed)) for name, listed in kept["paths"]]
             # A folder that there is no name for here: nothing can be said of what lies in it.
             return tuple((path, listed) for path, listed in paths if path) if all(path for path, _ in paths) else None
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             return None
 
     def _remember(self, first: str, name: str, paths: Set) -> None:

@@ -173,8 +173,8 @@ class Earlier:
     def fact(self, key: str) -> dict[str, Any] | None:
         """What is known under a key: of sets of files, those of the cache and those of results."""
         here, there = self.cache.fact(key) if self.cache else None, self._facts.get(key)
-        if here and there and "sets" in here:
-            return {"sets": list(dict.fromkeys((*here["sets"], *there["sets"])))}
+        if here and there and isinstance(here.get("sets"), list):
+            return {"sets": list(dict.fromkeys((*map(str, here["sets"]), *there["sets"])))}
         return here or there
 
     def keep_fact(self, key: str, value: dict[str, Any]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from harness.backends import BACKENDS
 from harness.cases.options import options_for
 from harness.engine.answers import Answers
+from harness.engine.cache import batches
 from harness.engine.context import RunContext
-from harness.engine.entries import batches
 from harness.engine.finish import Finisher
 from harness.engine.fork_server import ForkServer
 from harness.engine.jobs import Common, HeaderLibraries, Jobs, OtherToolkits

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from harness.model.enums import Stage, Status
@@ -126,6 +127,10 @@ class Outcome:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Outcome:
         """Inverse of `to_json`; raises `KeyError`, `TypeError` or `ValueError` on anything else."""
+        return _checked(cls._from_json(value))
+
+    @classmethod
+    def _from_json(cls, value: Mapping[str, Any]) -> Outcome:
         fields = dict(value)
         artifact = fields.get("artifact")
         return cls(
@@ -135,10 +140,59 @@ class Outcome:
                 "stage": _STAGES[fields["stage"]] if fields.get("stage") else None,
                 "stages": tuple([_STAGES[stage] for stage in fields.get("stages", ())]),
                 "diagnostics": tuple(Diagnostic(**item) for item in fields.get("diagnostics", ())),
-                "artifact": artifact
-                and Artifact(**{**artifact, "kernels": tuple(KernelResources(**k) for k in artifact["kernels"])}),
+                "artifact": None
+                if artifact is None
+                else Artifact(**{**artifact, "kernels": tuple(KernelResources(**k) for k in artifact["kernels"])}),
                 "command": tuple(fields.get("command", ())),
                 "notes": tuple(fields.get("notes", ())),
                 "shared_steps": tuple(fields.get("shared_steps", ())),
             }
         )
+
+
+_KINDS: dict[Any, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "int | None": (int, type(None)),
+    "float": (float, int),
+}
+_DEPTH = 16
+
+
+def _scalars(kind: type[Diagnostic | KernelResources | Artifact | Outcome]) -> tuple[tuple[str, tuple[type, ...]], ...]:
+    return tuple((each.name, _KINDS[each.type]) for each in fields(kind) if each.type in _KINDS)
+
+
+_SCALARS: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
+    kind: _scalars(kind) for kind in (Diagnostic, KernelResources, Artifact, Outcome)
+}
+
+
+def _checked(outcome: Outcome) -> Outcome:
+    """The same outcome; raises `TypeError` where a field has a value of another type."""
+    made = outcome.artifact
+    parts: tuple[Any, ...] = (outcome, *outcome.diagnostics, *((made, *made.kernels) if made else ()))
+    for part in parts:
+        values = vars(part)
+        for name, kinds in _SCALARS[type(part)]:
+            # By the very type: a bool is no number here.
+            if type(values[name]) not in kinds:
+                raise TypeError(f"{name} has another type")
+    texts = (outcome.command, outcome.notes, outcome.shared_steps)
+    if not all(type(text) is str for each in texts for text in each) or not math.isfinite(outcome.seconds):
+        raise TypeError("a field has another type")
+    for table in (outcome.observed, outcome.device):
+        if not isinstance(table, dict):
+            raise TypeError("a table has another type")
+        _check_depth(table.values())
+    return outcome
+
+
+def _check_depth(values: Iterable[Any], depth: int = 0) -> None:
+    if depth > _DEPTH:
+        raise ValueError("a table is nested too deep")
+    for value in values:
+        if isinstance(value, dict | list):
+            _check_depth(value.values() if isinstance(value, dict) else value, depth + 1)
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("a number is not finite")
