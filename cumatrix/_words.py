@@ -33,6 +33,8 @@ class Options(TypedDict, total=False):
         The environment under test, and the devices that cells may run on.
     require : str or iterable of str
         Requirements that the environment was made for.
+    trust : bool
+        Whether the project's configuration may name programs that are run (``--trust``).
     sanitize, offline : bool
         Whether compute-sanitizer goes over launches; whether nothing may be downloaded.
     from_ : str or iterable of str
@@ -70,6 +72,7 @@ class Options(TypedDict, total=False):
     environment: str
     require: Words
     device: str
+    trust: bool
     sanitize: bool
     offline: bool
     from_: Words
@@ -118,7 +121,7 @@ class TryOptions(Options, total=False):
 
 
 _FOR_ONE = re.compile(r"[A-Za-z][\w-]*:-")
-_FLAGS = ("sanitize", "offline", "fresh", "device_only", "toolkit_first")
+_FLAGS = ("trust", "sanitize", "offline", "fresh", "device_only", "toolkit_first")
 _LISTS = ("backend", "toolkit", "target", "host_compiler")
 _SEVERAL = ("with_", "library", "require", "limit", "from_")
 

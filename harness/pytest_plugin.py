@@ -41,6 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cumatrix-from", metavar="RESULTS", action="append",
         help="results of others, taken where nothing has changed, as --from in cumatrix run; also CUMATRIX_FROM",
     )  # fmt: skip
+    add(
+        "--cumatrix-trust", action="store_true", help="let configurations name programs, this time; also CUMATRIX_TRUST"
+    )
     add("--cumatrix-no-cache", action="store_true", help="compile everything")
 
 

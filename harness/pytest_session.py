@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,8 @@ from harness.project.config import Config, read_config
 from harness.project.find import found
 from harness.project.limits import limits_of
 from harness.project.programs import configured
+from harness.project.programs_named import PROGRAMS
+from harness.project.trust import require_trust
 from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
 
 _FORK_SERVERS = 4
@@ -84,6 +86,7 @@ class Session:
             given = self.config.getoption(f"--cumatrix-{name}") or environ.get(f"CUMATRIX_{name.upper()}")
             return given or project.option(name)
 
+        self._check_trust()
         # What header libraries are named by is looked up once in a session.
         self._finder = self._finder or Finder(offline=bool(value("offline")))
         return Request(
@@ -111,6 +114,24 @@ class Session:
             finder=self._finder,
             earlier=tuple(self.config.getoption("--cumatrix-from") or environ.get("CUMATRIX_FROM", "").split()),
         )
+
+    def _check_trust(self) -> None:
+        """Stop where the project's configuration names what is run, and nobody has allowed it; what options and variables name needs no trust."""
+        from os import environ
+
+        named = {
+            "toolkit": self.config.getoption("--cumatrix-toolkit") or environ.get("CUMATRIX_TOOLKIT"),
+            "python": self.config.getoption("--cumatrix-python") or environ.get("CUMATRIX_PYTHON"),
+            "with": self.config.getoption("--cumatrix-with") or environ.get("CUMATRIX_WITH", "").split(),
+            "host-compiler": environ.get("CUMATRIX_HOST_COMPILER", "").split(),
+            "results": self.config.getoption("--cumatrix-out"),
+            "library": None,
+        }
+        self.check_trust(self.project, [name for name, value in named.items() if not value])
+
+    def check_trust(self, project: Config, settings: Collection[str]) -> None:
+        """As `harness.project.trust.require_trust`, with this session's option."""
+        require_trust(project, settings, trusted=self.config.getoption("--cumatrix-trust"))
 
     @property
     def context(self) -> RunContext:
@@ -218,7 +239,9 @@ class ProjectFile(pytest.File):
     def collect(self) -> Iterator[CellItem]:
         ours = session_of(self.config)
         try:
-            cells = [cell for case in configured(read_config(self.path)) for cell in _cells(ours, case)]
+            project = read_config(self.path)
+            ours.check_trust(project, [PROGRAMS])
+            cells = [cell for case in configured(project) for cell in _cells(ours, case)]
         except CumatrixError as error:
             raise self.CollectError(no_command(clean(str(error)))) from None
         for cell in cells:

@@ -105,6 +105,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             "--python", envvar="CUMATRIX_PYTHON", metavar="PATH|V,…",
             help="Interpreter of the environment under test. Default: this one. With --with, versions of Python for its environments: 3.9,3.13.",
         ),
+        click.option("--trust", is_flag=True, help="Let the project's configuration name programs, this time (cumatrix trust: from now on)."),
         click.option("--environment", envvar="CUMATRIX_ENVIRONMENT", metavar="NAME", help="What to call the environment. Default: tox's name of it, or local."),
         click.option(
             "--require", multiple=True, envvar="CUMATRIX_REQUIRE", metavar="REQ",

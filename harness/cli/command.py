@@ -29,11 +29,15 @@ class Command(click.Command):
                 raise click.UsageError(
                     f"{'/'.join(parameter.opts)} is given {count} times and has one value{hint}", ctx
                 )
-        if found(Path.cwd()):
-            from harness.cli.configured import take_defaults  # for which nobody waits who has no configuration
+        if not found(Path.cwd()):
+            return super().parse_args(ctx, args)
+        from harness.cli.configured import check_trust, take_defaults  # for which nobody waits who has no configuration
 
-            take_defaults(ctx, args)
-        return super().parse_args(ctx, args)
+        take_defaults(ctx, args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:  # completion runs nothing
+            check_trust(ctx)
+        return rest
 
 
 class Group(click.Group):

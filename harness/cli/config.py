@@ -19,6 +19,7 @@ from harness.project.here import here
 from harness.project.keys import SETTINGS
 from harness.project.programs import configured
 from harness.project.schema import config_schema
+from harness.project.trust import is_trusted, line_of, needs_trust
 
 
 @click.command(cls=Command)
@@ -55,6 +56,10 @@ def config(*, as_json: bool, schema: bool) -> int:
     for each in settings:
         table.add_row(each["key"], Text(one_line(each["value"])), Text(each["from"]))
     console.print(table)
+    if named := needs_trust(project):
+        trusted = "trusted" if is_trusted(project, named) else "not trusted: `cumatrix trust` allows it"
+        for value in named:
+            say(f"line {value.line}: {line_of(value)} ({trusted})")
     for case in programs:
         console.print(Text(one_line(_program(case), 500)), soft_wrap=True)
     return 0

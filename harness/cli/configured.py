@@ -9,6 +9,8 @@ import click
 
 from harness.project.here import here
 from harness.project.keys import AXES
+from harness.project.programs_named import PROGRAMS
+from harness.project.trust import Untrusted, require_trust
 
 _ALL = {setting.parameter: name for name, setting in AXES.items()}
 
@@ -43,6 +45,38 @@ def take_defaults(ctx: click.Context, args: list[str]) -> None:
     config = here()
     found = {name: config.option(key) for name, key in wanted.items()}
     ctx.default_map = {**(ctx.default_map or {}), **_spelled(ctx, found)}
+
+
+def check_trust(ctx: click.Context) -> None:
+    """Stop where a command runs what the project's configuration names and nobody has allowed it; on a terminal, ask.
+
+    Raises
+    ------
+    Untrusted
+        When it is not allowed. What the command line and the environment name needs no trust.
+    """
+    name = ctx.command_path.removeprefix("cumatrix ")
+    used = {
+        key
+        for parameter, key in COMMANDS.get(name, {}).items()
+        if ctx.get_parameter_source(parameter) is click.core.ParameterSource.DEFAULT_MAP
+    }
+    compiles = name in ("run", "try", "bisect") or (name == "repro" and (ctx.params["check"] or ctx.params["reduced"]))
+    if name not in ("run", "try"):
+        used &= {"page"}  # the other settings of other commands name what is read
+    if compiles:
+        used.add(PROGRAMS)
+    if name == "run" and not ctx.params["out"]:
+        used.add("results")
+    if not used:
+        return
+    try:
+        require_trust(here(), used, trusted=ctx.params.get("trust", False))
+    except Untrusted as error:
+        from harness.cli.consent import ask
+
+        if ctx.parent is None or not ask(error):  # without one, `import cumatrix` has made the command
+            raise
 
 
 def _spelled(ctx: click.Context, found: Mapping[str, Any]) -> dict[str, Any]:

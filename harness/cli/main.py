@@ -43,6 +43,7 @@ COMMANDS = {
     "report": "harness.cli.report:report",
     "run": "harness.cli.run:run",
     "toolkits": "harness.cli.toolkits:toolkits",
+    "trust": "harness.cli.trust:trust",
     "try": "harness.cli.try_:try_",
 }
 """Where each command is: a module and what it is called there."""
