@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Count habits of wording in docstrings, comments and documentation, and fail when a count rises.
 
-    .ci/prose.py              compare with the counts in .ci/prose.toml
-    .ci/prose.py --list WORD  show every place with a habit
-    .ci/prose.py --update     write lower counts into .ci/prose.toml
+.ci/prose.py              compare with the counts in .ci/prose.toml
+.ci/prose.py --list WORD  show every place with a habit
+.ci/prose.py --update     write lower counts into .ci/prose.toml
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from harness.matrix.parameters import Parameter, parameters, parameters_of
 from harness.toolkits.libraries import LIBRARIES, is_release, known_versions
 
 MOST_RUNS = 4
-"""What goes to and fro more often than this is told by the statements of each value."""
+"""Ranges that change more often than this are described by the statements of each value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Along:
-    """What one parameter decides.
+    """The effect of one parameter.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class Along:
     rest : str
         The other parameters, as names of variants have them.
     runs : tuple of (tuple of str, str)
-        Values that follow each other and of which the same is said, and what that is, such as ``works``.
+        Consecutive values with the same outcome, and that outcome, such as ``works``.
     untried : tuple of str
-        Releases of a header library between the ends of two runs that nobody tried.
+        Untried releases of a header library between the ends of two runs.
     """
 
     parameter: Parameter
@@ -65,9 +65,9 @@ class Along:
 
 
 def along(statements: Iterable[Statement]) -> list[Along]:
-    """What parameters decide, of those that are numbers or releases.
+    """The effects of the parameters that are numbers or releases.
 
-    Something is said only where values that follow each other, and to which different things happened, were tried with the same library, CUDA
+    A statement needs consecutive values with different outcomes that were tried with the same library, CUDA
     release and target somewhere, so that the parameter is what differs.
 
     Parameters
@@ -122,7 +122,7 @@ def _said(statement: Statement) -> str:
 
 
 def _points(statement: Statement) -> set[Point]:
-    """Where a compiler had its say."""
+    """Outcomes that a compiler decided."""
     silent = statement.gaps | statement.not_applicable
     return {point for clause in statement.clauses for point in _all_points(clause)} - silent
 

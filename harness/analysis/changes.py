@@ -1,4 +1,4 @@
-"""What changed between two sets of cells, and what of it is a regression.
+"""Changes between two sets of cells, and which of them are regressions.
 
 `is_regression` is the one place that says so.
 """
@@ -17,7 +17,7 @@ from harness.analysis.frame import ANSWERED, ordered
 from harness.matrix.axes import COLUMNS, PLACE, ROWS
 
 KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
-"""What a change of a cell is called: the first that applies."""
+"""Kinds of change; the first that applies counts."""
 
 MEANINGS: Mapping[str, str] = {
     "regression": "is not as expected now; before, it was as expected or failed less severely",
@@ -39,7 +39,7 @@ _GRAVITY = ("built", "compiled", "rejected", "timed_out", "crashed")
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What one set has of a cell."""
+    """One set's view of a cell."""
 
     cell: str
     outcome: str
@@ -61,7 +61,7 @@ class ResourceChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What changed of a cell.
+    """The change of a cell.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Change:
 
     @property
     def regression(self) -> bool:
-        """Whether this is one."""
+        """Return whether the change is a regression."""
         return self.kind == "regression"
 
     def to_json(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Changes:
 
     @property
     def regressions(self) -> tuple[Change, ...]:
-        """What exit code 1 of ``cumatrix diff`` stands for."""
+        """The condition for exit code 1 of ``cumatrix diff``."""
         return self.of("regression")
 
 
@@ -227,7 +227,7 @@ def _resources(old: str, new: str) -> Iterable[ResourceChange]:
     before, after = ({kernel["name"]: kernel for kernel in json.loads(text)} for text in (old, new))
     for name in sorted(before.keys() | after.keys()):
         for resource, key in RESOURCES.items():
-            # A kernel that only one of them has (its signature changed, say) is told by what it used.
+            # A kernel that only one of them has (its signature changed, say) is described by its resources.
             values = before.get(name, {}).get(key), after.get(name, {}).get(key)
             if values[0] != values[1]:
                 yield ResourceChange(kernel=name, resource=resource, old=values[0], new=values[1])

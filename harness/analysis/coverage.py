@@ -1,4 +1,4 @@
-"""What nobody tried: values of the axes that no cell exercises, and planned cells that never arrived."""
+"""Untried axis values, and planned cells that never arrived."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Value:
     value : str
         Its name.
     planned, arrived, answered, built : int
-        Cells that were asked for; of which there is a record; to which a compiler had something to say; that were built.
+        Numbers of cells: planned; with a record; answered by a compiler; built.
     cases : int
         Cases with at least one answered cell.
     why : str
@@ -46,7 +46,7 @@ class Value:
 
     @property
     def exercised(self) -> bool:
-        """Whether a compiler had something to say to at least one cell."""
+        """Return whether a compiler answered at least one cell."""
         return self.answered > 0
 
 
@@ -75,7 +75,7 @@ class Coverage:
 
 
 def coverage(table: pd.DataFrame, features: Collection[str] = ()) -> Coverage:
-    """What the cells cover of what is known.
+    """The share of the known values that the cells cover.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from harness.matrix.order import fold_targets, place_key, target_key, version_ke
 
 KINDS = ("backend", "library", "headers", "language")
 _TOOL = ("backend", "library")
-"""What differs: the backend; only the library's version; only the headers' release; also the language of the program."""
+"""Differences: the backend; only the library's version; only the headers' release; also the language of the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ def disagreements(table: pd.DataFrame) -> list[Disagreement]:
 
 
 def _split(table: pd.DataFrame, place: Sequence[str]) -> pd.DataFrame:
-    """Cells of places in which more than one thing happened, with the number of their place."""
+    """Cells of places with more than one outcome, with the number of their place."""
     groups = table.groupby(list(place), sort=False)
     part = table[groups["outcome"].transform("nunique") > 1]
     return part.assign(place=part.groupby(list(place), sort=False).ngroup())
@@ -216,7 +216,7 @@ def _worth(outcome: str) -> tuple[int, str]:
 
 
 def _rank(kind: str, outcomes: list[str], places: int, name: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Whether it works for some comes first, then how little differs between the sides, then on how many places."""
+    """Sort key: first whether it works for some, then how little the sides differ, then the number of places."""
     words = {outcome.partition(" ")[0] for outcome in outcomes}
     died = bool(words & {"crashed", "timed_out"})
     works = "built" in words and len(words) > 1

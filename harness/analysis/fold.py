@@ -1,4 +1,4 @@
-"""Folding two axes of versions into blocks in which every target has one outcome."""
+"""Fold two version axes into blocks in which every target has one outcome."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fold(grid: Grid) -> list[Block]:
 
 
 def _tables_agree(one: dict[str, Row], other: dict[str, Row]) -> bool:
-    """Where they share versions of the other axis, these decide; where they share none, each must be of one piece."""
+    """Compare shared versions of the other axis; without shared versions, each table must have one outcome."""
     both = one.keys() & other.keys()
     if both:
         return all(_rows_agree(one[version], other[version]) for version in both)

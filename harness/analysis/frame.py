@@ -32,7 +32,7 @@ _KERNEL = {"registers": "num_regs", "shared": "shared_bytes", "spills": "spill_b
 _encode = json.JSONEncoder(sort_keys=True).encode
 
 ANSWERED = frozenset(("built", "compiled", "rejected", "crashed", "timed_out"))
-"""First words of outcomes in which a compiler had its say."""
+"""First words of outcomes that a compiler decided."""
 
 
 def cells_frame(merged: Merged) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def cells_frame(merged: Merged) -> pd.DataFrame:
 def make_frame(records: Iterable[Record], missing: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
     """One row a record and a missing cell; a place (`PLACE`) is there once: of several records that of a compiler's answer counts, then the last.
 
-    Columns beside those of records: ``outcome`` (`outcome_of`), ``release`` and ``headers`` of the toolkit, ``features`` as words,
+    Columns in addition to those of records: ``outcome`` (`outcome_of`), ``release`` and ``headers`` of the toolkit, ``features`` as words,
     ``diagnostics`` as lines of fingerprints, the greatest ``registers``, ``shared`` and ``spills`` of any kernel, and ``kernels`` as JSON.
     """
     records, missing = list(records), list(missing)
@@ -97,15 +97,15 @@ def rows_of(table: pd.DataFrame, names: Iterable[str]) -> Iterator[tuple[Any, ..
 
 
 def answered(table: pd.DataFrame) -> pd.Series:
-    """Of which cells a compiler had its say."""
+    """Cells that a compiler answered, as a mask."""
     outcomes = [outcome for outcome in table["outcome"].unique() if outcome.partition(" ")[0] in ANSWERED]
     return table["outcome"].isin(outcomes)
 
 
 def outcome_of(record: Mapping[str, Any]) -> str:
-    """What happened, in one phrase that cells can be compared by.
+    """The outcome as one comparable phrase.
 
-    ``built``; ``compiled`` (PTX only, although a real architecture was asked for); ``rejected at link`` and the like for
+    ``built``; ``compiled`` (PTX only, although a real architecture was requested); ``rejected at link`` and the like for
     everything that stopped at a stage; the bare status for what no compiler was asked.
     """
     status, stage = record["status"], record["stage"]

@@ -1,6 +1,6 @@
 """History: a folder of Parquet files, one a run (``run=ID/cells.parquet``), that pandas reads as one table.
 
-``docs/analysis.md`` has the format. A file is written beside its place and then renamed, so a reader never sees half of one.
+``docs/analysis.md`` has the format. A file is written under a temporary name and then renamed, so a reader never sees half of one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HistoryError(UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What was read.
+    """A history as read.
 
     Parameters
     ----------
@@ -262,4 +262,4 @@ _CHECKS: Mapping[str, Callable[[str, str], None]] = {
     "mark": _known_kind,
     "kernels": _list_of_tables,
 }
-"""What a column's values must be, beside their type: for each value that occurs."""
+"""Types of a column's values, for each value that occurs."""

@@ -49,7 +49,7 @@ def load_set(place: str, history: Path | None = None, rejudge: Rejudge | None = 
     history : Path, optional
         The history that names of runs refer to.
     rejudge : callable, optional
-        Gives a record its verdict anew. What a history holds keeps the verdicts of its day.
+        Derives a record's verdict again. A history keeps the verdicts of its day.
 
     Raises
     ------

@@ -24,7 +24,7 @@ PLAIN_TARGETS = tuple(str(target) for target in KNOWN_TARGETS if not target.suff
 
 
 def headline_of(statement: Statement) -> str:
-    """What works and what fails."""
+    """Phrases for works and fails."""
     subject = statement.subject
     name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
     name += "".join(f", {label}" for label in labels(subject.further, FURTHER))
@@ -48,7 +48,7 @@ def headline_of(statement: Statement) -> str:
 
 
 def notes_of(statement: Statement) -> tuple[str, ...]:
-    """What was tested, what is not applicable, what was not tested."""
+    """Phrases for tested, inapplicable and untested points."""
     notes = []
     tried: dict[str, set[str]] = {}
     for point in (*statement.not_applicable, *statement.gaps):
@@ -83,9 +83,9 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
 
 
 def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
-    """Whether one axis alone tells the clauses apart.
+    """Return whether one axis alone separates the clauses.
 
-    Neighbours must have a version of the other axis in common: where both changed at once, nobody knows which one it was.
+    Neighbors must share a version of the other axis: where both changed at once, the cause is unknown.
     """
     values = [value for clause in clauses for value in getattr(clause, name)]
     return len(values) == len(set(values)) and all(
@@ -105,7 +105,7 @@ def _what(clause: Clause) -> str:
 
 
 def _is_threshold(built: Sequence[str], axis: Sequence[str]) -> bool:
-    """Whether exactly the newer architectures of one kind are built."""
+    """Return whether exactly the newer architectures of one kind are built."""
     kinds = {Target.parse(target).virtual for target in axis}
     return len(kinds) == 1 and list(built) == list(axis[-len(built) :])
 

@@ -28,7 +28,7 @@ from harness.records import Merged, Record, RecordError, Results, expected_json,
 from harness.records.programs import case_of, is_of
 
 Rejudge = Callable[[Record], Record]
-"""Gives a record its verdict anew."""
+"""Derive a record's verdict again."""
 
 
 def merged_anew(results: Results, rejudge: Rejudge | None) -> Merged:
@@ -50,7 +50,7 @@ def rejudger(roots: Path | Sequence[Path], programs: Sequence[Case] = ()) -> Rej
     Raises
     ------
     CaseError
-        When a case cannot be read; and the function raises `RecordError` where a record does not tell what was asked for.
+        When a case cannot be read; the function raises `RecordError` for a record that lacks what was requested.
     """
     folders = [root for root in ([roots] if isinstance(roots, Path) else roots) if root.is_dir()]
     cases = {case.name: case for case in (*(load_cases(folders) if folders else ()), *programs)}
@@ -75,7 +75,7 @@ def cell_of(record: Record, case: Case, variant: Variant) -> Cell:
     Raises
     ------
     RecordError
-        Where a record does not tell what was asked for.
+        When a record lacks what was requested.
     """
     try:
         cell = Cell(case=case, variant=variant, toolchain=_toolchain(record), target=Target.parse(record["target"]))
@@ -89,7 +89,7 @@ def cell_of(record: Record, case: Case, variant: Variant) -> Cell:
 
 
 def outcome_of(record: Record) -> Outcome:
-    """What of a record's outcome is judged."""
+    """The part of a record's outcome that is judged."""
     return Outcome(
         status=Status(record["status"]),
         stage=Stage(record["stage"]) if record["stage"] else None,

@@ -1,4 +1,4 @@
-"""What a support statement is: a sentence, and the blocks of cells that it stands on."""
+"""Support statements: a sentence, and the blocks of cells that support it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Point(NamedTuple):
-    """Where a cell stands within its statement; the toolkit is that of the compiler."""
+    """The position of a cell within its statement; the toolkit is the compiler's."""
 
     library: str
     toolkit: str
@@ -17,7 +17,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What a statement is about.
+    """The subject of a statement.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Targets to which the same happened within a clause.
+    """Targets with the same outcome within a clause.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class Part:
     targets : tuple of str
         In order, at least one.
     message : str
-        One of those that were said most often; empty where built.
+        One of the most frequent messages; empty for built cells.
     messages : int
-        How many different things were said (by fingerprint: names and numbers don't count).
+        Number of different messages (by fingerprint: names and numbers don't count).
     """
 
     outcome: str
@@ -82,7 +82,7 @@ class Holes:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One sentence and what it stands on.
+    """One sentence and its cells.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Statement:
     apart : frozenset of (str, str)
         Library and toolkit that were both tried, but never together.
     unknown : tuple of str
-        Ids of cells that were asked for and say nothing of the compiler: unavailable, harness_error, missing. Not covered.
+        Ids of requested cells without a compiler's answer: unavailable, harness_error, missing. Not covered.
     holes : Holes
         Whole versions and targets that lie between tested ones and were not tried.
     headline : str
@@ -127,16 +127,16 @@ class Statement:
 
     @property
     def uniform(self) -> bool:
-        """Whether the same happened to every cell that is applicable."""
+        """Return whether every applicable cell has the same outcome."""
         return len({part.outcome for clause in self.clauses for part in clause.parts}) <= 1
 
     @property
     def works_everywhere(self) -> bool:
-        """Whether every cell that is applicable was built."""
+        """Return whether every applicable cell was built."""
         return bool(self.clauses) and {part.outcome for clause in self.clauses for part in clause.parts} == {"built"}
 
     def outcome_of(self, library: str, toolkit: str, target: str) -> str | None:
-        """What the statement says of a cell; None where it says nothing."""
+        """Return the outcome that the statement gives a cell; None outside of the statement."""
         point = Point(library, toolkit, target)
         if point in self.not_applicable:
             return "unsupported"

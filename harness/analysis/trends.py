@@ -1,4 +1,4 @@
-"""What a history tells: when a cell broke, which cells are not steady, how environments develop."""
+"""Trends of a history: when a cell broke, which cells are flaky, how environments develop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Break:
     cell : str
         Its id.
     last_good : str or None
-        The last run in which it was as expected; None where there was none.
+        The last run in which the cell was as expected, or None.
     first_bad : str
         The first run after that in which it was not.
     since : str
@@ -70,7 +70,7 @@ class Unsteady:
     flaky : bool
         Whether the same content key (program, options, toolkit, library) came out differently: then nothing but chance or the machine differs.
     outcomes : tuple of str
-        What it was, in the order in which they first occurred.
+        Outcomes, in the order in which they first occurred.
     switches : int
         How often it changed from one run to the next.
     """
@@ -162,6 +162,6 @@ def trend(history: History) -> pd.DataFrame:
 
 
 def _telling(history: History) -> pd.DataFrame:
-    """Cells of which a run knows something: what is unavailable tonight did not break tonight."""
+    """Cells with a result in a run: a cell that is unavailable tonight did not break tonight."""
     table = history.table
     return table[answered(table)]

@@ -17,7 +17,7 @@ COLUMNS = (*PLACE, "cell", "topic", "environment", "status", "stage", "verdict",
 
 
 def choose_in_sets(sets: Sequence[CellSet], where: str, across: Collection[str] = ()) -> list[CellSet]:
-    """The sets with those cells only for which a condition holds in at least one of them, so that each is still compared with itself.
+    """Keep the cells for which a condition holds in at least one of the sets, so that each is still compared with itself.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def choose_in_sets(sets: Sequence[CellSet], where: str, across: Collection[str] 
 
 
 def choose_in_history(history: History, where: str) -> History:
-    """The history of those cells for which a condition holds in the last run that has them.
+    """Keep the history of cells for which a condition holds in the last run that has them.
 
     Raises
     ------

@@ -23,7 +23,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What is known of a tool.
+    """The finding for a tool.
 
     Parameters
     ----------
@@ -32,19 +32,19 @@ class Said:
     entry : Entry
         The program and the tool.
     targets : tuple of str
-        Architectures of which this is true.
+        Architectures of the finding.
     place : str
         The same as a range.
     verdict : Verdict
         Of what was asked.
     overall : str
-        Of all versions, where only some were asked for and it is not the same; and where it works else.
+        The verdict over all versions, if only some were requested and it differs; and the architectures that work.
     proof : tuple of Row
         The newest cell, and the newest one with another outcome.
     own : str
-        What own cells alone say, beside published ones.
+        The verdict of own cells alone, in addition to published ones.
     tried : str
-        What was tried of what was asked for: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``, ``gcc 11 to 14, CUDA 13.0``.
+        The tried part of the request: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``, ``gcc 11 to 14, CUDA 13.0``.
     """
 
     tool: str
@@ -70,7 +70,7 @@ class Finding:
 
     @property
     def broken(self) -> bool:
-        """Whether the versions that were asked for do not do what others do."""
+        """Return whether the requested versions fail where others work."""
         return any(said.overall and said.verdict.kind in ("never", "fault") for said in self.said)
 
 
@@ -83,7 +83,7 @@ class Answer:
     findings : tuple of Finding
         Best first, at most `SHOWN`.
     more : int
-        How many there are beside.
+        Number of further ones.
     missing : int
         How many of the question's words they lack.
     """
@@ -94,7 +94,7 @@ class Answer:
 
     @property
     def proven(self) -> bool:
-        """Whether a cell shows any of it."""
+        """Return whether a cell supports any of it."""
         return any(said.proof for finding in self.findings for said in finding.said)
 
 
@@ -120,7 +120,7 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
     features = [finding_of(line, asked, known, tools) for line in lines]
     some = bool(tools or asked.toolkits)
     if some and not asked.words:
-        # Nothing else is asked for: what these versions break, and others do not, comes first.
+        # A question about versions alone: what these versions break, and others do not, comes first.
         features.sort(key=lambda finding: not finding.broken)
     told = any(not said.verdict.silent for finding in findings for said in finding.said)
     features = [finding for finding in features if not told or finding.case != SAME]
@@ -133,7 +133,7 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
 
 
 def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Sequence[str] | None]) -> Finding:
-    """What is known of a line.
+    """The finding for a line.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Seque
 
 
 def _without(said: Iterable[Said], headers: Mapping[str, Sequence[str]]) -> Iterator[Said]:
-    """What is known of a program that uses no header library, where a release of one is asked for."""
+    """The finding for a program without a header library, when the question names a release of one."""
     name = "with the CCCL that CUDA brings" if "cccl" in headers else f"without {' and '.join(headers)}"
     for each in said:
         overall = f"{name}: {each.verdict.text}"
@@ -179,7 +179,7 @@ def _without(said: Iterable[Said], headers: Mapping[str, Sequence[str]]) -> Iter
 
 
 def _on_own(said: Iterable[Said], known: Known, hosts: Mapping[str, Sequence[str]]) -> Iterator[Said]:
-    """What is known of the machine's own host compiler, where another one is asked for; of one that is the same, it is what was asked for."""
+    """The finding for the machine's own host compiler, when the question names another; an equal version counts as the requested one."""
     name = f"the machine's own host compiler ({' or '.join(known.hosts) or 'version unknown'})"
     same = are_own(known.hosts, hosts)
     for each in said:
@@ -231,7 +231,7 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
 
 
 def _rows(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[Row]:
-    """Cells in which a compiler had its say, of what was asked for, oldest first."""
+    """Requested cells that a compiler answered, oldest first."""
     rows = [
         row
         for place, row in field.entry.proofs.items()

@@ -10,7 +10,7 @@ from harness.answers.features import Feature
 from harness.answers.verdict import NOT, NOTHING, SILENT, WORKS
 
 SAME = "targets/removed"
-"""The case that asks for nothing else: beside what is known of the architecture it would say so twice."""
+"""The case about the architecture itself; its row would repeat the architecture's own."""
 
 _NOT_KNOWN = re.compile("invalid value for --gpu-architecture|Unsupported gpu architecture")
 
@@ -18,9 +18,9 @@ FEATURE = Feature(case="", title="The architecture itself: whether anything is c
 
 
 def known_of_itself(known: Known) -> Known:
-    """The same cells, of which each tells only whether its compiler knows the architecture.
+    """The same cells, reduced to whether their compiler supports the architecture.
 
-    It does where it had its say on a program; it does not where it said so itself (NVRTC, nvcc), or where cumatrix was told so (``CUDA 13.0 knows no sm_70``).
+    It does if it compiled or refused a program; it does not if NVRTC or nvcc said so itself, or the record says so (``CUDA 13.0 knows no sm_70``).
     """
     rows = [
         row._replace(case="", rest="", letter=NOT if row.letter == NOTHING or _NOT_KNOWN.search(row.message) else WORKS)
@@ -33,5 +33,5 @@ def known_of_itself(known: Known) -> Known:
 
 
 def asks_for_itself(asked: Asked) -> bool:
-    """Whether a question names an architecture, perhaps a CUDA release or a tool, and nothing else."""
+    """Return whether a question names an architecture, perhaps a CUDA release or a tool, and nothing else."""
     return bool(asked.targets) and not asked.words

@@ -1,4 +1,4 @@
-"""What is known of a tool as ``cumatrix ask --json`` and the JSON of a feature have it."""
+"""A tool's finding as JSON, for ``cumatrix ask --json`` and a feature's document."""
 
 from __future__ import annotations
 

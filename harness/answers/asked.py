@@ -1,4 +1,4 @@
-"""What a question asks for."""
+"""The request of a question."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.answers.question import Chip, Vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a question asks for, of its chips.
+    """The request of a question, from its chips.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Asked:
 
     @cached_property
     def unknown(self) -> list[Chip]:
-        """What nothing is known by that name."""
+        """Return the chip for an unknown name."""
         return [chip for chip in self.chips if chip.kind == "unknown"]
 
     def tools(self, vocabulary: Vocabulary) -> dict[str, list[str] | None] | None:

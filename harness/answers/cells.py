@@ -1,4 +1,4 @@
-"""Cells as answers need them: what was asked for, what became of it, and the proof."""
+"""Cells as answers need them: request, outcome and evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = (
     *("cell", "case", "variant", "backend", "library", "toolkit", "host_compiler", "target"),
     *("mark", "status", "message"),
 )
-"""What a row needs of a record."""
+"""The keys of a record that a row needs."""
 
 _LETTERS = {
     **dict.fromkeys(("built", "partial", "xpass"), WORKS),
@@ -38,9 +38,9 @@ def letter_of(mark: str, status: str) -> str:
 class Row(NamedTuple):
     """A cell.
 
-    ``version`` is that of a header library where the case uses one (``axis``), else of the host compiler that was asked for, else of the library behind the
+    ``version`` is the header library's if the case uses one (``axis``), else the requested host compiler's, else that of the library behind the
     backend; ``rest`` are the parameters that are no library; ``tool`` is the backend, with what else tells it from others where the axis of versions is
-    another one; ``own`` is said of a cell of whoever makes a report, beside published ones.
+    another one; ``own`` marks a cell of the report's author among published ones.
     """
 
     cell: str
@@ -69,7 +69,7 @@ class Entry:
     proofs : Mapping[tuple of str, Row]
         The cell by version, toolkit and target.
     own : Mapping[str, Grid]
-        By target, of cells that are own ones beside published ones.
+        By target, for own cells among published ones.
     """
 
     case: str
@@ -87,12 +87,12 @@ class Entry:
 
     @cached_property
     def working(self) -> tuple[str, ...]:
-        """Targets on which it works with some version, in order."""
+        """Targets that work with some version, in order."""
         return tuple(target for target, grid in self.grids.items() if WORKS in grid.letters)
 
     @cached_property
     def compared(self) -> tuple[str, ...]:
-        """Targets that were tried with versions with which it works somewhere: only of these can be said where it works."""
+        """Targets tried with versions that work somewhere: only these can be compared."""
         grids = [grid.letters for grid in self.grids.values()]
         places = [place for place, letters in enumerate(zip(*grids, strict=True)) if WORKS in letters]
         return tuple(
@@ -101,7 +101,7 @@ class Entry:
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
-        """Targets of which a compiler said something, in order."""
+        """Targets that a compiler answered, in order."""
         return tuple(target for target, grid in self.grids.items() if set(grid.letters) - SILENT)
 
 
@@ -118,7 +118,7 @@ class Known:
     runs : Mapping[str, str]
         When each run started, by its name.
     hosts : tuple of str
-        Versions of the machines' own host compilers, of cells for which no other was asked (`harness.answers.hosts.own_of`).
+        Versions of the machines' own host compilers, of cells without a requested one (`harness.answers.hosts.own_of`).
     """
 
     rows: Sequence[Row]

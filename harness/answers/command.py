@@ -1,4 +1,4 @@
-"""The command that tries what nobody tried."""
+"""The command that tries an untried combination."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.model.host import NAME
 
 
 def command_for(asked: Asked, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
-    """The command that tries what nobody tried: ``cumatrix run`` where there is a case for it, else ``cumatrix try``."""
+    """The command that tries an untried combination: ``cumatrix run`` if there is a case for it, else ``cumatrix try``."""
     parts = [f"cumatrix run {case.rpartition('@')[0] or case}" if case else "cumatrix try kernel.cu"]
     hosts = asked.hosts()
     # Of several that a host compiler has a part in, nvcc itself.

@@ -1,4 +1,4 @@
-"""All that is known of one feature: sentences, a table over versions, and what nobody tried."""
+"""One feature: sentences, a table over versions, and untried combinations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class VersionRow:
     tool, versions : str
         ``CuPy``, and ``13.1.0 to 14.2.0``; empty for a tool without versions of its own.
     cells : tuple of (str, str)
-        By CUDA release: ``works``, ``part``, ``never`` or nothing, and on which architectures: ``from sm_80``.
+        By CUDA release: ``works``, ``part``, ``never`` or nothing, and the architectures: ``from sm_80``.
     """
 
     tool: str
@@ -39,7 +39,7 @@ class VersionRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """Variants of which the same is known on every architecture.
+    """Variants with the same findings on every architecture.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FeaturePage:
-    """What the page of a feature says first.
+    """The opening of a feature's page.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class FeaturePage:
     toolkits : tuple of str
         CUDA releases: columns of the tables.
     untried : tuple of str
-        Known releases that nobody tried: ``CUDA 12.1 to 12.3``, ``cupy 13.2.0 to 13.5.1``.
+        Known untried releases: ``CUDA 12.1 to 12.3``, ``cupy 13.2.0 to 13.5.1``.
     """
 
     variants: tuple[Variant, ...]
@@ -73,7 +73,7 @@ class FeaturePage:
 
     @property
     def try_them(self) -> str:
-        """Options of ``cumatrix run`` that try what nobody tried."""
+        """Options of ``cumatrix run`` for the untried combinations."""
         names = [item.partition(" ")[0] for item in self.untried]
         options = {name: f" --library {name}=all" for name in LIBRARIES}
         options |= {"CUDA": " -t all", **dict.fromkeys(("gcc", "clang"), " --host-compiler all"), "glibc": ""}
@@ -81,7 +81,7 @@ class FeaturePage:
 
     @property
     def short(self) -> str:
-        """What a line can hold: ``NVRTC: works since CUDA 12.0, Numba: never``."""
+        """A short summary: ``NVRTC: works since CUDA 12.0, Numba: never``."""
         said = [f"{said.tool}: {said.verdict.text}" for variant in self.variants for said in variant.finding.said]
         return ", ".join(list(dict.fromkeys(said))[:SHORT]) or "not tried"
 
@@ -117,7 +117,7 @@ def _rows(entry: Entry, toolkits: Sequence[str]) -> list[VersionRow]:
 
 
 def _cell(entry: Entry, version: str, toolkit: str) -> tuple[str, str]:
-    """Where it works with these versions."""
+    """The architectures that work with these versions."""
     rows = {
         target: row
         for target in entry.grids

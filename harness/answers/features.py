@@ -1,4 +1,4 @@
-"""Features: cases as readers know them, and the words by which questions find them."""
+"""Features: cases as readers know them, and the words that find them."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ OTHER = "host compiler"
 
 @cache
 def split_host(name: str) -> tuple[str, str]:
-    """What the name of a host compiler tells: ``gcc-13`` is ``gcc`` and ``13``, ``glibc-2.43`` is ``glibc`` and ``2.43``."""
+    """Split the name of a host compiler: ``gcc-13`` is ``gcc`` and ``13``, ``glibc-2.43`` is ``glibc`` and ``2.43``."""
     found = re.fullmatch(rf"({'|'.join(VERSIONS)})-(\d{{1,9}}(?:\.\d{{1,9}})*)", name)
     return (found[1], found[2]) if found else (OTHER, name) if name else ("", "")
 
 
 def is_host(axis: str) -> bool:
-    """Whether versions on this axis are those of a host compiler."""
+    """Return whether versions on this axis are those of a host compiler."""
     return axis in VERSIONS or axis == OTHER
 
 
@@ -34,12 +34,12 @@ def hosted() -> tuple[str, ...]:
 
 
 def own_of(backend: str, name: str, toolchain: Mapping[str, Any]) -> str:
-    """The machine's own host compiler, with its version, of a cell for which no other was asked; empty where there is none.
+    """The machine's own host compiler, with its version, of a cell without a requested one; empty if there is none.
 
     Parameters
     ----------
     backend, name : str
-        The backend, and the host compiler that was asked for.
+        The backend, and the requested host compiler.
     toolchain : Mapping
         As in the record; those of early versions tell only what the compiler said.
     """
@@ -57,7 +57,7 @@ def own_in(records: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def are_own(own: Iterable[str], asked: Mapping[str, Sequence[str]]) -> bool:
-    """Whether cells for which no host compiler was asked were all compiled with what a question names. The page's script does the same (`assets/answer.js`).
+    """Return whether cells without a requested host compiler were all compiled with the one a question names. The page's script does the same (`assets/answer.js`).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which lines a question means: those that have its words, or use what it names."""
+"""Match a question to table rows by its words and by the libraries it names."""
 
 from __future__ import annotations
 

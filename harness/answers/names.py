@@ -95,7 +95,7 @@ ALIASES: Mapping[str, str] = {
     "compute capability": "cc",
     "cc": "cc",
 }
-"""What may be followed by a version, by what it is called."""
+"""Names that a version can follow."""
 
 TOOLS: Mapping[str, tuple[str, ...]] = {
     "cupy": ("cupy-nvrtc", "cupy-jitify"),
@@ -121,7 +121,7 @@ LABELS: Mapping[str, str] = {
     "torch-nvcc": "PyTorch",
     "cuda-core": "cuda.core",
 }
-"""What people call a backend."""
+"""Names of a backend."""
 
 SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("bf16", "bfloat16"),

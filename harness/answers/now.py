@@ -1,4 +1,4 @@
-"""What is broken in the newest versions, and what changed with which release."""
+"""Current breakage, and the latest changes by release."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Change:
     works : bool
         Whether it works from there on.
     tools : str
-        With which tools, on which architectures, and which release was tried before.
+        Tools, architectures, and the release tried before.
     label : str
-        Of which variants, where it is so of some of the case only.
+        Variants, if only some of the case are affected.
     """
 
     release: str
@@ -60,7 +60,7 @@ class Change:
 
 
 def broken_now(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Broken]:
-    """What the newest versions that were tried still have, in the order of the matrix; surprises first.
+    """Current faults of the newest tried versions, in the order of the matrix; surprises first.
 
     The newest version is that of a program on any architecture: what an earlier one did, where that one is the last that was tried, is not now.
 
@@ -88,7 +88,7 @@ def broken_now(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Bro
 
 
 def latest_changes(known: Known) -> list[Change]:
-    """The newest release of each tool and of CUDA with which something began to work, or ceased to; some of each."""
+    """The newest release of each tool and of CUDA that began or stopped to build something; some of each."""
     found: dict[tuple[str, str], dict[tuple[str, bool], _Seen]] = {}
     variants: dict[str, set[str]] = {}
     for entry in known.entries:
@@ -111,7 +111,7 @@ def latest_changes(known: Known) -> list[Change]:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Where something changed: variants, and by tool and release before the architectures."""
+    """Changes: variants, and by tool and release before the architectures."""
 
     variants: dict[str, None] = field(default_factory=dict)
     targets: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)

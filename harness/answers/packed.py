@@ -30,7 +30,7 @@ def packed_answers(
 ) -> bytes:
     """``answers.json.gz`` of cells, each with the values of `COLUMNS`; the same cells give the same bytes.
 
-    Names and messages stand in it once each; the cells of a case are grouped by what they have in common, and each group has its targets with their marks.
+    Each name and message appears once; the cells of a case are grouped by what they share, and each group has its targets with their marks.
     """
     names: dict[str, dict[str, int]] = {name: {} for name in _NAMES}
     marks: dict[tuple[str, str], int] = {}
@@ -61,7 +61,7 @@ def packed_answers(
 
 
 def read_packed(path: Path) -> Store:
-    """What `packed_answers` made.
+    """The content of `packed_answers`.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def read_packed(path: Path) -> Store:
 
 
 def _with_hosts(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """That of schema 1, which knew of no host compilers."""
+    """The format of schema 1, without host compilers."""
     cells = {case: [[*group[:4], 0, *group[4:]] for group in groups] for case, groups in value["cells"].items()}
     return {**value, "hosts": [], "names": {**value["names"], "host_compiler": [""]}, "cells": cells}
 

@@ -1,4 +1,4 @@
-"""The grammar of questions: ``cutlass 3.5.1 cuda 13.0 sm_90`` becomes chips, each with what it stands for.
+"""The grammar of questions: ``cutlass 3.5.1 cuda 13.0 sm_90`` becomes chips, each with its meaning.
 
 The page's script has the same grammar (`harness/report/assets/question.js`) and is handed the same vocabulary; ``tests/answers/questions.toml`` holds
 both to the same examples.
@@ -26,7 +26,7 @@ _PHRASE = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """A part of a question, and what it stands for.
+    """A part of a question and its meaning.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Chip:
     name : str
         Which tool, library or host compiler; for a word the word; for what is unknown, what it would have been: ``cuda``, ``target``, ``word``.
     values : tuple of str
-        Targets or versions; none of a tool stands for all its versions.
+        Targets or versions; a tool without any means all its versions.
     near : tuple of str
         The nearest known ones, of what is unknown.
     """
@@ -83,7 +83,7 @@ class Vocabulary:
     words : sequence of str
         Every word of titles, names, features, parameters and causes.
     said : sequence of str
-        Words of what compilers said, beside these.
+        Words of compiler messages, in addition.
     """
 
     architectures: Mapping[str, Sequence[str]]
@@ -100,7 +100,7 @@ class Vocabulary:
     said: Sequence[str] = field(default=())
 
     def are_said(self, words: Iterable[str]) -> bool:
-        """Whether words are those of a message: compilers say one of them, and no feature has it, nor a word that begins so."""
+        """Return whether words are those of a message: compilers use one of them, and no feature has it, nor a word that begins so."""
         only = frozenset(words).intersection(self.said)
         return any(not any(other.startswith(word) for other in self.words) for word in only)
 
@@ -115,7 +115,7 @@ def parse(text: str, vocabulary: Vocabulary) -> list[Chip]:
     Parameters
     ----------
     text : str
-        As somebody typed it.
+        As typed.
     vocabulary : Vocabulary
         What is known.
     """
@@ -157,7 +157,7 @@ def _next(tokens: Sequence[str], at: int, known: Vocabulary, before: Sequence[Ch
 
 
 def _versioned(name: str, text: str, tokens: Sequence[str], at: int, known: Vocabulary) -> tuple[list[Chip], int]:
-    """What may be followed by a version."""
+    """Names that a version can follow."""
     version = tokens[at] if at < len(tokens) else ""
     capability = _CAPABILITY.fullmatch(version)
     if name == "cc" and capability:
@@ -232,7 +232,7 @@ def _word(word: str, known: Vocabulary) -> Chip:
 
 
 def _fits(value: str, asked: str) -> bool:
-    """Whether a version is one that was asked for: 13 and 13.x are every 13, >=13 and 13+ all from there on, 12.4..13.0 what lies between."""
+    """Return whether a version matches: 13 and 13.x are every 13, >=13 and 13+ all from there on, 12.4..13.0 the range."""
     numbers = version_of(value)
     if between := _RANGE.fullmatch(asked):
         return bool(numbers) and version_of(between[1]) <= numbers and (numbers <= version_of(between[2]) or in_series(value, between[2]))  # fmt: skip

@@ -18,7 +18,7 @@ from harness.records import Record, merge, read_records
 from harness.records.errors import RecordError
 
 loads = lru_cache(maxsize=None)(json.loads)
-"""JSON that many records share: nobody may change what comes out."""
+"""JSON that many records share: treat it as immutable."""
 
 _FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json")
 
@@ -70,7 +70,7 @@ def _parquet(path: Path) -> _Part:
     wanted = list(dict.fromkeys((*COLUMNS, "reason", *_FACTS, "toolchain_json")))
     try:
         # Not read_table, which loads pandas where it is installed: that takes longer than the answer.
-        # Axes that came later have no column: they stand in the last one, and not in files of earlier versions.
+        # Later axes have no column of their own: they are in the last one, and missing from files of earlier versions.
         wanted = [name for name in wanted if name not in FURTHER]
         further = ["more_json"] if "more_json" in pq.read_schema(path).names else []
         with pq.ParquetFile(path, read_dictionary=[*wanted, *further]) as file:

@@ -22,7 +22,7 @@ def words_of(text: str) -> list[str]:
 
 
 def words_said(messages: Iterable[str]) -> frozenset[str]:
-    """Words of what compilers said that somebody may type: no numbers, nothing mangled."""
+    """Searchable words of compiler messages: no numbers, no mangled names."""
     return frozenset(word for message in messages for word in _SAID.findall(message.lower()))
 
 
@@ -32,7 +32,7 @@ def version_of(text: str) -> tuple[int, ...]:
 
 
 def in_series(version: str, series: str) -> bool:
-    """Whether 13.6.0 is of the series 13, or 13.6; what is no version is only itself."""
+    """Return whether 13.6.0 belongs to the series 13, or 13.6; a text that is no version matches only itself."""
     numbers, wanted = version_of(version), version_of(series)
     if not numbers or not wanted:
         return version == series
@@ -61,7 +61,7 @@ def nearest_words(word: str, known: Sequence[str]) -> list[str]:
 
 
 def distance(one: str, other: str) -> int:
-    """How many letters have to be put in, taken out, replaced or swapped with their neighbour."""
+    """Number of letters to insert, delete, replace or swap with their neighbor."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

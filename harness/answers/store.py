@@ -22,7 +22,7 @@ Use = tuple[str, str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Store:
-    """Results, of which only the cells are made that a question is about: of many thousand cells, making all takes longer than the answer.
+    """Results that build only the cells of a question: building many thousand cells takes longer than the answer.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ from harness.toolkits.libraries import known_versions
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """What is known of a program and a tool on one architecture.
+    """The finding for a program and a tool on one architecture.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Field:
     verdict : Verdict
         In a few words.
     where : str
-        On which architectures it works, where it does not on all: ``from sm_80``, ``on sm_90a only``, ``nowhere``.
+        Architectures that work, if not all do: ``from sm_80``, ``on sm_90a only``, ``nowhere``.
     own : Verdict or None
-        What own cells alone say, beside published ones.
+        The verdict of own cells alone, in addition to published ones.
     """
 
     entry: Entry
@@ -56,13 +56,13 @@ class Field:
 
     @property
     def seen(self) -> tuple[object, ...]:
-        """What readers see of it: programs with the same of it for all tools are shown as one."""
+        """The visible part: programs that look the same for all tools are shown as one."""
         return (self.entry.tool, self.entry.axis, self.target, self.verdict, self.where, self.grid, self.own)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A feature, and those of its variants of which the same is known.
+    """A feature, and its variants with the same findings.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Line:
 
 
 def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Line]:
-    """Every feature, or one, on these architectures; those that nobody tried there have no line."""
+    """Every feature, or one, on these architectures; untried ones have no line."""
     found: dict[str, dict[str, list[Field]]] = {}
     for entry in known.entries_of(case) if case else known.entries:
         fields = [field_of(entry, target) for target in targets if target in entry.grids]
@@ -106,7 +106,7 @@ def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Line]
 
 
 def field_of(entry: Entry, target: str) -> Field:
-    """What is known of an entry on an architecture."""
+    """The finding for an entry on an architecture."""
     grid = entry.grids[target]
     library = entry.axis or library_of(entry.backend)
     verdict = _verdict(grid, library)
@@ -134,7 +134,7 @@ def _verdict(grid: Grid, library: str) -> Verdict:
 
 @cache
 def _where(every: tuple[str, ...], works_on: tuple[str, ...], target: str) -> str:
-    """On which architectures it works with some version; nothing where it works on all, or where there is no other."""
+    """Architectures that work with some version; empty if all do, or if there is no other."""
     kind = target.partition("_")[0] + "_"
     answered = [item for item in every if item.startswith(kind)]
     working = [item for item in works_on if item.startswith(kind)]
@@ -155,7 +155,7 @@ def _where(every: tuple[str, ...], works_on: tuple[str, ...], target: str) -> st
 
 
 def _untried(before: str, after: str) -> str:
-    """``; sm_53 to sm_62 untried``: architectures that nobody tried, between one on which it does not work and one on which it does."""
+    """``; sm_53 to sm_62 untried``: untried architectures between one that fails and one that works."""
     names = [str(target) for target in KNOWN_TARGETS]
     low, high = natural_key(before), natural_key(after)
     between = [

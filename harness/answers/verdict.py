@@ -1,4 +1,4 @@
-"""What a row of versions comes to, in a few words: ``works since 13.1``, ``never``, ``broken in 0.59.0 only``, ``not tried``."""
+"""Describe a row of versions in a few words: ``works since 13.1``, ``never``, ``broken in 0.59.0 only``, ``not tried``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import groupby, pairwise
 from harness.answers.spelling import version_of
 
 WORKS, NOT, FAULT, SURPRISE, NOTHING, UNAVAILABLE, UNTRIED = "w", "x", "k", "s", "n", "u", "."
-"""What became of a cell: it was built; it was refused as expected; a known fault; a surprise; it means nothing; a part cannot be had; nobody knows."""
+"""Outcomes of a cell: built; refused as expected; a known fault; a surprise; not applicable; unavailable; unknown."""
 
 SILENT = frozenset((NOTHING, UNAVAILABLE, UNTRIED))
-"""Letters of cells in which no compiler said anything."""
+"""Letters of cells without a compiler's answer."""
 
 REFUSED = frozenset((NOT, FAULT, SURPRISE))
 """Letters of cells that a compiler said something against."""
@@ -22,17 +22,17 @@ _LISTED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What is known of a program, a tool and an architecture.
+    """The verdict for a program, a tool and an architecture.
 
     Parameters
     ----------
     kind : str
         ``works``, ``since`` (works in the newest versions), ``but`` (works, not in all versions before), ``part`` (works in some), ``until`` (worked once),
-        ``never``, ``fault`` (never, and somebody should mend it), ``na``, ``untried``.
+        ``never``, ``fault`` (never, and a known fault), ``na``, ``untried``.
     text : str
         In a few words.
     note : str
-        What has to be known beside it; may be empty.
+        A qualification of it; may be empty.
     """
 
     kind: str
@@ -41,12 +41,12 @@ class Verdict:
 
     @property
     def works(self) -> bool:
-        """Whether it works in the newest versions that were tried."""
+        """Return whether it works in the newest tried versions."""
         return self.kind in ("works", "since", "but")
 
     @property
     def silent(self) -> bool:
-        """Whether no compiler said anything."""
+        """Return whether no compiler answered."""
         return self.kind in ("na", "untried")
 
 
@@ -81,14 +81,14 @@ class Grid:
 
 
 def verdict_of(grid: Grid, known: Mapping[str, Sequence[str]], library: str = "") -> Verdict:
-    """What a grid comes to.
+    """The verdict of a grid.
 
     Parameters
     ----------
     grid : Grid
         The versions, and what became of each.
     known : Mapping[str, sequence of str]
-        Releases by name (``cuda``, and libraries), to say which of them nobody tried.
+        Releases by name (``cuda``, and libraries), to name the untried ones.
     library : str
         Whose versions they are.
     """
@@ -110,14 +110,14 @@ def verdict_of(grid: Grid, known: Mapping[str, Sequence[str]], library: str = ""
 
 
 def picked(grid: Grid, libraries: Sequence[str] | None, toolkits: Sequence[str] | None) -> Verdict:
-    """What is known of some of the versions. The page's script does the same (`assets/answer.js`).
+    """The verdict for some of the versions. The page's script does the same (`assets/answer.js`).
 
     Parameters
     ----------
     grid : Grid
         The versions, and what became of each.
     libraries, toolkits : sequence of str, optional
-        Those that were asked for; all of them where left out.
+        The requested ones; by default, all.
     """
     found = [
         (library, toolkit, grid.letters[place * len(grid.toolkits) + other])
@@ -152,7 +152,7 @@ def _silent(letters: str) -> Verdict:
 
 
 def _sum(letters: str) -> str:
-    """``w`` where all work, ``m`` where some do, ``x`` or ``k`` where none does; empty where nobody knows."""
+    """``w`` if all work, ``m`` if some do, ``x`` or ``k`` if none does; empty without a result."""
     told = set(letters) - SILENT
     if not told:
         return ""
@@ -181,7 +181,7 @@ def _along(states: Sequence[tuple[str, str]], prefix: str, known: Sequence[str])
 
 
 def _both(grid: Grid, known: Mapping[str, Sequence[str]]) -> Verdict:
-    """Where both axes count: a phrase along CUDA for each version, versions with the same phrase together."""
+    """A phrase along CUDA for each version, when both axes matter; versions with the same phrase together."""
     along = []
     for place, name in enumerate(grid.libraries):
         letters = grid.of_library(place)
@@ -202,7 +202,7 @@ def _both(grid: Grid, known: Mapping[str, Sequence[str]]) -> Verdict:
 
 
 def _untried(before: str, after: str, known: Sequence[str]) -> str:
-    """Known releases between two neighbours of which one works: ``13.2 to 13.5``."""
+    """Known releases between two neighbors of which one works: ``13.2 to 13.5``."""
     low, high = version_of(before), version_of(after)
     between = [name for name in known if low and high and low < version_of(name) < high]
     return _span(between) if between else ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 WEIGHTS = (8, 5, 2, 6)
-"""What a word counts in a case's name, in its title, topic and features, in causes and links, and in the parameters of a line."""
+"""Weights of a word in a case's name, in its title, topic and features, in causes and links, and in the parameters of a line."""
 
 _PREFIX = 3
 
 
 def says(word: str, other: str, synonyms: Sequence[Sequence[str]]) -> bool:
-    """Whether a word of a question means one of a title: it begins with it, in the plural too, or they mean the same."""
+    """Return whether a word of a question matches one of a title: a prefix, plural or synonym."""
     for each in alike(word, synonyms):
         stem = each[:-1] if len(each) > 4 and each.endswith("s") else each
         if each == other or (len(stem) >= _PREFIX and not stem.isdigit() and other.startswith(stem)):
@@ -25,7 +25,7 @@ def alike(word: str, synonyms: Sequence[Sequence[str]]) -> list[str]:
 
 
 def score(words: Sequence[str], fields: Sequence[Sequence[str]], synonyms: Sequence[Sequence[str]], said: Container[str] = ()) -> tuple[int, int]:  # fmt: skip
-    """How many of the words are missing, and how much the others count.
+    """Count the missing words, and weigh the others.
 
     Parameters
     ----------

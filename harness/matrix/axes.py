@@ -1,4 +1,4 @@
-"""The axes of the matrix: what tells one cell from another, in the order in which it is shown.
+"""The axes of the matrix: the keys that separate cells, in display order.
 
 Everything that lays cells out follows from `AXES`: columns of tables and histories, plans, exports, the pages, the filters and the query language of
 the page's script. A new axis is an entry here and a key of the same name in `harness.records.record`, which says what records hold.
@@ -32,12 +32,12 @@ class Axis:
     about : str
         What it is, in a few words: the page says so where it completes queries.
     kind : str
-        What its values are, by which they are ordered and found: ``name`` (found by a part of it), ``word`` (found as a whole), ``backend``
+        The kind of its values, for ordering and search: ``name`` (found by a part of it), ``word`` (found as a whole), ``backend``
         (in the order of `harness.backends.BACKENDS`), ``version``, ``release`` (of CUDA, maybe with headers of another), ``target``.
     filter : bool
         Whether the page has a filter for it.
     prefix : str
-        What stands before a value in headings: ``CUDA 12.4``. Values without one stand beside the backend: ``cupy-nvrtc 13.6.0``.
+        The prefix of a value in headings: ``CUDA 12.4``. Values without one follow the backend: ``cupy-nvrtc 13.6.0``.
     optional : bool
         Whether it came after the first records: those without its key have no value of it.
     """
@@ -57,7 +57,7 @@ class Axis:
         return f"{self.prefix}{value.replace('+headers', ', headers ')}" if self.prefix and value else value
 
     def to_json(self) -> dict[str, Any]:
-        """What the page's script needs to know of it."""
+        """The axis as the page's script needs it."""
         names = ("key", "title", "side", "about", "kind", "filter", "prefix", "optional")
         return {name: getattr(self, name) for name in names}
 
@@ -155,7 +155,7 @@ FURTHER = tuple(key for key in PLACE if key not in ("case", "variant", "backend"
 
 
 def place_of(cell: Mapping[str, Any], keys: tuple[str, ...] = PLACE) -> tuple[str, ...]:
-    """Where a record, a planned cell or a row of a table stands, by some of the keys; empty where it has no such key."""
+    """The place of a record, a planned cell or a row of a table, by some of the keys; empty for missing keys."""
     return tuple(map(cell.get, keys, repeat("")))
 
 

@@ -19,7 +19,7 @@ class Kind:
     key : str
         Its name in exports and queries (there it is called ``mark``).
     letter : str
-        What stands for it on the page, in exports and in a terminal.
+        The letter on the page, in exports and in a terminal.
     plain : str
         The same where a stream has ASCII only.
     word : str
@@ -31,7 +31,7 @@ class Kind:
     as_expected : bool
         Whether a run of only such cells exits with 0.
     group : str
-        What it means to somebody who wants to use the feature (`GROUPS`): whether it works, and not whether that was expected.
+        The meaning for a user of the feature (`GROUPS`): whether it works, not whether that was expected.
     """
 
     key: str
@@ -68,7 +68,7 @@ GROUPS: Mapping[str, str] = {
     "missing": "never arrived",
     "na": "not applicable",
 }
-"""What cells mean to users, by key, in order: what is as expected may work or not."""
+"""The meaning of cells for users, by key, in order: an expected cell may work or not."""
 
 _GROUP_OF = {
     **dict.fromkeys(("built", "partial"), "works"),
@@ -143,17 +143,17 @@ def kind_of(record: Mapping[str, Any]) -> Kind:
 
 
 def as_expected(record: Mapping[str, Any]) -> bool:
-    """Whether a record is as expected. Exit codes, the page, analyses, badges and the nightly run go by this alone."""
+    """Return whether a record is as expected. Exit codes, the page, analyses, badges and the nightly run use only this."""
     return kind_of(record).as_expected
 
 
 def unexpected_among(counts: Mapping[str, int]) -> int:
-    """How many cells are not as expected, of numbers of cells by key of their kind."""
+    """Count the cells that are not as expected, from numbers of cells by key of their kind."""
     return sum(count for key, count in counts.items() if not KINDS[key].as_expected)
 
 
 def surprises_among(counts: Mapping[str, int]) -> int:
-    """As `unexpected_among`, without what could not be had: of that nobody knows anything, which is no surprise."""
+    """Like `unexpected_among`, but ignoring unavailable cells."""
     return unexpected_among(counts) - grouped(counts).get("unavailable", 0)
 
 
@@ -182,7 +182,7 @@ def _key(status: Status, verdict: Verdict, *, partial: bool) -> str:
 
 
 def stopped_at_ptx(record: Mapping[str, Any]) -> bool:
-    """Whether PTX is all that was made. It cannot show that ptxas would refuse, so for a real target it is no full green."""
+    """Return whether only PTX was made. PTX cannot show that ptxas would refuse, so for a real target it is not a full success."""
     artifact = record["artifact"]
     return (
         artifact is not None

@@ -32,7 +32,7 @@ class ToolchainColumn:
 
     @classmethod
     def of(cls, cell: Mapping[str, Any]) -> ToolchainColumn:
-        """That of a record, of a planned cell or of a row of a table."""
+        """The order of a record, a planned cell or a row of a table."""
         return cls(place_of(cell, TOOLCHAIN))
 
     @property
@@ -143,7 +143,7 @@ def fold_targets(chosen: Iterable[str], axis: Sequence[str]) -> str:
     chosen : iterable of str
         The targets to spell.
     axis : sequence of str
-        All targets that the toolchain was asked for, in order.
+        All targets requested from the toolchain, in order.
     """
     return _fold(frozenset(chosen), tuple(axis))
 

@@ -1,6 +1,6 @@
 """Parameters of variants, and header libraries among them: what names of variants are made of, as dimensions of their own.
 
-``bytes=49156,form=static`` and ``cutlass=4.2.0`` are parts of the variant's name, by which a cell is told from others. Pages filter and group
+``bytes=49156,form=static`` and ``cutlass=4.2.0`` are parts of the variant's name, which identifies a cell. Pages filter and group
 by each of them, and support statements speak of them.
 """
 
@@ -32,7 +32,7 @@ class Parameter:
     key : str
         Its name.
     kind : str
-        What its values are, by which they are ordered: ``number``, ``version`` (of a header library, for instance), ``word``.
+        The kind of its values, for ordering: ``number``, ``version`` (of a header library, for instance), ``word``.
     values : tuple of str
         In order.
     library : bool
@@ -54,7 +54,7 @@ class Parameter:
         return f"{self.key}{' ' if self.library else '='}{value}"
 
     def to_json(self) -> dict[str, Any]:
-        """What the page's script needs to know of it, as of an axis (`harness.matrix.axes.Axis`)."""
+        """The parameter as the page's script needs it, like an axis (`harness.matrix.axes.Axis`)."""
         return {
             "key": self.key,
             "title": self.key,

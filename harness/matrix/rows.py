@@ -1,4 +1,4 @@
-"""The matrix of records, before anybody draws it: programs and toolchains down, targets across."""
+"""The matrix of records before rendering: programs and toolchains down, targets across."""
 
 from __future__ import annotations
 

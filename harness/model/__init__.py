@@ -1,4 +1,4 @@
-"""What cumatrix talks about, as plain values: no files, no processes, no libraries."""
+"""The domain model as plain values: no files, no processes, no libraries."""
 
 from harness.model.case import Case, Expectation, OptionRule, UnsupportedRule, Variant
 from harness.model.cell import Cell, Toolchain, ToolkitRef

@@ -31,7 +31,7 @@ class Variant:
         values are tables contributes the keys of the chosen table; another one its own
         name in capitals.
     options : str
-        Of a program without a case, the options that it is compiled with, by which its cells are told from those with others.
+        For a program without a case, its compile options, which separate its cells from those with others.
     """
 
     labels: Mapping[str, Scalar]
@@ -52,7 +52,7 @@ def spell(value: Scalar) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """What a case says will happen where `when` holds.
+    """An expected outcome for cells that match `when`.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Expectation:
     diagnostic : str or None
         Regular expression that the message of one of the diagnostics must match (`harness.patterns`).
     xfail : bool
-        True for what somebody should mend: a match is then ``xfail`` and a build is ``xpass``.
+        True for a fault that should be fixed: a match is then ``xfail`` and a build is ``xpass``.
     reason, link : str
         Why, and the public page that says so.
     line : int
@@ -173,7 +173,7 @@ class Case:
 
     @property
     def has_file(self) -> bool:
-        """Whether it stands in a ``case.toml`` of its own; else it is a file that was named, or that a project's configuration names."""
+        """Return whether the case has its own ``case.toml``; otherwise a user or a configuration named its file."""
         return self.path.name == "case.toml"
 
     @property

@@ -23,7 +23,7 @@ class ToolkitRef:
     release : str
         ``"12.4"``.
     headers : str
-        The release that the headers come from; the same one unless skew is asked for.
+        The release of the headers; the compiler's own by default.
     home : str
         Folder of a toolkit that is on the machine already; empty for one out of wheels.
     local : bool
@@ -65,7 +65,7 @@ class Toolchain:
     device : str
         Name of the real device that the cells go on to load, launch and verify on; empty without one.
     host : HostCompiler
-        What nvcc hands the host's half to; the machine's own where none was asked for.
+        The host compiler for nvcc; the machine's own by default.
     """
 
     backend: str
@@ -109,7 +109,7 @@ class Cell:
     def id(self) -> str:
         """Unique and readable: ``wmma/fragments[fragment=tf32] cupy-jitify@13.6.0 cuda12.4 sm_80``.
 
-        A program without a case is called by its file, with its options in the place of the variant. A host compiler that was asked for stands behind the target (``… sm_80 with gcc-13``). On a real device it ends
+        A program without a case is named after its file, with its options in place of the variant. A requested host compiler follows the target (``… sm_80 with gcc-13``). On a real device it ends
         with its name (``… sm_90 on NVIDIA H200``): what a virtual and a real device tell of one program are two results, and both are kept.
         """
         variant = f"[{self.variant.name}]" if self.variant.name else ""

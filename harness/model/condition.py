@@ -69,7 +69,7 @@ _SYMBOLS: Mapping[type, tuple[str, str]] = {
     ast.Gt: (">", "<"),
     ast.GtE: (">=", "<="),
 }
-"""How a comparison is written, and how with its sides exchanged."""
+"""Comparison operators, and each with its sides exchanged."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -98,7 +98,7 @@ class Condition:
     tree: Predicate = field(compare=False)
 
     def __call__(self, facts: Mapping[str, Any]) -> bool:
-        """Whether it holds for `facts`; a version that a cell does not have makes its comparison false."""
+        """Evaluate the condition for `facts`; a missing version makes its comparison false."""
         return self.tree.holds(facts)
 
     @classmethod
@@ -127,7 +127,7 @@ class Condition:
         names : Mapping[str, type]
             All other names that it may use, which count before parameters of the same name.
         values : Mapping, optional
-            For some of `names`, the only values that there are, beside `VALUES`.
+            For some of `names`, the only possible values, in addition to `VALUES`.
 
         Raises
         ------
@@ -262,12 +262,12 @@ def _shown(value: Any) -> str:
 
 
 def _are_spelled(known: Collection[Any]) -> bool:
-    """Whether only names of variants are known of a parameter's values, or of some of them."""
+    """Return whether only variant names are known of a parameter's values, or of some of them."""
     return any(isinstance(item, Spelled) for item in known)
 
 
 def _are_versions(known: Collection[Any]) -> bool:
-    """Whether variants spell a parameter's values as versions are spelled: what they were when they were read is not known."""
+    """Return whether variants spell a parameter's values as versions: their original type is not known."""
     try:
         return bool(known) and all(isinstance(value, Spelled) and bool(Version(value)) for value in known)
     except InvalidVersion:

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """How far a cell got, in the order in which the stages happen."""
+    """Stages of a cell, in order."""
 
     PREPROCESS = "preprocess"
     COMPILE = "compile"
@@ -21,7 +21,7 @@ class Stage(StrEnum):
 
 
 class Status(StrEnum):
-    """What happened to a cell: a fact, independent of what anybody expected."""
+    """Outcome of a cell: a fact, independent of the expectation."""
 
     BUILT = "built"
     REJECTED = "rejected"
@@ -33,12 +33,12 @@ class Status(StrEnum):
 
     @property
     def answered(self) -> bool:
-        """Whether a compiler had its say: a run in which none had is no proof of anything."""
+        """Return whether a compiler answered: a run without any answer proves nothing."""
         return self not in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR)
 
 
 class Verdict(StrEnum):
-    """What a status means against the case's expectation; derived, never stored as a fact."""
+    """Meaning of a status against the case's expectation; derived, never stored as a fact."""
 
     PASS = "pass"
     FAIL = "fail"

@@ -39,9 +39,9 @@ def condition_facts(
     target : Target
         What is compiled for.
     device : bool
-        Whether a real device was asked for.
+        Whether the cell requests a real device.
     packages, libraries : Mapping[str, str]
-        Versions of distributions, of which conditions know some, and of header libraries.
+        Versions of distributions, some of which conditions know, and of header libraries.
     labels : Mapping, optional
         The case's own parameters.
     host : HostCompiler

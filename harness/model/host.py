@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 VERSIONS = ("gcc", "clang", "glibc")
-"""What conditions may ask of a host compiler: its version, under the name of its family, and that of the C library whose headers it finds."""
+"""Versions of a host compiler for conditions: its own, under the name of its family, and that of the C library whose headers it finds."""
 
 NAME = r"(gcc|clang)-(\d{1,2})"
-"""How one of the machine's is named, as distributions name its package."""
+"""Names of the machine's host compilers, as distributions name their packages."""
 
 PROGRAMS = {"gcc": "g++", "clang": "clang++"}
-"""What is run of each family: nvcc wants a compiler of C++."""
+"""The program of each family: nvcc needs a C++ compiler."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class HostCompiler:
     Parameters
     ----------
     name : str
-        What it is called: ``gcc-13``. Empty for the machine's own, where none was asked for.
+        Its name: ``gcc-13``. Empty for the machine's own.
     version : str
         What it says of itself: ``gcc 12.2.0, glibc 2.36``; of one that is not there what its name says, and empty where that says nothing.
     program : str
@@ -48,18 +48,18 @@ def _versions(told: str) -> dict[str, str]:
 
 
 def told_version(line: str) -> str:
-    """What the first line of ``--version`` tells: ``gcc 12.2.0``; empty of what is neither gcc nor clang."""
+    """Parse the first line of ``--version``: ``gcc 12.2.0``; empty for anything but gcc and clang."""
     clang = re.search(r"clang version (\d+(?:\.\d+)*)", line)
     gcc = re.search(r"(?:g\+\+|gcc|GCC|c\+\+|cc)\S*(?: \(.*\))? (\d+(?:\.\d+)+)", line)
     return f"clang {clang[1]}" if clang else f"gcc {gcc[1]}" if gcc else ""
 
 
 UNASKED = HostCompiler()
-"""Nobody asked for one."""
+"""The default host compiler."""
 
 
 def named(name: str, version: str = "") -> HostCompiler:
-    """A host compiler of which a record, a plan or a case tells the name, and maybe the version; ``gcc-13`` is the program g++-13."""
+    """A host compiler from the name in a record, a plan or a case, and maybe its version; ``gcc-13`` is the program g++-13."""
     found = re.fullmatch(NAME, name)
     if not found:
         return HostCompiler(name=name, version=version)

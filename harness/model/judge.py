@@ -21,7 +21,7 @@ def expectation_of(cell: Cell) -> Expectation:
 
 
 def judge(expected: Expectation, outcome: Outcome) -> Verdict:
-    """What the outcome means.
+    """Derive the verdict of an outcome.
 
     A crash or a time-out satisfies only an expectation that names exactly that. What failed in
     the expected way is ``xfail`` where the expectation is marked so, and ``pass`` elsewhere; where such
@@ -40,7 +40,7 @@ def judge(expected: Expectation, outcome: Outcome) -> Verdict:
 
 
 def matches(expected: Expectation, status: Status, stage: Stage | None, diagnostics: Iterable[Diagnostic]) -> bool:
-    """Whether status, stage and diagnostic are the expected ones."""
+    """Return whether status, stage and diagnostic are the expected ones."""
     if status is not expected.status:
         return False
     if expected.stage is not None and stage is not expected.stage:

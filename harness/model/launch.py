@@ -1,4 +1,4 @@
-"""How a case's kernels are launched on a device, and how what they computed is checked."""
+"""Launches of a case's kernels on a device, and checks of their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPELLINGS: Mapping[str, str] = {
 """CUDA C++'s names of some of them, which definitions may use."""
 
 FILLS = ("zeros", "ones", "sequence", "random")
-"""What arrays start with: 0, 1, 2, … or numbers from -1 to 1 (-8 to 8 for whole numbers) by a seed."""
+"""Initial values of arrays: 0, 1, 2, … or numbers from -1 to 1 (-8 to 8 for integers) by a seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Argument:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRule:
-    """How one kernel is launched where `when` holds.
+    """The launch of one kernel when `when` holds.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class LaunchRule:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyRule:
-    """How results are checked where `when` holds.
+    """The check of results when `when` holds.
 
     Parameters
     ----------

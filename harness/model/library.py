@@ -36,14 +36,14 @@ class Headers:
 
 @dataclass(frozen=True, kw_only=True)
 class HeaderLibrary:
-    """Headers that come in a wheel, or lie in a repository.
+    """Headers from a wheel or a repository.
 
     Parameters
     ----------
     name : str
         What conditions, variants and records call it: ``cutlass``.
     packages : Mapping[str, str]
-        The wheel on PyPI by the first number of the version; the key ``""`` stands for every other.
+        The wheel on PyPI by the first number of the version; the key ``""`` covers every other.
     include : tuple of str
         Folders of the wheel that hold headers; the first that a release has counts.
     header : str
@@ -51,7 +51,7 @@ class HeaderLibrary:
     macros : tuple of str
         Macros in it, one for each part of the version; a single one holds all in one number.
     digits : tuple of int
-        For a single one, how many digits of it each part has but for the first: ``(3, 2)`` reads 300104 as 3.1.4. Empty: the number is told as it is.
+        For a single one, the digits of each part but the first: ``(3, 2)`` reads 300104 as 3.1.4. Empty: the number as it is.
     releases : Mapping[str, str]
         For a library whose wheels are numbered otherwise, the wheel by version: ``{"3.1.4": "nvidia-cuda-cccl==13.1.115"}``.
     checkout : tuple of str
@@ -71,7 +71,7 @@ class HeaderLibrary:
     built: Mapping[str, Headers] = field(default_factory=dict)
 
     def problem(self, version: str) -> str | None:
-        """Why no wheel can have this version, or None where one may."""
+        """The reason why no wheel can have this version, or None if one can."""
         if self.releases:
             return None if version in self.releases else self._not_among(version)
         if "" in self.packages or version.split(".")[0] in self.packages:

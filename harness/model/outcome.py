@@ -1,4 +1,4 @@
-"""What a backend reports of one cell."""
+"""The outcome of one cell, as a backend reports it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.model.enums import Stage, Status
 
-# An enumeration that is asked for its member takes several times as long as a table.
+# Looking an enumeration's member up takes several times as long as a table.
 _STATUSES = {status.value: status for status in Status}
 _STAGES = {stage.value: stage for stage in Stage}
 
@@ -44,7 +44,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelResources:
-    """What one kernel needs, read back from the cubin. All sizes are bytes.
+    """Resources of one kernel, read back from the cubin. All sizes are bytes.
 
     `instructions` counts its own, without the functions that it calls and without what fills up its end; `opcodes` their kinds.
     """
@@ -62,7 +62,7 @@ class KernelResources:
 
 @dataclass(frozen=True, kw_only=True)
 class Artifact:
-    """What came out: ``ptx``, ``cubin``, ``object`` (relocatable cubin) or ``ltoir``."""
+    """Artifact formats: ``ptx``, ``cubin``, ``object`` (relocatable cubin) or ``ltoir``."""
 
     format: str
     target: str
@@ -115,7 +115,7 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON value of every field."""
-        # By hand: a run of which nothing has changed does little else, and dataclasses.asdict copies every text.
+        # By hand: an unchanged run does little else, and dataclasses.asdict copies every text.
         artifact = self.artifact and {
             **vars(self.artifact), "kernels": [dict(vars(kernel)) for kernel in self.artifact.kernels],
         }  # fmt: skip

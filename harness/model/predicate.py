@@ -1,4 +1,4 @@
-"""What conditions are made of: tests of facts, as plain values that can be compared, hashed and pickled."""
+"""Parts of conditions: tests of facts, as plain values that can be compared, hashed and pickled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
 class Spelled(str):
     """A value of a parameter as the name of a variant spells it, which does not say what kind of value it was.
 
-    It is compared as what stands on the other side: with a number as a number, with a text as a text.
+    It takes the type of the other side: a number or a text.
     """
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class Predicate(Protocol):
     """A test of facts."""
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class All:
     parts: tuple[Predicate, ...]
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
         for part in self.parts:  # noqa: SIM110 (a generator costs more than the tests)
             if not part.holds(facts):
                 return False
@@ -74,7 +74,7 @@ class Some:
     parts: tuple[Predicate, ...]
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
         for part in self.parts:  # noqa: SIM110
             if part.holds(facts):
                 return True
@@ -88,7 +88,7 @@ class Not:
     part: Predicate
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
         return not self.part.holds(facts)
 
 
@@ -99,7 +99,7 @@ class Constant:
     value: bool
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
         return self.value
 
 
@@ -110,7 +110,7 @@ class Flag:
     name: str
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
         found = facts.get(self.name)
         return found == "true" if isinstance(found, Spelled) else bool(found)
 
@@ -131,7 +131,7 @@ class InVersions:
     specifier: str
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
         found = facts.get(self.name)
         return found is not None and _fits(self.specifier, found)
 
@@ -145,7 +145,7 @@ class Compared:
     value: str | int | float | bool
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
         found = facts.get(self.name)
         if isinstance(found, Spelled):
             found = found.like(self.value)
@@ -165,7 +165,7 @@ class Contains:
     part: str
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it holds."""
+        """Evaluate the test."""
         found = facts.get(self.name)
         return isinstance(found, str) and self.part.casefold() in found.casefold()
 

@@ -1,4 +1,4 @@
-"""Which cells ``--where`` chooses: conditions, with names for what a case file need not ask."""
+"""Selection of cells by ``--where``: conditions with additional names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CELLS: Mapping[str, type] = {
     **NAMES,
     **dict.fromkeys(("cell", "case", "project", "topic", "variant", "environment"), str),
 }
-"""Names for cells that nobody ran yet."""
+"""Names for cells that have not run."""
 
 RESULTS: Mapping[str, type] = {**CELLS, **dict.fromkeys(("status", "stage", "verdict", "message"), str)}
 """Names for cells and what happened to them."""

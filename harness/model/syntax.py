@@ -1,7 +1,7 @@
 """Reading a part of Python's expressions: what conditions and numbers of launches have in common.
 
 Python's own parser makes the tree, and nothing of it is ever executed. The length of a text and the depth of its tree are limited,
-so that whoever walks the tree, or pickles what is made of it, cannot run out of stack.
+so that walking the tree, or pickling a result, cannot exhaust the stack.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Source:
         longest : int
             Number of characters that it may have.
         instead : str
-            What to write instead of what Python's parser does not take; without it, its own words are told.
+            A replacement for syntax that Python's parser refuses; without it, the parser's own words are used.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class Source:
         return before + sum(len(each) + 1 for each in self.text.strip().split("\n")[: line - 1])
 
     def _said(self, error: Exception) -> tuple[str, int]:
-        """What Python's parser says, and where it stopped, which it counts in characters."""
+        """The message of Python's parser, and its position in characters."""
         if not isinstance(error, SyntaxError) or not error.lineno:
             return str(error), 0
         if not error.offset:
@@ -105,7 +105,7 @@ class Source:
 
 
 def _is_deep(tree: ast.AST) -> bool:
-    """Whether a tree has more levels than may be walked; found without recursion."""
+    """Return whether a tree has more levels than allowed, without recursion."""
     level: list[ast.AST] = [tree]
     for _ in range(_MAX_DEPTH):
         level = [child for node in level for child in ast.iter_child_nodes(node)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 TARGET_PATTERN = r"(sm|compute)_(\d{2,3})([af]?)"
-"""How targets are spelled."""
+"""The syntax of targets."""
 
 _PATTERN = re.compile(TARGET_PATTERN)
 
@@ -106,7 +106,7 @@ DEFAULT_TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_89,sm_90,sm_100,sm_120"
 def parse_targets(text: str) -> list[Target]:
     """Read ``sm_75..sm_120,sm_90a``, ``compute_80`` or ``all``, in the order of architectures.
 
-    A range takes in the targets without suffix of one kind; ``all`` is every known one. ``80`` and ``8.0`` stand for ``sm_80``.
+    A range covers the targets of one kind without suffix; ``all`` is every known one. ``80`` and ``8.0`` are ``sm_80``.
 
     Raises
     ------

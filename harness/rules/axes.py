@@ -13,7 +13,7 @@ Facts = Mapping[str, Any]
 
 
 class Kind(Enum):
-    """What a fact's values are, which says how they may be compared."""
+    """The kinds of a fact's values, which decide how to compare them."""
 
     VERSION = "version"
     NUMBER = "number"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
     @property
     def ordered(self) -> bool:
-        """Whether ``<`` means something."""
+        """Return whether ``<`` is meaningful."""
         return self in (Kind.VERSION, Kind.NUMBER)
 
 
@@ -30,7 +30,7 @@ class Kind(Enum):
 class Axis:
     """A fact that is not the same for all cells.
 
-    Sets of cells and sets of groups are whole numbers, of which each bit stands for one.
+    Sets of cells and of groups are integers with one bit for each member.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def bits(number: int) -> Iterator[int]:
         number ^= lowest
 
 
-# The order in which conditions name facts; parameters of the case stand between the two.
+# The order of facts in conditions; parameters of the case come between the two.
 _FIRST = ("backend", "cupy", "numba", "numba_cuda", "torch", "library", "wheels", "device")
 _LAST = ("virtual", "suffix", "cc", "toolkit", "headers", "numpy", "python")
 # A target is its kind, its capability and its suffix: rules about these say more.
@@ -155,7 +155,7 @@ def _grouped(
 
 
 def _pattern(column: Sequence[Any]) -> tuple[int, ...]:
-    """Which cells have the same value, whatever it is."""
+    """Cells with the same value."""
     numbers: dict[Any, int] = {}
     return tuple(numbers.setdefault(value, len(numbers)) for value in column)
 

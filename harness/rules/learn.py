@@ -1,4 +1,4 @@
-"""From examples to the smallest ordered list of rules, of which the first that holds counts.
+"""Learn the smallest ordered list of rules from examples; the first rule that holds counts.
 
 The smallest list of all cannot be found in any useful time; this one is found by taking boxes one after another, in several ways, each
 time from what is left, and by making the list smaller afterwards for as long as every example still comes out right.
@@ -38,7 +38,7 @@ class Rule:
 
 
 def learn(examples: Sequence[Example], *, most: int = MAX_RULES) -> list[Rule]:
-    """The smallest list of rules that was found, the first that holds counting, by which every example has its outcome.
+    """The smallest list of rules found that gives every example its outcome; the first rule that holds counts.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from harness.model.predicate import Compared, Flag, InVersions, Not, Predicate, 
 from harness.rules.axes import Axis, Kind, bits
 
 _FURTHER = 0.35
-"""What each further value of a list costs, where a comparison costs 1."""
+"""The cost of each further value of a list; a comparison costs 1."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Literal:
     text : str
         ``toolkit >= "12.4" and toolkit < "12.8"``.
     chosen : int
-        The groups of the axis for which it holds.
+        The groups of the axis that match.
     cost : float
         How much of a reader's attention it takes.
     loose : bool
-        Whether it needs parentheses beside an ``and``.
+        Whether it needs parentheses next to an ``and``.
     """
 
     text: str
@@ -71,7 +71,7 @@ def _candidates(axis: Axis, must: int, never: int) -> Iterator[Literal]:
 
 
 def _length(axis: Axis, values: list[Any]) -> float:
-    """What a list costs; where there is an order, limits say more than lists."""
+    """The cost of a list; on ordered axes, limits explain more than lists."""
     return (2 if axis.kind.ordered else 1 + _FURTHER) + _FURTHER * (len(values) - 2)
 
 
@@ -140,7 +140,7 @@ def _value(value: Any) -> str:
 
 
 def _made(axis: Axis, text: str, predicate: Predicate, cost: float) -> Literal:
-    """What a comparison really means is asked of it, for each value: pre-releases are neither below nor above their release."""
+    """Evaluate a comparison for each value: pre-releases are neither below nor above their release."""
     chosen = 0
     for place, group in enumerate(axis.groups):
         if all(predicate.holds({axis.name: value}) for value in group):

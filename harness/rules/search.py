@@ -23,7 +23,7 @@ class Found:
     box : dict
         Comparisons by axis.
     cells : int
-        For which it holds, of those that were looked at.
+        The matching cells, of those examined.
     cost : float
         Of reading it.
     """
@@ -94,7 +94,7 @@ def _narrower(table: Table, state: _State) -> Iterator[tuple[float, _State]]:
 
 
 def _choices(good: list[int], bad: list[int], *, ordered: bool) -> Iterator[tuple[int, int, int]]:
-    """Sets of groups that are worth a look, with how many good and bad cells they keep; the last place stands for cells without a value."""
+    """Candidate sets of groups, with the number of good and bad cells they keep; the last place is for cells without a value."""
     count = len(good) - 1
     some = [place for place, number in enumerate(good) if number]
     pure = [place for place in some if not bad[place]]
@@ -120,7 +120,7 @@ def _choices(good: list[int], bad: list[int], *, ordered: bool) -> Iterator[tupl
 
 
 def _found(table: Table, state: _State, want: int, bad: int) -> Found | None:
-    """The comparisons that a state stands for; None where no comparison says it."""
+    """The comparisons of a state; None if no comparison expresses it."""
     box: dict[int, Literal] = {}
     good = state.good
     narrowed = [number for number, axis in enumerate(table.axes) if state.chosen[number] != axis.everything]

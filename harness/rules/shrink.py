@@ -32,7 +32,7 @@ def _without_needless(table: Table, steps: list[Step]) -> list[Step]:
 
 
 def _without_one(table: Table, steps: list[Step]) -> list[Step]:
-    """Leave a rule out where those after it can do its work, once they are told from each other by more."""
+    """Drop a rule if those after it can replace it, once they are separated by more."""
     for step in steps:
         fewer = _mended(table, [each for each in steps if each is not step])
         if fewer is not None and exact(table, fewer) and cost_of(fewer) < cost_of(steps):

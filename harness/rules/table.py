@@ -12,7 +12,7 @@ from harness.rules.literals import Literal, spell
 
 
 class Inseparable(ValueError):
-    """Two cells of which conditions see the same, with different outcomes.
+    """Two cells with different outcomes that conditions cannot separate.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ Box = Mapping[int, Literal]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What rules are learned from.
+    """Evidence for rules.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Table:
 
 
 def make_table(examples: Sequence[Example], *, grouped: bool) -> Table:
-    """Sets of bits out of examples; those of which conditions see the same are one.
+    """Bit sets of examples; indistinguishable examples are one.
 
     Raises
     ------

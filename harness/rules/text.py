@@ -26,7 +26,7 @@ def _parts(table: Table, box: Box) -> list[tuple[str, bool]]:
 
 
 def _all(parts: Sequence[tuple[str, bool]]) -> str:
-    """Parts of which all must hold; those that have an ``or`` of their own in parentheses beside others."""
+    """Parts of a conjunction; those with an ``or`` are in parentheses next to others."""
     if len(parts) == 1:
         return parts[0][0]
     return " and ".join(f"({text})" if loose else text for text, loose in parts)

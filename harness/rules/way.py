@@ -24,7 +24,7 @@ class Step:
     boxes: tuple[Box, ...]
 
     def cells(self, table: Table) -> int:
-        """For which it holds."""
+        """The matching cells."""
         found = 0
         for box in self.boxes:
             found |= table.cells_of(box)
@@ -32,7 +32,7 @@ class Step:
 
 
 def exact(table: Table, steps: Sequence[Step]) -> bool:
-    """Whether every cell comes out right."""
+    """Return whether every cell has its outcome."""
     left = table.everything
     for step in steps:
         here = step.cells(table) & left
@@ -43,6 +43,6 @@ def exact(table: Table, steps: Sequence[Step]) -> bool:
 
 
 def cost_of(steps: Sequence[Step]) -> tuple[float, int]:
-    """How much there is to read, and in how many rules."""
+    """Complexity: the amount to read, and the number of rules."""
     total = sum(2 + sum(0.5 + sum(each.cost for each in box.values()) for box in step.boxes) for step in steps)
     return round(total, 6), len(steps)
