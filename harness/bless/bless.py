@@ -19,14 +19,14 @@ from harness.records import Merged
 
 
 class NotBlessed(CumatrixError):
-    """A fault of our own: expectations by which some cell would not be as expected. Nothing is written."""
+    """An internal error: the new expectations would fail some cell. Nothing is written."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class Blessing:
-    """What becomes of a case file.
+    """The change of a case file.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Blessing:
     cells : int
         Of the evidence.
     open : tuple of str
-        Of which cells there is none.
+        Cells without evidence.
     """
 
     path: Path

@@ -85,7 +85,7 @@ def _split(text: str, count: int, file: str) -> _Parts:
 
 
 def _with_comment(lines: Sequence[str], header: int) -> int:
-    """Where what belongs to a table begins, counted from 0: with the comments above it, but for those that the table before ends with."""
+    """Start of a table's text, counted from 0: with the comments above it, except those that end the previous table."""
     first = header - 1
     while first and (lines[first - 1].startswith("#") or not lines[first - 1].strip()):
         first -= 1
@@ -157,7 +157,7 @@ def _item(key: str, value: object) -> Item:
 
 
 def _folded(condition: str) -> list[str]:
-    """A long condition over lines, of which each begins with ``and`` or ``or`` where that can be."""
+    """Break a long condition into lines that begin with ``and`` or ``or`` if possible."""
     lines = [""]
     for part in re.split(r" (?=and |or )", condition):
         if lines[-1] and len(lines[-1]) + len(part) >= _WIDE:

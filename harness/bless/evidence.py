@@ -1,4 +1,4 @@
-"""What results say of a case, and what they leave open."""
+"""Evidence of results for a case, and its gaps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_ANSWER = (Status.UNAVAILABLE, Status.HARNESS_ERROR)
 
 
 class WrongEvidence(UsageError):
-    """Results from which nothing can be learned; one sentence says which cells are to blame."""
+    """Results that cannot be learned from; one sentence names the cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Seen:
     run: str
 
     def as_expected(self, expected: Expectation) -> bool:
-        """Whether an expectation is met: ``pass`` or ``xfail``."""
+        """Return whether an expectation is met: ``pass`` or ``xfail``."""
         return judge(expected, self.outcome) in (Verdict.PASS, Verdict.XFAIL)
 
 
@@ -55,7 +55,7 @@ class Evidence:
     seen : tuple of Seen
         Cells with an outcome.
     unsupported : tuple of Cell
-        Those that are not applicable, of which nothing can be expected.
+        Cells that are not applicable and have no expectation.
     stale : int
         Records of variants that the case does not have any more.
     missing : tuple of str
@@ -70,14 +70,14 @@ class Evidence:
 
 
 def evidence_of(case: Case, merged: Merged) -> Evidence:
-    """What is known of a case.
+    """The evidence for a case.
 
     Raises
     ------
     WrongEvidence
         Where cells have no answer, or two of them.
     RecordError
-        Where a record does not tell what was asked for.
+        When a record lacks a requested value.
     """
     variants = {variant.name: variant for variant in case.variants}
     records = [record for record in merged.records if is_of(record, case) and not record.get("program")]

@@ -11,7 +11,7 @@ from functools import lru_cache
 _QUOTED = r""""[^"]*"|'[^']*'|`[^`]*`"""
 _PATH = r"(?<![\w.])(?:\$\w+|[.…~])?/[^\s:,;]+"
 _HEX = r"0x[0-9a-fA-F]+"
-# Who says it, before what is said; the class of a Python exception is a part of that.
+# The tool comes before the message; the class of a Python exception is a part of the tool.
 _WHO = re.compile(r"^(?!\w*(?:Error|Exception):)[\w.]+ ?: ")
 _WHERE = re.compile(r" \(\w+\)$")
 _TOKEN = re.compile(
@@ -35,7 +35,7 @@ def core(message: str) -> str:
 
 
 def same_kind(one: str, other: str) -> bool:
-    """Whether the shorter of two cores is all that the longer one adds its details to."""
+    """Return whether the longer of two cores only adds details to the shorter one."""
     short, long_ = sorted((one, other), key=len)
     return short == long_ or (len(short) >= _SHORT and short in long_)
 
@@ -44,13 +44,13 @@ def same_kind(one: str, other: str) -> bool:
 class _Token:
     kind: str
     text: str
-    """What it is; empty where it is not the same in all messages."""
+    """The token's text; empty if the messages differ."""
     space: str = ""
-    """What stands before it: nothing, a space, or anything."""
+    """The text before the token: nothing, a space, or anything."""
 
     @property
     def key(self) -> str:
-        """What it must have in common with a token of another message."""
+        """The part that must equal a token of another message."""
         return self.text if self.kind == "word" else self.kind
 
     @property
@@ -99,7 +99,7 @@ def _tokens(message: str) -> list[_Token]:
 
 
 def _common(one: Sequence[_Token], other: Sequence[_Token]) -> list[_Token]:
-    """What two messages share, in order, and that something stands between."""
+    """The common tokens of two messages, in order, and whether others come between them."""
     matcher = SequenceMatcher(None, [token.key for token in one], [token.key for token in other], autojunk=False)
     found: list[_Token] = []
     ends = (0, 0)

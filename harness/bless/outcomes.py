@@ -14,7 +14,7 @@ _ERRORS = ("fatal", "error")
 
 
 class Kind(NamedTuple):
-    """What cells of one rule have in common.
+    """The common properties of a rule's cells.
 
     Parameters
     ----------

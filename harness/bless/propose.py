@@ -37,7 +37,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a case should expect.
+    """Proposed expectations of a case.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Proposal:
 
 
 def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False) -> Proposal:
-    """The expectations by which every cell of the evidence is as expected.
+    """The expectations that make every cell of the evidence as expected.
 
     Expectations that are right for all of their cells stay as they are, and so do those that hold for none. What is wrong, and with
     `anew` all that holds for some cell, is learned from the evidence.
@@ -109,7 +109,7 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False)
 
 
 def _slots(case: Case, seen: Sequence[Seen], out: set[int]) -> tuple[list[int], list[int]]:
-    """Expectations before the new ones, and after: new ones come last, where no older one stands in their way."""
+    """Expectations before and after the change: new ones come last, if no older one precludes them."""
     numbers = list(range(len(case.expectations)))
     kept = [case.expectations[place] for place in numbers if place not in out]
     for each in seen:
@@ -163,7 +163,7 @@ def _learn(case: Case, seen: Sequence[Seen], before: Sequence[int], after: Seque
 
 
 def parameters_of(case: Case) -> dict[str, list[object]]:
-    """What conditions of a case may ask beside the names that all know, with the values that each may have."""
+    """Additional names for a case's conditions, with the values that each may have."""
     found: dict[str, dict[object, None]] = {}
     for variant in case.variants:
         for name, value in variant.labels.items():
@@ -228,7 +228,7 @@ def _draft(case: Case, item: _Learned, kept: int | None, like: int | None, dates
 
 
 def _finds(old: Expectation, cells: Sequence[Seen]) -> bool:
-    """Whether what an expectation says of messages is true of all the cells."""
+    """Return whether the diagnostic of an expectation matches all the cells."""
     if old.diagnostic is None:
         return True
     wanted = pattern(old.diagnostic)

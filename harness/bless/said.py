@@ -1,4 +1,4 @@
-"""What bless says in words: the reason of a new expectation, and what the results leave open."""
+"""Text of bless: the reason of a new expectation, and the gaps of the results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _range(items: Sequence[str]) -> str:
 
 
 def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:
-    """Of which cells there is no evidence, one sentence each.
+    """Describe the cells without evidence, one sentence each.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:
 
 
 def _gaps(evidence: Evidence) -> Iterator[str]:
-    """Combinations of what was tried that nobody tried."""
+    """Untried combinations of tried values."""
     known = {_spot(each.cell) for each in evidence.seen}
     unsupported = {_spot(cell) for cell in evidence.unsupported}
     variants = dict.fromkeys(spot[0] for spot in known)

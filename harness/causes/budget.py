@@ -24,7 +24,7 @@ _REGISTER_UNIT = 256
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a compute capability has; shared memory in bytes, all per multiprocessor unless it says block."""
+    """Limits of a compute capability; shared memory in bytes, all per multiprocessor unless it says block."""
 
     capability: str
     registers: int
@@ -38,7 +38,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Occupancy:
-    """How many blocks of a size are resident, and what keeps it from being more."""
+    """The number of resident blocks of a size, and the limiting resource."""
 
     threads: int
     blocks: int
@@ -48,7 +48,7 @@ class Occupancy:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What a kernel uses against what there is.
+    """Resources of a kernel compared with the limits.
 
     Parameters
     ----------

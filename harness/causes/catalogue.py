@@ -23,7 +23,7 @@ from harness.records.facts import facts_of
 FILES = (
     "headers.toml", "linking.toml", "device.toml", "language.toml", "types.toml", "cupy.toml", "options.toml", "causes.toml", "host.toml",
 )  # fmt: skip
-"""The tables, in the order in which they are asked."""
+"""The tables, in search order."""
 GROUP = "cumatrix.causes"
 """Entry points of other distributions: each names the file of a table."""
 
@@ -49,13 +49,13 @@ class Cause:
     name, title : str
         Its key in the table, and one line.
     pattern : Pattern or None
-        What it is told by; None where the status or `header` is enough.
+        Its words; None if the status or `header` is enough.
     unless : Pattern or None
-        What a message of another cause has beside these words.
+        Words that mark a message of another cause.
     header : Pattern or None
-        The name of a header that is not found, whichever compiler says so.
+        The name of a missing header, in any compiler's message.
     said : frozenset of str
-        Tools that it may be told by; empty for any.
+        Tools that can report it; empty for any.
     file : Pattern or None
         The file that the message is about.
     near : Pattern or None
@@ -63,7 +63,7 @@ class Cause:
     terse : bool
         Whether the first error of a log that shows no line of the program is enough without `near`.
     status, stage : frozenset of str
-        What it may stand for; an empty `stage` is any.
+        Outcomes it can explain; an empty `stage` is any.
     when : Condition
         Cells it applies to.
     where : str
@@ -96,11 +96,11 @@ class Cause:
 
     @property
     def wordless(self) -> bool:
-        """Whether the status is enough."""
+        """Return whether the status is enough."""
         return self.pattern is None and self.header is None
 
     def worded(self, message: str, file: str) -> bool:
-        """Whether a message about a file has its words."""
+        """Return whether a message about a file has its words."""
         if self.header is not None:
             match = _HEADER.search(message)
             name = match and (match["open"] or match["gcc"] or match["clang"])
@@ -113,7 +113,7 @@ class Cause:
         return self.unless is None or not self.unless.found_in(message)
 
     def fits(self, said: Said, context: Context) -> bool:
-        """Whether it may be meant, by who speaks and by what else the log says."""
+        """Return whether it applies, by the tool and by the rest of the log."""
         if self.said and not self._by(said.tool, context.speaker):
             return False
         # Old NVRTCs show no line of the program: where nothing else can be known, the first error speaks for itself.
@@ -133,7 +133,7 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """A cause, and the words it was told by (empty where the status was enough).
+    """A cause, and the words that matched (empty if the status was enough).
 
     `line` counts from 1 in a log, 0 elsewhere; `severity` is that of the message, empty where it has no known form; `tool` is who said
     it, as far as that can be known.
@@ -147,7 +147,7 @@ class Match:
 
     @property
     def of_warning(self) -> bool:
-        """Whether it explains only a warning or a note."""
+        """Return whether it explains only a warning or a note."""
         return self.severity in ("warning", "remark", "note")
 
 
@@ -206,7 +206,7 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
         return ()
     possible, words = _possible(record["status"], record["stage"]), words_of(record)
     found = _matches(possible, words)
-    # Only where one with a condition was told is the cell asked, which takes longer than all the rest; any other is told without it too.
+    # The cell's condition is evaluated only after the words have matched, because it takes longer than all the rest.
     if any(match.cause.when.text for match in found):
         facts = facts_of(record)
         found = _matches(tuple(name for name in possible if catalogue()[name].when(facts)), words)
@@ -215,7 +215,7 @@ def causes_of(record: Mapping[str, Any]) -> tuple[Match, ...]:
 
 @lru_cache(maxsize=256)
 def _possible(status: str, stage: str | None) -> tuple[str, ...]:
-    """Causes that may stand for a status at a stage, whatever was said."""
+    """Causes of a status at a stage, whatever the message."""
     causes = catalogue().items()
     return tuple(name for name, cause in causes if status in cause.status and (not cause.stage or stage in cause.stage))
 
@@ -250,7 +250,7 @@ def _first(said: Iterable[Said], context: Context, among: frozenset[str]) -> dic
 
 @dataclass(frozen=True, kw_only=True)
 class Explained:
-    """What is known of a log: causes, those of errors first; `unexplained` is its first error where no cause is known of that."""
+    """Known causes of a log, those of errors first; `unexplained` is its first error without a known cause."""
 
     matches: tuple[Match, ...]
     unexplained: Said | None = None
@@ -260,7 +260,7 @@ def explain_log(log: str) -> Explained:
     """Known causes in any log, each with the first line that tells it: those of errors, then those of warnings.
 
     Lines without a known form are asked only where no error has a known cause. Of several causes of the same words, the first of the table
-    that does not depend on a cell is told, and those before it that do are told with it: without a cell nobody can know.
+    that does not depend on a cell is listed, and those before it that do: without a cell they cannot be decided.
     """
     said, context = said_in(log)
     found: dict[str, Match] = {}

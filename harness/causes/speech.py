@@ -1,4 +1,4 @@
-"""What a log says that a cause may be told by: its messages, the gravest first, and who speaks."""
+"""The parts of a log that identify a cause: its messages, the most severe first, and the tool."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """Who speaks in a log where its forms do not tell (``nvcc``, ``nvrtc``, ``numba`` or empty), its words, and whether it shows no program."""
+    """The default tool of a log (``nvcc``, ``nvrtc``, ``numba`` or empty), its words, and whether it shows no program."""
 
     speaker: str
     text: str
@@ -71,7 +71,7 @@ class Context:
 
 
 class Words(NamedTuple):
-    """All of a record that a cause may be told by; `diagnostics` are message, severity, file and line of each."""
+    """The searchable parts of a record; `diagnostics` are message, severity, file and line of each."""
 
     case: str
     backend: str
@@ -82,7 +82,7 @@ class Words(NamedTuple):
 
 
 def words_of(record: Mapping[str, Any]) -> Words:
-    """What causes may be told by, of a record."""
+    """Searchable text of a record."""
     said = tuple(
         (item["message"], item["severity"], item.get("file", ""), item.get("line")) for item in record["diagnostics"]
     )
@@ -91,7 +91,7 @@ def words_of(record: Mapping[str, Any]) -> Words:
 
 
 def said_of(words: Words) -> tuple[tuple[Said, ...], Context]:
-    """What a record's diagnostics and its reason say."""
+    """Text of a record's diagnostics and reason."""
     said, first = [], True
     hidden = _stumbles([(message, file, line) for message, _, file, line in words.diagnostics])
     for place, (message, severity, file, _) in enumerate(words.diagnostics):
@@ -111,7 +111,7 @@ def said_of(words: Words) -> tuple[tuple[Said, ...], Context]:
 
 
 def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
-    """What a log says: errors in their order, lines of no known form that may tell, then warnings."""
+    """Text of a log: errors in order, unknown lines that may matter, then warnings."""
     lines = [_STAMP.sub("", line, count=1) for line in clean(log[:_MAX_LOG]).splitlines()]
     plain = [line[:4100].strip() for line in lines]
     # CMake quotes what the compiler said beneath its own words, which count where the compiler's have no known cause.
@@ -161,7 +161,7 @@ def _messages(lines: list[str], plain: list[str]) -> Iterator[Line | int]:
 
 
 def _stumbles(said: Sequence[tuple[str, str, Any]]) -> set[int]:
-    """Which of the messages (with file and line) only follow from an unknown type in the same line of the program."""
+    """The messages (with file and line) that only follow from an unknown type in the same line of the program."""
     stumbled = {(file, line) for message, file, line in said if _STUMBLE.search(message)}
     named = {(file, line) for message, file, line in said if _NAMES_IT.search(message)} & stumbled
     return {
@@ -172,11 +172,11 @@ def _stumbles(said: Sequence[tuple[str, str, Any]]) -> set[int]:
 
 
 def _speaker(text: str) -> str:
-    """Who speaks, where exactly one can be seen."""
+    """The tool, if exactly one is visible."""
     seen = [name for name, pattern in _SPEAKERS.items() if pattern.search(text)]
     return seen[0] if len(seen) == 1 else ""
 
 
 def _terse(log: str) -> bool:
-    """Whether a log shows no line of the program."""
+    """Return whether a log shows no line of the program."""
     return not re.search(r"^[^\S\n]+[\^~]", log[:_TEXT], re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The lines of a log: what is a message, how grave, of which tool, and what only sums up."""
+"""Lines of a log: messages with severity and tool, and summaries."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Line:
     severity : str
         ``fatal``, ``error``, ``warning``, ``remark`` or ``note``.
     message : str
-        Without severity, place and code, with the types of arguments that are told beneath it.
+        Without severity, place and code, with the types of arguments listed beneath it.
     head : str
         The message's own line, as a fingerprint is made of it.
     tool : str
@@ -92,7 +92,7 @@ class Line:
     code, file : str
         Number of the warning; file as it was printed.
     place : str
-        Line number in the file, empty where none is told.
+        Line number in the file, or empty.
     summary : bool
         It only says that there were errors.
     """
@@ -124,7 +124,7 @@ def _beneath(lines: list[str], number: int) -> Iterator[str]:
 
 
 def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | None:
-    """One line as a message, of which the first 4000 characters are read; `after` are the lines beneath it."""
+    """Read one line as a message, up to 4000 characters; `after` are the lines beneath it."""
     text = text[:_WIDTH]
     if match := _PLACED.match(text) or _PTX_LINE.match(text) or _HOST.match(text) or _BARE.match(text):
         return _message(match, after, number)

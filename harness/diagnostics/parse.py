@@ -18,7 +18,7 @@ _SUMMARY = 1
 def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
     """Diagnostics of a log, most telling first.
 
-    Errors come before warnings, as they were said within each; what only sums up, such as ``Ptx assembly aborted due to errors``,
+    Errors come before warnings, in their order; summaries, such as ``Ptx assembly aborted due to errors``,
     comes after the errors that it sums up.
 
     Parameters
@@ -40,7 +40,7 @@ def _rank(line: Line) -> int:
 
 def _diagnostic(line: Line, source: str) -> Diagnostic:
     place = PurePath(line.file.strip())
-    # A program of a project is called by its path there, and so are the files beside it.
+    # A program of a project is named by its path there, and so are the files next to it.
     name = (
         place.name
         if "/" not in source or place.is_absolute() or place.parts[:1] in (("..",), ("$CUDA_HOME",))

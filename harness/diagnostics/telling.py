@@ -1,4 +1,4 @@
-"""What tells most of a message, for people who read it on one line: Numba puts what is wrong behind and below much else."""
+"""One-line summaries of messages: Numba puts the actual error behind and below other text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _NUMBA = re.compile(
     r"(?:\w+Error|UnsupportedBytecode\w*): (?:Failed in \w+ mode pipeline|No implementation of function |Internal error at )"
 )
 _STEPS = re.compile(r"Failed in \w+ mode pipeline \(step: [^()]{1,200}\) ?")
-# What stands behind: the call that was typed, and the program's lines.
+# The rest: the call as typed, and the program's lines.
 _BEHIND = re.compile(r" (?:During: |File \"|There (?:is|are) \d+ candidate implementations?:)")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
-# Why a candidate was turned down, as it said itself; they may lie in each other, and the innermost says what is wrong.
+# Reasons for rejecting candidates, in their own words; they can be nested, and the innermost is the actual error.
 _SPECIFIC = re.compile(r"^\s*(?:\w+Error): (.*)$")
 _RAISED = re.compile(r"^\s*raised from ")
 _PLACE = re.compile(r'\s*File "([^"\n]{1,400})", line (\d{1,9}):$')
@@ -64,7 +64,7 @@ def telling_part(message: str, log: str) -> str:
 
 
 def _turned_down(log: str) -> list[str]:
-    """Why the first candidate was turned down, in its own words, with the line that ends them; empty where none fitted by its types alone."""
+    """The reason why the first candidate was rejected, in its own words, with the line that ends it; empty if only types mismatched."""
     lines = _lines(log)
     end = next((number for number, line in enumerate(lines) if _RAISED.match(line)), 0)
     starts = (number for number in range(end - 1, max(end - _MOST, -1), -1) if _SPECIFIC.match(lines[number]))

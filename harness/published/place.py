@@ -1,4 +1,4 @@
-"""Where the published matrix lies, and what is said of it."""
+"""The published matrix: its location and manifest."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RECORDS, ANSWERS, MANIFEST, README = "results.parquet", "answers.json.gz", "mani
 """Files of a published matrix."""
 
 ENVIRONMENT = "published"
-"""Environment of all its records, by which they are told from others."""
+"""Environment of all its records, which separates them from others."""
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a matrix was made of.
+    """The inputs of a matrix.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ def stale_cases(made_of: Mapping[str, str]) -> list[str]:
 
 
 def is_published(folder: Path) -> bool:
-    """Whether a folder is a published matrix: whoever reads a folder of results passes it over."""
+    """Return whether a folder is a published matrix: readers of result folders skip it."""
     return (folder / MANIFEST).is_file() and (folder / RECORDS).is_file()
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What stands in ``manifest.json``.
+    """The content of ``manifest.json``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A sample of a published matrix, to be compiled anew, and what contradicts it."""
+"""A sample of a published matrix to compile again, and its contradictions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def sample_of(
     seed : str
         The same gives the same sample.
     seconds : float
-        Cells that took longer are left out, and so are those of header libraries and of host compilers that were asked for, which would have to be
+        Slower cells are omitted, and so are those of header libraries and of requested host compilers, which would have to be
         installed.
     backends, toolkits : collection of str
         Only of these; of all where left out.
@@ -114,7 +114,7 @@ def _part(chain: tuple[str, str, str], records: Sequence[Record], count: int, ra
 
 
 def contradictions(published: Iterable[Record], fresh: Mapping[str, Record]) -> list[str]:
-    """What was published and came out differently, or not at all, a sentence each.
+    """Published cells that came out differently, or not at all, a sentence each.
 
     A machine that was too slow contradicts nothing, nor does one whose own host compiler is another.
     """

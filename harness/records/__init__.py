@@ -1,4 +1,4 @@
-"""Records: one JSON object a cell, the plan beside them, and how several runs become one."""
+"""Records: one JSON object for each cell, the plan, and merging of several runs."""
 
 from harness.records.answers import weight
 from harness.records.errors import RecordError

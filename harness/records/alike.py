@@ -16,7 +16,7 @@ Records = Sequence[Mapping[str, Any]]
 
 
 def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
-    """What is not as expected, in groups of the same failure.
+    """Group unexpected cells by failure.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
     -------
     list of sequences of Mapping
         The least expected first, then the one with the most cells, then as in the matrix; within a group as in the matrix, in
-        whichever order cells have ended.
+        and within a group as in the matrix, in any order of completion.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in sorted((record for record in records if not as_expected(record)), key=_in_matrix):
@@ -36,7 +36,7 @@ def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
 
 
 def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
-    """What tells most, without its architecture, and where in the source: the reason of a cell without a compiler's answer, else its first diagnostic."""
+    """The main message, without its architecture, and its place in the source: the reason of a cell without a compiler's answer, else its first diagnostic."""
     diagnostics = record["diagnostics"]
     if record["reason"] or not diagnostics:
         return _without_target(record, record["reason"] or "; ".join(record["notes"])), ""
@@ -50,13 +50,13 @@ def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def words_of(group: Records) -> str:
-    """What tells most of a group; with the architecture where there is one cell."""
+    """The main message of a group; with the architecture if there is one cell."""
     words, _ = said_of(group[0])
     return words.replace("_XX", "_" + group[0]["target"].partition("_")[2]) if len(group) == 1 else words
 
 
 def places_of(group: Records, among: Sequence[str]) -> list[str]:
-    """Where the cells of a group are: toolchains with their targets, which are folded as those of `among`, in the order of targets."""
+    """Places of a group's cells: toolchains with their targets, folded like those of `among`, in the order of targets."""
     by_toolchain: dict[ToolchainColumn, set[str]] = {}
     for record in group:
         by_toolchain.setdefault(ToolchainColumn.of(record), set()).add(record["target"])

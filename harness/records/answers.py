@@ -1,4 +1,4 @@
-"""Which of several records of one cell counts: an answer is never hidden by the lack of one."""
+"""The record that wins when several runs report the same cell; an answered record beats an unanswered one."""
 
 from __future__ import annotations
 

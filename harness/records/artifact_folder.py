@@ -15,14 +15,14 @@ from harness.protocol.plain import read_plain
 from harness.records.atomic import replace_files
 
 FORMATS = ("ptx", "cubin", "object")
-"""What an artifact may be, as records have it, and how its file's name ends."""
+"""Artifact formats in records, with their file suffixes."""
 
 
 class ArtifactFolder:
-    """What was built, kept by its content: no program and no compiler chooses a name in here.
+    """Artifacts kept by their content: no program and no compiler chooses a name here.
 
     Used by several threads at a time. Several processes may share a folder: a file is renamed into place when it is whole,
-    and whoever else has the same content writes the same bytes.
+    are a folder: a file is renamed into place once complete, and another writer of the same content writes the same bytes.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class ArtifactFolder:
             raise UsageError(f"cannot keep artifacts in {self.path}: it cannot be written")
 
     def file(self, kind: str, sha256: str) -> Path:
-        """Where an artifact of a format and a hash lies, if it is kept.
+        """Path of an artifact by format and hash, if it is kept.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class ArtifactFolder:
         return self.path / f"{sha256}.{kind}"
 
     def has(self, kind: str, sha256: str, size: int) -> bool:
-        """Whether an artifact is kept, by name and size in bytes."""
+        """Return whether an artifact is kept, by name and size in bytes."""
         try:
             found = self.file(kind, sha256).lstat()
         except (OSError, ValueError):
@@ -108,7 +108,7 @@ class ArtifactFolder:
         Raises
         ------
         ValueError
-            When what lies there is not that artifact, or is larger; the message says so.
+            When the file is not that artifact, or is larger; the message says so.
         OSError
             When it cannot be read.
         """

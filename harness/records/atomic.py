@@ -15,7 +15,7 @@ from harness.errors import UsageError
 def replace_files(contents: Mapping[Path, bytes]) -> None:
     """Write every file, or none.
 
-    Everything is written and flushed beside its destination first; only then are the files renamed
+    Everything is first written and flushed under temporary names; only then are the files renamed
     into place, so that a full disk or an unwritable folder leaves the earlier files alone.
 
     Parameters
@@ -49,7 +49,7 @@ def plain_file(path: Path) -> None:
     try:
         there = path.stat()
     except OSError:
-        return  # nothing is there, or whoever writes says what is wrong
+        return  # missing files are reported by the writer
     if not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):  # of a folder, opening it says so
         raise UsageError(f"{path} is no file that can be kept: name another one, such as results.jsonl")
 

@@ -1,4 +1,4 @@
-"""What lies beside a file of records while it is written: its plans, and what its records follow from."""
+"""The sidecar files of a ``.jsonl``: its plans and its input manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.records.plan import Plan, plan_path, plans_json, read_plans
 
 
 class Beside:
-    """The files beside one ``.jsonl``.
+    """The sidecar files of one ``.jsonl``.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Beside:
         return self._known[1]
 
     def is_of(self, run: str) -> bool:
-        """Whether the last of the plans is of this run; one in which its name does not occur need not be read.
+        """Return whether the last plan belongs to this run; a plan without the run's name need not be read.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class Beside:
         self._known = (self._state(), list(plans))
 
     def inputs(self) -> Inputs:
-        """What records follow from; a damaged list counts as none, and is written anew."""
+        """The input manifest of the records; a damaged one counts as missing and is written again."""
         try:
             return read_inputs([self.path])
         except RecordError:
@@ -73,7 +73,7 @@ class Beside:
             beside.unlink(missing_ok=True)
 
     def _state(self) -> tuple[int, ...]:
-        """What tells one file of plans from the next; empty where there is none."""
+        """The state that identifies a version of a plan file; empty if there is none."""
         try:
             found = plan_path(self.path).stat()
         except OSError:

@@ -14,12 +14,12 @@ from harness.records.resources import largest
 from harness.records.schema import FIELDS, Field
 
 RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")
-"""Resources of which a row has the largest of the record's kernels."""
+"""Resources for which a row has the maximum over the record's kernels."""
 
 _TEXT, _WHOLE = pa.string(), pa.int64()
 _TYPES = {"string": _TEXT, "integer": _WHOLE, "number": pa.float64(), "boolean": pa.bool_()}
 
-# Columns beside the record's own keys, so that rows can be asked without reading JSON, by the key that they stand behind.
+# Additional columns, so that rows can be queried without reading JSON, by the key that they follow.
 _MADE: Mapping[str, Mapping[str, pa.DataType]] = {
     "verdict": {"mark": _TEXT},
     "reason": dict.fromkeys(("message", "diagnostic_code", "diagnostic_fingerprint"), _TEXT),
@@ -41,14 +41,14 @@ def _type_of(field: Field) -> pa.DataType | None:
     return _TEXT if "enum" in schema else _TYPES.get(schema["type"])
 
 
-# What not all records have stands in a column of its own, as JSON.
+# Optional keys have a column of their own, as JSON.
 COLUMNS = {name: _type_of(field) for name, field in FIELDS.items() if field.required}
 """Type of the column by key; none where it is JSON."""
 NESTED = tuple(name for name, type_ in COLUMNS.items() if type_ is None)
 
 
 def _layout() -> Iterator[tuple[str, pa.DataType]]:
-    """What is short, then what is nested, then what is rarely asked for."""
+    """Column order: short, nested, rarely used."""
     flat = [name for name in COLUMNS if name not in NESTED]
     last = flat.index("cached") + 1
     nested = list(NESTED)
@@ -63,7 +63,7 @@ LAYOUT = pa.schema(list(_layout()))
 
 
 def made_columns(records: Sequence[Record]) -> dict[str, list[Any]]:
-    """Columns beside the record's own keys, so that rows can be asked without reading JSON."""
+    """Additional columns, so that rows can be queried without reading JSON."""
     artifacts: list[Mapping[str, Any]] = [record["artifact"] or {} for record in records]
     kernels: list[Sequence[Mapping[str, Any]]] = [artifact.get("kernels", ()) for artifact in artifacts]
     first: list[Mapping[str, Any]] = [record["diagnostics"][0] if record["diagnostics"] else {} for record in records]

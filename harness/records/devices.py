@@ -1,4 +1,4 @@
-"""Whether the virtual device is honest: the same cells without a device and on a real one."""
+"""Comparison of the virtual device with a real one, over the same cells."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class Pair:
 
     @property
     def compiled(self) -> tuple[str, str]:
-        """What the real one's compiler came to, without and with a device: ``("built", "rejected at link")``."""
+        """The outcome of the real compiler, without and with a device: ``("built", "rejected at link")``."""
         return until_link(self.virtual), until_link(self.real)
 
     @property
     def differs(self) -> bool:
-        """Whether the two disagree on what both have done."""
+        """Return whether the two disagree on the stages that both ran."""
         virtual, real = self.compiled
         return virtual != real
 
     @property
     def shown_by_device(self) -> bool:
-        """Whether the cell was built and fails on the device, which is what a device is for."""
+        """Return whether the cell is built and fails on the device, which is the purpose of a device."""
         return not self.differs and self.compiled[1] == "built" and self.real["status"] != "built"
 
     @property
@@ -65,31 +65,31 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Honesty:
-    """What the two kinds of records come to.
+    """The comparison of both kinds of records.
 
     Parameters
     ----------
     pairs : tuple of Pair
-        Every cell of which both kinds have an answer, by cell and device.
+        Every cell that has an answer of both kinds, by cell and device.
     """
 
     pairs: tuple[Pair, ...]
 
     @property
     def differences(self) -> tuple[Pair, ...]:
-        """Where virtual and real disagree: what a page says first."""
+        """Disagreements of virtual and real, which a page shows first."""
         return tuple(pair for pair in self.pairs if pair.differs)
 
     @property
     def shown_by_device(self) -> tuple[Pair, ...]:
-        """What only the device showed."""
+        """Failures that only the device shows."""
         return tuple(pair for pair in self.pairs if pair.shown_by_device)
 
 
 def virtual_against_real(records: Iterable[Record]) -> Honesty:
     """Pair the records of real devices with those of the same cells without one.
 
-    The toolkits ``13.0`` and ``13.0@local`` are one here. Cells of which one side has no answer (unavailable, a fault of
+    The toolkits ``13.0`` and ``13.0@local`` are one here. Cells without an answer on one side (unavailable, an internal error,
     cumatrix) are left out; an unsupported one counts as an answer only against another answer of a compiler. Of several
     records of the same cell the last one counts.
     """
@@ -146,7 +146,7 @@ def _is_real(record: Record) -> bool:
 
 
 def until_link(record: Record) -> str:
-    """What a cell came to before any device: whatever fails on one was built."""
+    """The outcome of a cell before any device: a cell that fails on one was built."""
     stage = Stage(record["stage"]) if record["stage"] else None
     if record["status"] in _ANSWERS and stage and stage.rank >= Stage.LOAD.rank:
         return "built"

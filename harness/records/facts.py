@@ -1,4 +1,4 @@
-"""What conditions may ask of what was kept of cells: of a record, of a cell in a plan, of a row of a history."""
+"""Facts for conditions from stored cells: records, planned cells, rows of a history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OUTCOME = ("status", "stage", "verdict")
 def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     """Values of the names that conditions may use (`harness.model.selection.RESULTS`), as `harness.model.Cell.facts` has them.
 
-    What is not known is left out: the outcome of a planned cell, the versions beside the library in a row of a history.
+    Unknown facts are missing: the outcome of a planned cell, versions other than the library's in a row of a history.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What of records is not as expected, by its place in a file: for the annotations of a CI, code scanning and code quality."""
+"""Unexpected cells by their place in a file, for CI annotations, code scanning and code quality."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Finding:
     title : str
         Case and what happened: ``wmma/fragments: rejected at compile``.
     message : str
-        What was said, on one line.
+        The message, on one line.
     always : str
-        The same without its architecture, whichever cells have it.
+        The same without its architecture, for any cells.
     where : str
         The cells: toolchains with their targets.
     again : str
@@ -59,14 +59,14 @@ class Finding:
 
 
 def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path("cases"),)) -> list[Finding]:
-    """Every failure of every program once, in the order in which the terminal tells them (`harness.records.alike.failures`).
+    """List each failure of each program once, in the terminal's order (`harness.records.alike.failures`).
 
     Parameters
     ----------
     records : iterable of Mapping
         All of them; those that are as expected are passed over.
     cases : sequence of Path
-        Folders of cases, in which the files of a case are looked for.
+        Folders of cases to search for the files of a case.
     """
     records = list(records)
     targets = sorted({record["target"] for record in records}, key=target_key)

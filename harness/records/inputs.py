@@ -1,7 +1,7 @@
-"""What outcomes follow from, kept beside their records: so another machine can tell whether they would be the same there.
+"""Input manifests, kept with the records: another machine can tell whether the outcomes would be the same there.
 
-A record's fingerprint is a hash over what was asked and over every file that was read. Whoever wants to know whether it holds for
-other files has to know which those are: this is the list, ``x.inputs.json`` beside ``x.jsonl``.
+A record's fingerprint is a hash over the request and every file that was read. To check it against
+other files, a reader needs their names: this is the list, ``x.inputs.json`` next to ``x.jsonl``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FileSet = tuple[tuple[str, bool], ...]
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the outcomes of some records follow from.
+    """The inputs of some records.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def inputs_path(path: Path) -> Path:
 
 
 def read_inputs(paths: Iterable[Path]) -> Inputs:
-    """What lies beside files of records; nothing where there is none.
+    """Read the manifests next to files of records; empty without any.
 
     Raises
     ------

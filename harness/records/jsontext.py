@@ -55,7 +55,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-# Once: `json.loads` makes a decoder for each text where it is told anything.
+# Once: `json.loads` makes a decoder for each call with options.
 _decode = json.JSONDecoder(parse_constant=_no_constant).decode
 
 

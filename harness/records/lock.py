@@ -1,4 +1,4 @@
-"""Who writes to a file of records: the locks of the system, which it gives back however a process ends."""
+"""Writers of a file of records: system locks, which the system releases however a process ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.records.errors import RecordError
 
 
 def busy(path: Path) -> RecordError:
-    """What to say where a run writes to the file."""
+    """The sentence for a file that a run is writing to."""
     return RecordError(
         f"{path}: another run is writing to it{holder(path)}: wait until that one has ended, or name another file of records"
     )
@@ -24,7 +24,7 @@ def left_alone(path: Path) -> Iterator[None]:
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:
-        yield  # nothing is there, or whoever writes will say why it cannot be
+        yield  # missing files are reported by the writer
         return
     try:
         if not take_alone(file):

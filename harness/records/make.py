@@ -29,12 +29,12 @@ def make_record(
     """Put everything that is known of one cell into one JSON object.
 
     Two runs with the same outcome give the same object but for ``run``, ``seconds``, ``peak_bytes``, ``cached``, ``shared_steps`` and
-    ``taken_from``, so there is no clock in it: when a run started stands in its plan.
+    ``taken_from``, so it has no clock: the start of a run is in its plan.
 
     Parameters
     ----------
     cell : Cell
-        What was asked for.
+        The requested cell.
     outcome : Outcome
         What happened.
     expected : Expectation
@@ -101,7 +101,7 @@ def make_record(
 
 
 def _plain(value: Any) -> Any:
-    """What a reader of the file would see: no tuple, no table of another kind."""
+    """The value as a reader of the file sees it: no tuple, no table of another kind."""
     if type(value) is str:  # most are, and to hold one against an abstract class takes longer than all else
         return value
     if isinstance(value, float) and not math.isfinite(value):
@@ -112,7 +112,7 @@ def _plain(value: Any) -> Any:
 
 
 def expected_json(expected: Expectation) -> Expected:
-    """What a record says of the expectation that applied."""
+    """The applied expectation in a record."""
     return {
         "status": expected.status.value,
         "stage": expected.stage and expected.stage.value,

@@ -18,18 +18,18 @@ from harness.records.record import Other, Record
 from harness.records.spell import failed_at
 
 AnyRecord = Record | Other
-"""What a run told of a cell: its record, or what is left of one that another took the place of (`OTHERS`)."""
+"""A run's result for a cell: its record, or the rest of one that another replaced (`OTHERS`)."""
 
 OTHERS: Final = "others"
 """Key of a record: what other runs told of the cell, where that is something else."""
 
 VIRTUAL = "virtual"
-"""Device of what was told without one, beside a record of a real one."""
+"""Device of a result without one, next to a record of a real one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conflict:
-    """One cell of which two runs tell different things.
+    """One cell with different results in two runs.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Merged:
     plans : tuple of dict
         One a run, oldest first.
     missing : tuple of dict
-        Planned cells, as their plans have them, of which there is no record.
+        Planned cells without a record, as in their plans.
     conflicts : tuple of Conflict
         Cells whose runs give different answers.
     unanswered : tuple of Conflict
@@ -79,7 +79,7 @@ class Merged:
 
 
 def facts(record: Record) -> tuple[Any, ...]:
-    """What two runs must agree on: status, stage, signal and diagnostics (by fingerprint)."""
+    """The key on which two runs must agree: status, stage, signal and diagnostics (by fingerprint)."""
     diagnostics = {item.get("fingerprint") or item["message"] for item in record["diagnostics"]}
     return (record["status"], record["stage"], record["signal"], tuple(sorted(diagnostics)))
 
@@ -87,8 +87,8 @@ def facts(record: Record) -> tuple[Any, ...]:
 def merge(records: Iterable[Record], plans: Iterable[Plan], inputs: Inputs | None = None) -> Merged:
     """Make one set of records out of several runs.
 
-    Of several records of one cell, that of the run that started last counts; but one in which no compiler had its say never
-    takes the place of one in which one had. Different answers are listed. A run without a plan counts as older than all that have
+    Of several records of one cell, that of the run that started last counts; but a record without a compiler's answer never
+    replaces one with an answer. Different answers are listed. A run without a plan counts as older than all that have
     one; between runs that started together, the one whose plan comes later.
     """
     records, planned_runs = tell_apart(records, plans)
@@ -134,13 +134,13 @@ def _with_others(record: Record, others: list[Other]) -> Record:
 
 
 def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> list[AnyRecord]:
-    """What else was told of a cell, from the oldest run to the newest: other answers, and that later runs had none."""
+    """Other results of a cell, from the oldest run to the newest: other answers, and later runs without one."""
     place = next(number for number, record in enumerate(found) if record is best)
     since = (order.get(best["run"], -1), place)
     others: dict[tuple[str, ...], tuple[tuple[int, int], AnyRecord]] = {}
     for number, record in enumerate(found):
         # First those of runs whose records are not here any more.
-        # What is told of other devices is another cell's, and found anew wherever both are (`harness.records.devices`).
+        # Results of other devices belong to other cells, and are found again wherever both exist (`harness.records.devices`).
         items: list[AnyRecord] = [other for other in record.get(OTHERS, ()) if "device" not in other]
         for item in (*items, record):
             when = (order.get(item["run"], -1), number)
@@ -164,7 +164,7 @@ def _facts(other: Other) -> tuple[Any, ...]:
 
 
 def other_of(item: AnyRecord) -> Other:
-    """What is kept of a record that another took the place of."""
+    """The kept part of a record that another replaced."""
     if "diagnostics" not in item:
         return item
     return {
@@ -177,7 +177,7 @@ def other_of(item: AnyRecord) -> Other:
 
 
 def write_merged(merged: Merged, path: Path) -> None:
-    """Write the merged records and their plans beside them; on an error, or while a run writes to the file, nothing changes."""
+    """Write the merged records and their plans; on an error, or while a run writes to the file, nothing changes."""
     lines = [
         json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
         for record in merged.records

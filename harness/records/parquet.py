@@ -64,7 +64,7 @@ def results_parquet(
 def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
     """Records and plans of one file that `results_parquet` made.
 
-    Records that have a value in common share it: nobody may change one in place.
+    Records share equal values: treat them as immutable.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
 
 
 def read_inputs_of(path: Path) -> Inputs:
-    """What the records of one file follow from, where it says so.
+    """The input manifest of one file's records, if it has one.
 
     Raises
     ------

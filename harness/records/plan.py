@@ -1,4 +1,4 @@
-"""Plans: what a run set out to do, written before its first cell, beside its records."""
+"""Plans: the cells of a run, written before the first of them, next to its records."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from harness.records.record import Record
 _Named = TypeVar("_Named", bound=Mapping[str, Any])
 
 DIGITS = 6
-"""Of the digest of a program's place, as they stand in names."""
+"""Length of the digest of a program's place in names."""
 
 
 def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[Record], list[Plan]]:
     """Give cases of one name of several projects, and programs of one name in different folders, names of their own.
 
     A case is called after its project then, ``fast/softmax@flash-attn``, but for cumatrix's own and those of a project without a name; a program gets its
-    digest, ``kernel.cu@3fa9c1``. A name that one has for itself stays, or becomes, the plain one, so that it does not matter in which order and in how many
+    digest, ``kernel.cu@3fa9c1``. A unique name stays, or becomes, the plain one, so that it does not matter in which order and in how many
     steps records are merged.
     """
     records, plans = list(records), list(plans)
@@ -45,12 +45,12 @@ def case_of(item: Mapping[str, Any]) -> str:
 
 
 def is_of(item: Mapping[str, Any], case: Case) -> bool:
-    """Whether a record, or a planned cell, is of a case, and not of another project's of its name; cumatrix's own have no project."""
+    """Return whether a record, or a planned cell, belongs to a case, and not to another project's of its name; cumatrix's own have no project."""
     return case_of(item) == case.name and item.get("project", "") == case.project
 
 
 def _mark(item: Mapping[str, Any]) -> str:
-    """What tells it from others of its name."""
+    """The part that separates it from others of its name."""
     return str(item["program"])[:DIGITS] if item.get("program") else str(item.get("project") or "")
 
 
@@ -67,5 +67,5 @@ def _named(item: _Named, shared: set[str]) -> _Named:
 
 
 def identity(item: Mapping[str, Any]) -> tuple[str, str]:
-    """What makes two records, or planned cells, tell of the same thing: the cell's id, and the case's project, or for a program without a case where it lies."""
+    """Identity of a record or a planned cell: the cell's id, and the case's project, or for a program without a case its place."""
     return item["cell"], item.get("program") or item.get("project", "")

@@ -1,4 +1,4 @@
-"""What a record holds: each key once, with its type and what it means.
+"""Keys of a record: each once, with type and meaning.
 
 Checks, JSON Schema (`harness.records.schema`), columns of ``results.parquet`` (`harness.records.parquet`), the tables of
 docs/records.md (`harness.records.tables`) and what mypy knows of records follow from these classes. Texts in ``Annotated`` are descriptions, in
@@ -18,7 +18,7 @@ SCHEMA = 1
 
 
 class Toolchain(TypedDict):
-    """What compiled."""
+    """The toolchain."""
 
     requested: Annotated[
         dict[str, Any],
@@ -53,7 +53,7 @@ class Diagnostic(TypedDict):
 
 
 class Kernel(TypedDict):
-    """What one kernel needs."""
+    """Resources of one kernel."""
 
     name: Annotated[str, "as in the cubin"]
     num_regs: NotRequired[Annotated[int | None, COUNT, "registers of a thread"]]
@@ -73,7 +73,7 @@ class Kernel(TypedDict):
 
 
 class Artifact(TypedDict):
-    """What came out."""
+    """The artifact."""
 
     format: Annotated[str, "`ptx`, `cubin`, `object` for a relocatable cubin, `ltoir`"]
     target: Annotated[str, "as read back"]
@@ -87,7 +87,7 @@ class Artifact(TypedDict):
 
 @final
 class Other(TypedDict):
-    """What another run told of the same cell."""
+    """Another run's result for the same cell."""
 
     run: Annotated[str, "its name"]
     status: Annotated[str, one_of(Status), "what happened there"]

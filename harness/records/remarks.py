@@ -1,7 +1,7 @@
 """Remarks on what was built: code that is there for some targets, and compiled out for others.
 
 A program may guard its body (``#if __CUDA_ARCH__ >= 900``), and is then built where nothing of it is left. The compiler does not say so; the
-code of the targets beside each other does.
+code of neighboring targets does. The compiler does not report it; the
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.records.programs import identity
 from harness.records.record import Kernel, Record
 
 REMARK = "remark: "
-"""How the notes begin that say what hides behind a `built`."""
+"""Beginning of notes about code that is compiled out."""
 Key = tuple[str, str, str]
 Remarks = Mapping[Key, Sequence[str]]
 """Remarks on cells, by what identifies them (`harness.records.programs.identity`) and their run."""
@@ -27,10 +27,10 @@ _RUNTIME = "_cuda_device_runtime_cu_"  # kernels of libcudadevrt's own
 
 
 def remarks(records: Iterable[Record]) -> Remarks:
-    """What is to be said of cells that are built, of each kernel once, for programs of which several targets are there.
+    """Find code that is compiled out of built cells, for each kernel once, in programs with several targets.
 
     Neighbours among the targets are compared. In a body that is compiled out whole kinds of instructions are missing; code that is
-    only unrolled, or for which an older architecture needs more instructions, has the same kinds.
+    only unrolled, or that an older architecture needs more instructions for, has the same kinds.
     """
     groups: dict[tuple[Any, ...], dict[str, Record]] = defaultdict(dict)
     for record in records:
@@ -88,7 +88,7 @@ def _compare(name: str, row: Sequence[tuple[Record, Any]]) -> dict[Key, str]:
 
 
 def _is_out(less: Mapping[str, int], more: Mapping[str, int], *, older: bool) -> bool:
-    """Whether `less` is what is left of `more`; `older` where it is for the older of the two targets."""
+    """Return whether `less` is a reduced form of `more`; `older` if it is for the older of the two targets."""
     if more["instructions"] < 8:
         return False
     if less["instructions"] <= 4:
@@ -137,12 +137,12 @@ class Neighbours:
         group = _of(record["cell"], record["target"])
         self._left[group] -= 1
         if record["status"] != "built" and self._left[group] > 0:
-            return [record]  # nothing is to be said of it
+            return [record]  # no remark is possible
         self._held[group].append(record)
         return self._release(group) if self._left[group] <= 0 else []
 
     def rest(self) -> list[Record]:
-        """What was held back and whose neighbours will not come."""
+        """Records that were held back and whose neighbors will not arrive."""
         return [record for group in list(self._held) for record in self._release(group)]
 
     def _release(self, group: str) -> list[Record]:
@@ -153,7 +153,7 @@ class Neighbours:
 
 
 def of_neighbours(note: str) -> bool:
-    """Whether a note is a remark that was made beside other records, and not of this one's own code alone."""
+    """Return whether a note is a remark made by comparison with other records, and not from this one's own code alone."""
     return note.startswith(REMARK) and " looks compiled out for " in note
 
 
@@ -174,5 +174,5 @@ def amended(line: bytes, found: Remarks) -> bytes:
 
 
 def _of(cell: str, target: str) -> str:
-    """What the cells of one program and toolchain have in common: their id without the target and the device."""
+    """The common part of a program's and toolchain's cells: their id without the target and the device."""
     return cell.partition(f" {target}")[0] + (" virtual" if target.startswith("compute_") else "")

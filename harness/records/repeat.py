@@ -1,4 +1,4 @@
-"""Which outcomes can be shown without cumatrix, and the command that does so: for terminal, page and ``cumatrix repro`` itself."""
+"""Outcomes that can be reproduced without cumatrix, and the command for it: for terminal, page and ``cumatrix repro`` itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BUILD = re.compile(r"\+(?:git|build|local)\.")
 
 
 def not_repeatable(record: Record) -> str:
-    """Why there is nothing to show of a record, as the rest of a sentence about its cell; empty where there is."""
+    """The reason why a record cannot be reproduced, as the rest of a sentence about its cell; empty if it can."""
     status = record["status"]
     if status not in _SHOWN:
         told = "no compiler was asked" if status == "unsupported" else "no compiler answered"
@@ -72,7 +72,7 @@ def again_command(record: Mapping[str, Any]) -> str:
     except ValueError:
         return ""
     # A program or an include directory outside of the folder has a digest in the place of its own; so has a line that was too long. Of
-    # headers of no release the number is told, and not where they lie.
+    # For headers without a release, the number is printed instead of their location.
     away = any(re.match(r"-I.*@[0-9a-f]+$|--library=.*\+(?:git|local)\.", word) for word in words)
     if "@" in record["case"] or "#" in record["variant"] or away:
         return ""
@@ -80,7 +80,7 @@ def again_command(record: Mapping[str, Any]) -> str:
 
 
 def _library_of(record: Mapping[str, Any]) -> list[str] | None:
-    """Options that name a cell's library: a release or a build; none for what is installed beside cumatrix, None where that is not known."""
+    """Options that name a cell's library: a release or a build; empty for installed libraries, None if unknown."""
     info, (version, _, local) = BACKENDS.get(record["backend"]), (record.get("library") or "").partition("+")
     if not info or not version or not str(record["environment"]).startswith(f"{info.library}-{version}"):
         return []

@@ -1,4 +1,4 @@
-"""What kernels use, of all kernels of an artifact together."""
+"""Resources over all kernels of an artifact together."""
 
 from __future__ import annotations
 

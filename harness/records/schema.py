@@ -1,4 +1,4 @@
-"""Whether something is a record, made from the definition of its keys (`harness.records.record`); and how older ones become newer."""
+"""Validation of records, from the definition of their keys (`harness.records.record`); and migration of older ones."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from harness.records.plan import Plan
 
 
 def missing_shards(plans: Iterable[Plan]) -> list[str]:
-    """A sentence for each run that was shared out and of which parts are missing."""
+    """A sentence for each sharded run with missing parts."""
     runs: dict[tuple[str, int, str], set[int]] = {}
     for plan in plans:
         if shard := plan.get("shard"):

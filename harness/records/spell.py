@@ -1,4 +1,4 @@
-"""How status and stage read together, in one place."""
+"""Wording of status and stage, in one place."""
 
 from __future__ import annotations
 

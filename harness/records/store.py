@@ -21,20 +21,20 @@ _CELL = re.compile(rb'"cell": ?("(?:[^"\\]|\\.)+")')
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """What was read.
+    """The records of a reading.
 
     Parameters
     ----------
     records : tuple of dict
         In the order of files and lines.
     plans : tuple of dict
-        The plans found beside the files.
+        The plans next to the files.
     warnings : tuple of str
         What the caller should pass on to the user: incomplete lines, missing plans.
     incomplete : tuple of str
         Those of the warnings that tell of incomplete lines.
     inputs : Inputs
-        What the records follow from, as far as that lies beside the files, and was asked for.
+        The input manifest of the records, if it exists and was requested.
     """
 
     records: tuple[Record, ...]
@@ -117,7 +117,7 @@ def read_file(path: Path, warnings: list[str]) -> list[Record]:
 
 
 def _is_incomplete(line: bytes) -> bool:
-    """Whether a last line without its end is the beginning of a record, or what some file systems leave of one: null bytes."""
+    """Return whether an unfinished last line is the beginning of a record, or null bytes that some file systems leave."""
     begin = line.strip(b"\0 ")
     if begin and not begin.startswith(b"{"):
         return False
@@ -129,7 +129,7 @@ def _is_incomplete(line: bytes) -> bool:
 
 
 def _cut(line: bytes) -> str:
-    """What was cut: ``the record of wmma/fragments nvrtc cuda12.4 sm_80``, where that much of it is there."""
+    """Describe a truncated record: ``the record of wmma/fragments nvrtc cuda12.4 sm_80``, if that much of it is there."""
     found = _CELL.search(line)
     try:
         return f"the record of {one_line(json.loads(found[1]), 200)}" if found else "its record"

@@ -15,7 +15,7 @@ _WORDS: tuple[type[StrEnum], ...] = (Status, Stage, Verdict)
 
 
 def with_tables(page: str) -> str:
-    """A page with what stands between its two marks made anew."""
+    """Replace the text between the two marks of a page."""
     made = "\n".join((_BEGIN, "", *_keys(), "", *_words(), "", _END))
     return re.sub(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", lambda _: made, page, flags=re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""What a single value of a record may be: the types of JSON, and what restricts them further."""
+"""Types of single values in a record: those of JSON, and further restrictions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class InvalidValue(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """What a value must be.
+    """The type of a value.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Check:
 
 
 def word_of(value: Any) -> str:
-    """What a JSON value is, for people: ``text``, ``a number``, ``a table``."""
+    """Describe a JSON value for people: ``text``, ``a number``, ``a table``."""
     words = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a table"}
     return words.get(type(value), "null")
 

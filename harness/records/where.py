@@ -42,7 +42,7 @@ def chooser(where: str, cells: Iterable[Mapping[str, Any]]) -> Callable[[Mapping
 
 
 def choose(merged: Merged, where: str) -> Merged:
-    """One set of records without the cells for which a condition does not hold; a planned cell that never arrived has no outcome.
+    """Drop the records that a condition excludes; a planned cell that never arrived has no outcome.
 
     Raises
     ------

@@ -28,8 +28,8 @@ from harness.records.store import read_file
 class RecordWriter:
     """Appends records to a file, which other processes of the same run may append to as well.
 
-    Records of earlier runs stay. When the last process of the run closes the file, those are taken out of which this
-    run has brought a new answer. The plan of the run is written beside the file before its first record.
+    Records of earlier runs stay. When the last process of the run closes the file, it removes those that this
+    run has answered again. The plan of the run is written before its first record.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class RecordWriter:
         self.plan = plan
         self.fresh = fresh
         self.remarks: Remarks = {}
-        """What came up when neighbours of records had come, to be added as the file is closed."""
+        """Remarks that need a record's neighbors, added as the file is closed."""
         self.inputs = Inputs()
-        """What the records of this process follow from, to be kept beside the file as it is closed."""
+        """Inputs of this process's records, written as the file is closed."""
         self.kept = 0
         """Records of other runs in the file, known once it is closed."""
         self._file = -1
         self._beside = Beside(self.path)
         self._own: set[tuple[str, str]] | None = None
-        """Cells of which this process has written the only record; None where the file has others."""
+        """Cells whose only record this process has written; None if the file has others."""
         self._size = 0
 
     def __enter__(self) -> Self:
@@ -108,7 +108,7 @@ class RecordWriter:
             self._own = self._own if len(self._own) > known else None
 
     def _take(self, file: int) -> None:
-        """Join the run's other processes, or begin the run where nobody is writing."""
+        """Join the run's other processes, or begin the run if no process is writing."""
         alone = take_alone(file)
         if not alone:
             fcntl.flock(file, fcntl.LOCK_SH)
@@ -120,7 +120,7 @@ class RecordWriter:
             raise busy(self.path)
 
     def _is_ours(self) -> bool:
-        """Whether the run that the file was last written by is this one."""
+        """Return whether the run that wrote the file last is this one."""
         try:
             return self._beside.is_of(self.plan["run"])
         except (OSError, RecordError):
@@ -141,7 +141,7 @@ class RecordWriter:
             self._beside.keep_inputs(Inputs())  # those that are there are of records that are no more
             self._own = set()
         now = set(map(identity, self.plan["cells"]))
-        # What is planned anew is no longer owed by an earlier run.
+        # Cells planned again are no longer owed by an earlier run.
         earlier = [{**plan, "cells": [cell for cell in plan["cells"] if identity(cell) not in now]} for plan in earlier]
         self._beside.keep_plans([*earlier, dict(self.plan)])
 
@@ -153,7 +153,7 @@ class RecordWriter:
             os.write(file, b"\n")
 
     def _end(self) -> None:
-        """Take out the records of which there is a newer answer, and the plans of which nothing is left."""
+        """Remove superseded records, and plans without any cell left."""
         if (
             self._mend_end() == self._size
             and self._own is not None
@@ -195,7 +195,7 @@ class RecordWriter:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def _mend_end(self) -> int:
-        """Remove the half line of a writer that was killed: we hold the lock, nobody will finish it."""
+        """Remove the half line of a writer that was killed: this process holds the lock, so no writer will finish it."""
         end = os.fstat(self._file).st_size
         if not end or os.pread(self._file, 1, end - 1) == b"\n":
             return end

@@ -1,4 +1,4 @@
-"""What the page adds to a record: known causes of what went wrong, and the cell's history."""
+"""Additions of the page to a record: known causes of failures, and the cell's history."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def annotator(history: History | None) -> More:
 
 
 def remedies(record: Record) -> Sequence[Mapping[str, Any]]:
-    """Known causes with what helps, as plain values; where something failed, not those of the warnings beside it."""
+    """Known causes with remedies, as plain values; for a failure, without those of mere warnings."""
     built = record["status"] == "built"
     return _remedies(tuple(match.cause.name for match in causes_of(record) if built or not match.of_warning))
 
 
 @cache
 def _remedies(names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What is told of causes: the same object for the same ones, which is then written once."""
+    """Text of causes: the same object for equal ones, which is then written once."""
     causes = [catalogue()[name] for name in names]
     return [
         {"title": cause.title, "cause": cause.cause, "remedy": cause.remedy, "links": list(cause.links)}
@@ -53,7 +53,7 @@ def _remedies(names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _events(history: History) -> dict[str, list[dict[str, Any]]]:
-    """By cell, oldest first, its runs; those in a row in which the same happened are one event."""
+    """Runs by cell, oldest first; consecutive runs with the same outcome are one event."""
     found: dict[str, list[dict[str, Any]]] = {}
     names = ["cell", "run", "started", "mark", "outcome", "message"]
     for cell, run, started, mark, outcome, message in history.table[names].itertuples(index=False, name=None):

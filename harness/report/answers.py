@@ -21,11 +21,11 @@ from harness.records import Merged
 from harness.report.text import clean
 
 _USUAL = "sm_80"
-"""What people have who name no architecture; where it was tried."""
+"""The default architecture of readers, if it was tried."""
 
 
 def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Known:
-    """What answers are made from, of a report's records and table; with `apart`, own cells are told from published ones."""
+    """Input of answers, from a report's records and table; with `apart`, own cells are separate from published ones."""
     told = table.assign(message=table["message"].where(table["message"] != "", table["reason"]))
     rows = [
         make_row(*values, own=apart and environment != ENVIRONMENT)
@@ -38,7 +38,7 @@ def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Kno
 
 
 def first_target(known: Known) -> str:
-    """The architecture that is shown at first: the usual one, else the one of which most is known."""
+    """The first architecture to show: the usual one, else the one with the most results."""
     counts: dict[str, int] = {}
     for entry in known.entries:
         for target in entry.answered:
@@ -57,7 +57,7 @@ def architecture_of(target: str) -> str:
 
 
 def columns_of(known: Known) -> list[tuple[str, str]]:
-    """Key and heading of each column: a tool, and a tool with each header library; only those of which something is known."""
+    """Key and heading of each column: a tool, and a tool with each header library; only those with results."""
     found: dict[str, str] = {}
     for entry in sorted(known.entries, key=lambda entry: (known.tools.index(entry.tool), entry.axis)):
         if entry.answered:
@@ -66,7 +66,7 @@ def columns_of(known: Known) -> list[tuple[str, str]]:
 
 
 def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
-    """What the page needs at once, whichever architecture is chosen.
+    """Data that the page needs at once, for any architecture.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
                 "title": clean(feature.title or case),
                 "topic": clean(feature.topic),
                 "page": pages[case],
-                # Numbers of the vocabulary's words, and of those that compilers say: most stand in several features.
+                # Numbers of the vocabulary's words, and of compiler messages: most occur in several features.
                 "words": [[numbers[word] for word in words] for words in known.words_of(case)],
                 "said": sorted(numbers[word] for word in known.said.get(case, ()) if word in numbers),
             }
@@ -104,7 +104,7 @@ def _versions(hosts: Sequence[str]) -> list[list[Any]]:
 
 
 def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
-    """What is known on one architecture, and of it (`harness.answers.architecture`): each verdict and each row of letters once, and numbers into them."""
+    """Results on one architecture, and for it (`harness.answers.architecture`): each verdict and each row of letters once, and numbers into them."""
     columns = {key: number for number, (key, _) in enumerate(columns_of(known))}
     features = {case: number for number, case in enumerate(known.features)}
     verdicts: dict[tuple[str, str, str], int] = {}
@@ -135,7 +135,7 @@ def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
 
 
 def _in_order(known: Known, target: str) -> list[Line]:
-    """Features of which most tools tell something first: what people compare; then as the matrix has them."""
+    """Order features by the number of tools with results, then as in the matrix."""
     lines = lines_of(known, [target])
     told: dict[str, set[str]] = {}
     for line in lines:
@@ -169,7 +169,7 @@ def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[li
 
 
 def _shown(field: Field, name: str) -> dict[str, str]:
-    """What is known of one tool, with one header library or none."""
+    """Results of one tool, with one header library or none."""
     note = _note(field.verdict.note, field.where, works=field.verdict.works)
     return {"kind": field.verdict.kind, "text": field.verdict.text, "name": name, "note": note, "own": field.own.text if field.own else ""}  # fmt: skip
 
@@ -179,7 +179,7 @@ def _backend(key: str) -> str:
 
 
 def _note(note: str, where: str, *, works: bool) -> str:
-    """What a field says below its verdict."""
+    """The text below a field's verdict."""
     where = "" if where == "nowhere" else where
     return "; ".join(filter(None, (where if works or not where else f"works {where}", note)))
 

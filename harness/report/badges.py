@@ -68,7 +68,7 @@ def badge(label: str, message: str, colour: str) -> str:
 
 
 def _say(counts: dict[str, int]) -> tuple[str, str]:
-    """What a badge says of cells by kind, and in which colour."""
+    """Text and color of a badge, from numbers of cells by kind."""
     bad, lacking = surprises_among(counts), grouped(counts).get("unavailable", 0)
     known = counts.get("xfail", 0)
     meant = sum(counts.values()) - counts.get("unsupported", 0) - lacking

@@ -1,4 +1,4 @@
-"""Published cells beside one's own: in one matrix, and told apart by the name of their environment."""
+"""Published cells next to own ones: in one matrix, and separated by the name of their environment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Publication:
 
     @property
     def warnings(self) -> list[str]:
-        """What whoever reads it should know."""
+        """Notes for the reader."""
         if not self.stale:
             return []
         return [f"published answers of {', '.join(self.stale)} are of an earlier version of the case"]
@@ -59,18 +59,18 @@ def read_publication(folder: Path, rejudge: Rejudge | None) -> Publication:
 
 
 def is_own(cell: Mapping[str, Any]) -> bool:
-    """Whether a record, or a planned cell, is of whoever makes the report."""
+    """Return whether a record, or a planned cell, is the report author's own."""
     return bool(cell.get("environment") != ENVIRONMENT)
 
 
 def own_part(table: pd.DataFrame) -> pd.DataFrame:
-    """Cells of whoever makes the report; all of them where there are no others."""
+    """The report author's own cells; all cells if there are no others."""
     own = table[table["environment"] != ENVIRONMENT]
     return own if len(own) else table
 
 
 def of_own(merged: Merged) -> Merged | None:
-    """Those cells of a set that are of whoever makes the report; None where there are none."""
+    """The own cells of a set; None without any."""
     records = tuple(record for record in merged.records if is_own(record))
     if not records and not merged.missing:
         return None

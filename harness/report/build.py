@@ -1,4 +1,4 @@
-"""Making a report: everything into a folder beside, which then takes the place of the old one."""
+"""Build a report in a temporary folder, which then replaces the old one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _OURS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSummary:
-    """What was written.
+    """The written report.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ReportSummary:
     totals : dict
         Cells by key of their kind (`harness.matrix.kinds.KINDS`).
     not_as_expected, missing, conflicts, unanswered : int
-        Cells that need somebody's attention, and why; the first includes the second. The last are those that keep an earlier
+        Numbers of cells that need attention; the first includes the second. The last are those that keep an earlier
         run's answer because a later one had none.
     warnings : tuple of str
         What reading the records had to say.
@@ -104,7 +104,7 @@ def build_report(
     published: Path | None = None,
     artifacts: Path | None = None,
 ) -> ReportSummary:
-    """Make the site (`harness.report.site`), and beside it what other programs read: ``matrix.json``, ``.csv``, ``.md`` and more.
+    """Write the site (`harness.report.site`), and the exports: ``matrix.json``, ``.csv``, ``.md`` and more.
 
     The same records give the same bytes: no clock and no machine of the report's own gets into it.
 
@@ -123,7 +123,7 @@ def build_report(
     address : str, optional
         Where the report is published, for the links of the feed.
     rejudge : callable, optional
-        Gives a record its verdict anew, against what the cases expect today.
+        Derives a record's verdict again, against the cases' present expectations.
     where : str, optional
         A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
     title : str
@@ -131,7 +131,7 @@ def build_report(
     export : sequence of str
         Names of exporters of other distributions (`harness.report.exporters`).
     published : Path, optional
-        A published matrix (`harness.published`) to show beside the records, or alone where there are none. What is exported and counted are the records.
+        A published matrix (`harness.published`) to show next to the records, or alone without any. Exports and counts cover the records.
     artifacts : Path, optional
         Folder of what was built (``--keep-artifacts``), whose PTX and SASS cells then show.
 
@@ -284,7 +284,7 @@ def _make_room(beside: Path, out: Path) -> None:
 
 
 def _check_ours(out: Path) -> None:
-    """Refuse to replace what is no report: ``--out .`` must not cost anybody their work."""
+    """Refuse to replace anything but a report: ``--out .`` must not delete a user's work."""
     if not out.is_dir():
         raise ReportError(f"{out} is a file: name a folder for the report")
     others = sorted({item.name for item in out.iterdir()} - _OURS)

@@ -31,7 +31,7 @@ _STYLE = {"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "text
 
 
 def described(table: pd.DataFrame, title: str) -> str:
-    """What the picture says, for those who do not see it."""
+    """Alternative text of the picture."""
     return f"{title}: {len(table):,} cells; {Sum(totals(table)).said}"
 
 
@@ -68,7 +68,7 @@ def card(table: pd.DataFrame, title: str) -> bytes:
 
 
 def _heat(figure: Figure, table: pd.DataFrame) -> None:
-    """What works of all that was answered, by topic and backend; those with most cells where there are too many."""
+    """The share of answered cells that work, by topic and backend; the largest ones if there are too many."""
     sums = {key: Sum(totals(part)) for key, part in parts(table, "topic", "backend")}
     shares = {key: found.of("works") / found.answered for key, found in sums.items() if found.answered}
     if not shares:

@@ -1,4 +1,4 @@
-"""PTX and SASS of cells whose artifacts were kept (``--keep-artifacts``), in files that are loaded when somebody asks for one."""
+"""PTX and SASS of cells with kept artifacts (``--keep-artifacts``), in files that the page loads on demand."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MOST = 5000
 
 _LARGEST = 64 << 20  # bytes of an artifact that is read
 _AT_A_TIME = 50
-_LONG = 200  # cubins, from which on it is said that there are many
+_LONG = 200  # cubins; from this number on, a message announces them
 
 
 @dataclass(frozen=True)
 class Code:
-    """What was kept of the cells of a report.
+    """Kept artifacts of a report's cells.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Code:
 
     @classmethod
     def of(cls, folder: ArtifactFolder, cells: Sequence[str], records: Mapping[str, Record]) -> Code:
-        """What lies in a folder of the artifacts of these cells.
+        """Artifacts of these cells in a folder.
 
         Parameters
         ----------
@@ -75,13 +75,13 @@ class Code:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence where nothing of these cells lies in the folder."""
+        """A sentence if the folder has no artifact of these cells."""
         place = self.folder.path
         said = f"nothing in {place} was built by these cells: cumatrix run --keep-artifacts {place} keeps it there"
         return () if self.artifacts else (said,)
 
     def index(self, case: str) -> dict[str, Any]:
-        """Which cells of a case have which text: the texts' names, whether they are PTX or SASS, and pairs of a cell's and a text's number."""
+        """Texts of a case's cells: the texts' names, whether they are PTX or SASS, and pairs of a cell's and a text's number."""
         own = self.cells.get(case, ())
         place = {sha256: number for number, sha256 in enumerate(dict.fromkeys(sha256 for _, sha256 in own))}
         texts = [[name_of(sha256), "PTX" if self.artifacts[sha256] == "ptx" else "SASS"] for sha256 in place]
@@ -124,5 +124,5 @@ _TOO_MUCH = f"not shown: the texts of this report are {MOST} or have {TOTAL >> 2
 
 
 def name_of(sha256: str) -> str:
-    """What the file of a text is called, without its ending."""
+    """The file name of a text, without its suffix."""
     return f"code-{sha256[:32]}"

@@ -115,7 +115,7 @@ def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[st
 
 
 def _parameters(variants: Sequence[str]) -> dict[str, Any]:
-    """What variants are made of: parameters with their values, and by each one's name the number of the value that each variant has, from 1; 0 for none."""
+    """Parameters of variants with their values, and by each one's name the number of the value that each variant has, from 1; 0 for none."""
     found = parameters(variants)
     return {
         "parameters": [{**item.to_json(), "values": list(item.values)} for item in found],
@@ -129,12 +129,12 @@ def _parameters(variants: Sequence[str]) -> dict[str, Any]:
 
 
 def _shown(kind: Kind) -> dict[str, Any]:
-    """What the page needs to know of a kind of cell."""
+    """A kind of cell as the page needs it."""
     return {**{name: getattr(kind, name) for name in ("key", "letter", "word", "meaning")}, "good": kind.as_expected}
 
 
 def more_data(table: pd.DataFrame) -> dict[str, Any]:
-    """What searches in messages and by numbers need, by cell: loaded after the first look."""
+    """Search data for messages and numbers, by cell: loaded after the first view."""
     texts: dict[str, int] = {"": 0}
     said = zip(table["message"], table["reason"], strict=True)
     message = [texts.setdefault((words or why)[:300], len(texts)) for words, why in said]

@@ -1,4 +1,4 @@
-"""Everything that is known of each cell, in files of some hundred cells, each of which is loaded when one of its cells is asked for."""
+"""All data of each cell, in files of some hundred cells that the page loads on demand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING: Mapping[str, Any] = {}
 CELLS = 250
 """Cells a file."""
 
-# What stands in the matrix already, or in the list of cases.
+# Already in the matrix or in the list of cases.
 _KNOWN = frozenset(("schema", *(axis.key for axis in AXES), "title", "features", "links"))
 
 

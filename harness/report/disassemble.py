@@ -45,7 +45,7 @@ class Disassembler:
     version: str
 
     def text(self, cubin: bytes, most: int) -> tuple[str, str]:
-        """What it prints of a cubin, without the middle where that is more than `most` bytes; and what it warns of.
+        """Disassembly of a cubin, without the middle if it exceeds `most` bytes; and warnings.
 
         Offsets of instructions are left out: one instruction more would change all lines after it. Branches go to labels.
 

@@ -1,4 +1,4 @@
-"""What other pages can show of a feature: its table for an ``<iframe>``, a badge for each tool, and all of it as JSON."""
+"""Embeddable parts of a feature: its table for an ``<iframe>``, a badge for each tool, and its JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Embedded:
-    """What can be embedded of a feature, for its page.
+    """Embeddable parts of a feature, for its page.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Embedded:
     badges : tuple of (str, str)
         File below ``badges`` and the tool of each.
     address : str
-        Where the report is published, with a slash at its end; the words ``ADDRESS/`` where nobody says.
+        The published address of the report, with a slash at its end; by default, the words ``ADDRESS/``.
     """
 
     stem: str
@@ -38,7 +38,7 @@ class Embedded:
 
 
 def embedded_of(page: str, feature: FeaturePage, address: str) -> Embedded:
-    """What `files_of` writes of a feature, whose page has this name."""
+    """Names of the files that `files_of` writes for a feature with this page name."""
     stem = page.removesuffix(".html")
     tools = _tools(feature)
     names = {tool: f"{stem}--{_plain(said[0].entry.tool)}" for tool, said in tools.items()}
@@ -99,7 +99,7 @@ def feature_json(case: str, title: str, feature: FeaturePage, faults: Sequence[t
 
 
 def _tools(feature: FeaturePage) -> dict[str, list[Said]]:
-    """What is known by tool, over all variants and architectures; only tools of which something is."""
+    """Results by tool, over all variants and architectures; only tools with results."""
     found: dict[str, list[Said]] = {}
     for item in feature.variants:
         for said in item.finding.said:

@@ -1,4 +1,4 @@
-"""What can keep a report from being made."""
+"""Errors that prevent a report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness.errors import UsageError
 
 
 class ReportError(UsageError):
-    """A report cannot be written where it was asked for; the message is one plain sentence."""
+    """A report cannot be written to its destination; the message is one plain sentence."""
 
 
 class NothingToReport(ReportError):

@@ -14,7 +14,7 @@ FOLDER = "exports"
 """Folder of a report that they write into, each into one of its own."""
 
 Exporter = Callable[[Sequence[Mapping[str, Any]]], Iterable[tuple[str, bytes]]]
-"""Is given the records of a report, merged and judged anew; gives files by name."""
+"""Receives the merged and judged records of a report; returns files by name."""
 
 
 def _plugged(_name: str, value: object) -> Exporter:

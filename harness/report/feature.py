@@ -1,4 +1,4 @@
-"""What the page of a case says of its feature: what helps, the program, where the proof is."""
+"""Feature sections of a case's page: remedies, the program, evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SNIPPET = 60
 
 
 def helps_of(groups: Sequence[Group]) -> list[Mapping[str, Any]]:
-    """What helps against what is refused: known causes, the gravest first, each once."""
+    """Remedies for refusals: known causes, the most severe first, each once."""
     found: dict[str, Mapping[str, Any]] = {}
     for group in groups:
         if group.kind.group in ("not", "fault", "surprise"):

@@ -1,4 +1,4 @@
-"""What all pages have in common, and what a page beside the matrix is."""
+"""The common frame of all pages, and the pages other than the matrix."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What all pages have in common.
+    """The common frame of all pages.
 
     Parameters
     ----------
     title : str
         What the report is called.
     sections : sequence of (str, str)
-        Name and title of the pages beside the matrix.
+        Name and title of the pages other than the matrix.
     address : str
         Where the report is published, with a ``/`` at its end; empty where that is not known.
     picture : str
@@ -31,7 +31,7 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A page of its own beside the matrix.
+    """A page other than the matrix.
 
     Parameters
     ----------

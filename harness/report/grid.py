@@ -79,5 +79,5 @@ def _link(key: str, anchor: str) -> str:
 
 
 def _spans(labels: list[tuple[str, str]]) -> tuple[tuple[str, int], ...]:
-    """Labels with the number of columns they stand above; the first of a pair tells neighbours apart."""
+    """Labels with the number of columns they span; the first of a pair separates neighbors."""
     return tuple((label, len(list(run))) for (_, label), run in groupby(labels))

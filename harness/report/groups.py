@@ -1,4 +1,4 @@
-"""Cells of a case to which the same happened, shown once."""
+"""Cells of a case with the same outcome, shown once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Where:
     cell : str
         Id of the first of them.
     own : bool
-        Whether they are of whoever makes the report (`harness.report.beside`).
+        Whether they are the report author's own (`harness.report.beside`).
     """
 
     variant: str
@@ -48,7 +48,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells of one case to which the same happened, or that never arrived.
+    """Cells of one case with the same outcome, or that never arrived.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Group:
 
     @property
     def message(self) -> str:
-        """What was said of it, on one line."""
+        """The message, on one line."""
         if self.kind.key == "missing":
             return ""
         said = self.first["diagnostics"][0]["message"] if self.first["diagnostics"] else self.first["reason"]

@@ -1,4 +1,4 @@
-"""What a report is made from: files of records, Parquet files, and folders of either."""
+"""Inputs of a report: files of records, Parquet files, and folders of either."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_results(paths: Iterable[Path]) -> Results:
 
 
 def _is_results(file: Path, folder: Path) -> bool:
-    """Whether a Parquet file below a folder is one of results that are the reader's own.
+    """Return whether a Parquet file below a folder has the reader's own results.
 
     What begins with a dot is still being written; what an earlier report left would count twice; a published matrix has to be named.
     """

@@ -60,12 +60,12 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
 
 
 def _meaning(counts: Mapping[str, int]) -> str:
-    """What works and what does not, whatever was expected."""
+    """Working and failing cells, whatever the expectation."""
     return ", ".join(f"{count:,} {GROUPS[group]}" for group, count in grouped(counts).items())
 
 
 def _unavailable(table: pd.DataFrame) -> list[str]:
-    """A line for each part that cannot be had, whatever number of cells."""
+    """A line for each unavailable part, for any number of cells."""
     lines = [
         f"- {escape(reason)} ({count:,} cell{'s' if count != 1 else ''})" for reason, count in unavailable_of(table)
     ]
@@ -83,7 +83,7 @@ def _unexpected(table: pd.DataFrame) -> list[str]:
     bad = table[~table["mark"].map(lambda key: KINDS[key].as_expected)]
     if bad.empty:
         return []
-    # Numba's kernels have names of 200 characters, another one for each signature: without them the same is said once.
+    # Numba's kernels have names of 200 characters, one for each signature: without them, equal lines fold.
     bad = bad.assign(message=bad["message"].str.replace(r"\w{40,}", "…", regex=True))
     place = (*PROGRAM, *TOOLCHAIN)
     order = list(KINDS)

@@ -47,12 +47,12 @@ class Sum:
 
     @property
     def surprising(self) -> int:
-        """Cells that are not as expected, without those that cannot be had."""
+        """Unexpected cells, without unavailable ones."""
         return surprises_among(self.counts)
 
     @property
     def answered(self) -> int:
-        """Cells of which a compiler said whether it works."""
+        """Cells that a compiler answered."""
         return sum(self.of(key) for key in ("works", "not", "fault", "surprise"))
 
     @property
@@ -97,7 +97,7 @@ def make_overview(table: pd.DataFrame) -> Overview:
 
 
 def unavailable_of(table: pd.DataFrame) -> list[tuple[str, int]]:
-    """What cannot be had, and of how many cells: a line for each backend and reason, whatever number of releases it is true of."""
+    """Unavailable parts with the number of their cells: a line for each backend and reason, for any number of releases."""
     found = []
     for (backend,), part in parts(table[table["mark"] == "unavailable"], "backend"):
         releases = sorted(part["toolkit"].unique(), key=version_key)

@@ -46,7 +46,7 @@ SCRIPTS = (
     *("commands", "next", "facts", "sections", "diff", "code", "panel"),
     *("search", "filters", "views", "app"),
 )
-"""The matrix's scripts, in the order in which they are loaded: what only computes, the table, the panel, the page."""
+"""The matrix's scripts, in loading order: computation, the table, the panel, the page."""
 
 LIST_SCRIPTS = ("dom", "timers", "lists")
 """The scripts of pages that are one long list."""
@@ -111,11 +111,11 @@ def matrix_page(
         What reading the records had to say.
     frame : Frame
         What all pages have in common.
-    beside : Mapping, optional
+    The common frame of all pages.
         `harness.report.site.Site.beside`.
     """
     order = list(KINDS)
-    # What cannot be had is told in a line.
+    # An unavailable part takes one line.
     bad = [
         (case, group)
         for case, own in groups.items()
@@ -177,7 +177,7 @@ def case_page(
         What is known of it.
     faults : sequence of (str, str)
         Its known faults: why, and where that was reported.
-    beside : Mapping, optional
+    Its known faults: the reason, and the upstream report.
         `harness.report.site.Site.beside`.
     embedded : Embedded, optional
         What other pages can show of it.
@@ -246,7 +246,7 @@ def _template(name: str) -> jinja2.Template:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        # Always, not by the ending of a file's name: logs are written by whoever wrote the program.
+        # Always, not by the file's suffix: logs come from the authors of programs.
         autoescape=True,
         loader=jinja2.FunctionLoader(_resource),
         undefined=jinja2.StrictUndefined,

@@ -42,7 +42,7 @@ def in_parallel(one: Callable[[], None], other: Callable[[], None], *, apart: bo
 
 
 def _read(pipe: Connection) -> Exception | None:
-    """What the process sent before it ended; None where it sent nothing."""
+    """The process's last message; None without one."""
     try:
         problem: Exception = pipe.recv()
     except EOFError:

@@ -1,4 +1,4 @@
-"""Where the records come from: when, on what, with which versions."""
+"""Origin of the records: time, machine, versions."""
 
 from __future__ import annotations
 

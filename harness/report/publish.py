@@ -36,7 +36,7 @@ from harness.report.inputs import read_results
 from harness.report.publish_readme import readme
 
 LOG = 2000
-"""Characters of a log that are kept, of cells of which no diagnostic tells what happened."""
+"""Kept characters of a log, for cells without a telling diagnostic."""
 
 _OF_A_MACHINE = ("--out", "-j", "--jobs", "--from", "--page", "--memory", "--trace")
 """Options that are left out of the commands."""
@@ -46,7 +46,7 @@ _TOOLS = ("nvrtc", "nvcc", "ptxas", "cupy", "numba", "numba_cuda", "torch")
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What was written.
+    """The written matrix.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Published:
     stale : Mapping[str, int]
         Cells that were left out by case: it is another program now, or is gone.
     notes : tuple of str
-        What whoever publishes should know.
+        Notes for the publisher.
     """
 
     out: Path
@@ -196,7 +196,7 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
     rows = [_row(record) for record in merged.records]
     facts: list[tuple[str, str, str, Sequence[str], Sequence[str], Any]]
     facts = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
-    # What nobody tried can be asked for, too.
+    # Untried cases can be asked about, too.
     facts += [(case.name, case.title, case.topic, list(case.features), list(case.links), None) for case in cases]
     parquet = results_parquet(merged.records, plans, small=True)
     answers = packed_answers(rows, features_of(facts), runs, own_in(merged.records))
@@ -212,14 +212,14 @@ def _files(merged: Merged, cases: Iterable[Case], digests: Mapping[str, str]) ->
 
 
 def _beside(records: Sequence[Record]) -> dict[str, list[str]]:
-    """Versions by header library, and by family of host compilers, of which a compiler said something."""
+    """Versions by header library, and by family of host compilers, with a compiler's answer."""
     found: dict[str, list[str]] = {}
     answered = [record for record in records if _answered(record)]
     for variant in {record["variant"] for record in answered}:
         _, name, version = split_variant(variant)
         if name:
             found.setdefault(name, []).append(version)
-    # Whichever was asked for, or none: what it said of itself.
+    # For any requested compiler, or none: its own version.
     for said in {own_of(record["backend"], "", record["toolchain"]) for record in answered}:
         for name, version in HostCompiler(version=said).versions.items():
             found.setdefault(name, []).append(version if name == "glibc" else version.partition(".")[0])

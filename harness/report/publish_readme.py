@@ -55,8 +55,8 @@ def readme(manifest: Mapping[str, Any], beside: Mapping[str, Sequence[str]], log
     Parameters
     ----------
     manifest : Mapping
-        What stands in ``manifest.json``.
-    beside : Mapping[str, sequence of str]
+        The content of ``manifest.json``.
+    The content of ``manifest.json``.
         Versions by header library, and by family of host compilers, that were tried.
     log : int
         Characters of a log that are kept.

@@ -1,4 +1,4 @@
-"""What is published of the formats, made from the code that writes and checks them: JSON Schema of a record and of ``matrix.json``, and the tables of the documentation."""
+"""Published formats, from the code that writes and checks them: JSON Schema of a record and of ``matrix.json``, and the tables of the documentation."""
 
 from __future__ import annotations
 

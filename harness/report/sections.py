@@ -1,4 +1,4 @@
-"""The pages beside the matrix: what the cells mean together, as `harness.analysis` finds it."""
+"""The pages other than the matrix: the findings of `harness.analysis`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LISTED = 200
 """Entries of a list; the page says how many there are."""
 
 RESOURCES = 6
-"""Programs whose registers and shared memory are drawn: those in which they differ most."""
+"""Programs to draw with registers and shared memory: those with the largest differences."""
 
 RUNS = 5
 """Runs of each environment that are compared with each other."""
@@ -84,7 +84,7 @@ def _links(table: pd.DataFrame) -> dict[str, str]:
 
 
 def _support(table: pd.DataFrame) -> dict[str, Any]:
-    """Statements by case; variants of which the same is said are shown once."""
+    """Statements by case; variants with the same statements are shown once."""
     cases: dict[tuple[str, str], dict[tuple[Any, ...], list[Statement]]] = {}
     found = statements(table)
     for item in found:
@@ -103,7 +103,7 @@ def _support(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _along(found: Sequence[Statement]) -> dict[str, list[dict[str, Any]]]:
-    """By case what its parameters decide; what is true with several values of the other parameters is said once."""
+    """Effects of parameters by case; an effect with several values of the other parameters is shown once."""
     told: dict[str, dict[tuple[str, str], list[Along]]] = {}
     for item in along(found):
         of_case = told.setdefault(item.first.subject.case, {})

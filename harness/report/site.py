@@ -54,7 +54,7 @@ from harness.report.stories import stories_of
 from harness.report.table import parts, totals
 
 TITLE = "CUDA compatibility matrix"
-"""What the answer page is called, where nobody says."""
+"""The default title of the answer page."""
 
 DIFFERING = 5
 """Disagreements on the answer page."""
@@ -62,7 +62,7 @@ DIFFERING = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What the page is made from.
+    """Inputs of the page.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Site:
 
     @cached_property
     def code(self) -> Code | None:
-        """What that folder has of the cells; None without one."""
+        """Kept artifacts of the cells; None without that folder."""
         if self.artifacts is None:
             return None
         records = {record["cell"]: record for record in self.merged.records}
@@ -117,7 +117,7 @@ class Site:
 
     @cached_property
     def beside(self) -> dict[str, Any] | None:
-        """What is said of published cells beside own ones."""
+        """Notes on published cells next to own ones."""
         if self.publication is None:
             return None
         theirs = self.table[self.table["environment"] == ENVIRONMENT]
@@ -125,7 +125,7 @@ class Site:
 
     @cached_property
     def known(self) -> Known:
-        """What answers are made from."""
+        """Input of answers."""
         return known_of(self.merged, self.table, apart=self.own is not None)
 
     @cached_property
@@ -154,23 +154,23 @@ class Site:
 
     @cached_property
     def sections(self) -> list[Section]:
-        """The pages beside the matrix."""
+        """The pages other than the matrix."""
         stories = Section(name="stories", values={"stories": self.stories, "both": self.own is not None, "beside": self.beside})  # fmt: skip
         return [*([stories] if self.stories else ()), *make_sections(self.table, self.history)]
 
     @cached_property
     def stories(self) -> list[dict[str, Any]]:
-        """Failures that were reported upstream, of which there are cells."""
+        """Upstream failures with cells."""
         records = list(self.merged.records)
         if self.own and self.publication:
-            # What is published of a cell is told beside the own answer that took its place.
+            # A published cell is listed with the own answer that replaced it.
             shown = {record["cell"] for record in self.own.records}
             records += [record for record in self.publication.merged.records if record["cell"] in shown]
         return stories_of({(record["run"], record["cell"]): record for record in records}.values())
 
     @cached_property
     def frame(self) -> Frame:
-        """What all pages have in common."""
+        """The common frame of all pages."""
         address = f"{self.address.rstrip('/')}/" if self.address else ""
         picture = card.described(self.table, self.title)
         return Frame(title=self.title, sections=self.links, address=address, picture=picture)
@@ -182,7 +182,7 @@ class Site:
 
 
 def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
-    """Name and content of what the first look needs, and of the pages beside it; one after another, for together they may be large."""
+    """Name and content of the first view's files, and of the pages other than the matrix; one after another, because together they may be large."""
     for name, data in assets().items():
         yield f"assets/{name}", data
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
@@ -206,7 +206,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
 
 
 def front_of(site: Site) -> dict[str, Any]:
-    """What the answer page shows."""
+    """Content of the answer page."""
     known, first = site.known, first_target(site.known)
     headings, lines = shown_table(known, first, site.files)
     reasons = {

@@ -16,14 +16,14 @@ from harness.report.beside import is_own
 from harness.report.text import one_line
 
 _TARGETS = ("sm_80", "sm_90", "sm_86", "sm_89", "sm_75")
-"""The architecture that a story is told of: the first of them that was tried."""
+"""The architecture of a story: the first of them that was tried."""
 
 _SAID = 240
 
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """What was reported upstream.
+    """An upstream report.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ STORIES = (
 
 
 def stories_of(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """The stories of which there are cells: each with its rows, one a program, tool and range of versions, and what own and published cells say."""
+    """Stories with cells: each with its rows, one for each program, tool and range of versions, and the results of own and published cells."""
     by_case: dict[str, list[Record]] = {story.case: [] for story in STORIES}
     for record in records:
         if record["case"] in by_case and weight(record) == 2:
@@ -108,7 +108,7 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, Any]]:
-    """What cells of one place say: each outcome with the CUDA releases that have it, in order."""
+    """Outcomes of cells of one place with the CUDA releases that have them, in order."""
     found: dict[tuple[str, str], list[str]] = {}
     for record in sorted(records, key=lambda record: version_key(record["toolkit"])):
         if is_own(record) == own and "+headers" not in record["toolkit"]:

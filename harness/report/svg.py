@@ -1,4 +1,4 @@
-"""SVG as matplotlib writes it, made fit to stand in a page: no styles that a Content-Security-Policy forbids, ids of its own, a title."""
+"""Matplotlib's SVG, prepared for a page: no styles that a Content-Security-Policy forbids, ids of its own, a title."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _attributes(style: str) -> str:
 
 
 def _own_ids(text: str, prefix: str) -> str:
-    """Keep the ids that something refers to, with a prefix: several pictures may stand in one page."""
+    """Keep referenced ids, with a prefix: a page may have several pictures."""
     used = set(re.findall(r'(?:url\(#|href="#)([\w-]+)', text))
     text = re.sub(r' id="([^"]+)"', lambda match: f' id="{prefix}-{match[1]}"' if match[1] in used else "", text)
     return re.sub(r'(url\(#|href="#)([\w-]+)', rf"\g<1>{prefix}-\g<2>", text)

@@ -1,4 +1,4 @@
-"""Where upstream takes reports: the form for a new issue of each library whose tracker takes a title and a text by its address."""
+"""Upstream trackers: the new-issue form of each library whose tracker takes a title and a text in its address."""
 
 from __future__ import annotations
 
