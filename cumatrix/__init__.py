@@ -1,4 +1,4 @@
-"""What CUDA code compiles where, from Python.
+"""Compile CUDA code for every architecture and version, from Python.
 
 >>> import cumatrix
 >>> results = cumatrix.try_("kernel.cu", toolkit=["12.4", "13.0"], target="sm_75..sm_120")
@@ -10,7 +10,7 @@ matrix. `iter_run` and `iter_try` give each `Cell` as it finishes. `read` opens 
 what a compiler said, and `ask` answers questions in plain words from results. Errors are `CumatrixError`: one sentence that says what to
 do, as the command prints it.
 
-What stands in ``__all__`` keeps its name and meaning; everything else is an inside. Names are imported as they are first used, so
+The names in ``__all__`` are stable; everything else is internal. Names are imported on first use, so
 that ``import cumatrix`` takes no time.
 """
 

@@ -33,20 +33,20 @@ _WIDTH = 160
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What is known of a feature with one tool.
+    """The finding for a feature with one tool.
 
     Parameters
     ----------
     tool, backend, library : str
         What readers call it, the backend, and the header library whose versions count; that is empty mostly.
     targets : tuple of str
-        The architectures of which it is true.
+        The architectures of the finding.
     kind : str
         ``works``, ``since``, ``but``, ``part``, ``until``, ``never``, ``fault`` (a known one), ``na`` or ``untried``.
     text, note : str
         The answer, and what else is known, in words.
     tried : str
-        The versions and CUDA releases that were tried, in words; empty where nobody did.
+        The tried versions and CUDA releases, in words; empty without any.
     cells : tuple of str
         Ids of the cells that show it.
     """
@@ -91,14 +91,14 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What is known of a question; true where anybody tried it.
+    """The answer to a question; true if any cell was tried.
 
     Parameters
     ----------
     findings : tuple of Finding
         The features that it is about, those that fit best first; what is published before your own.
     more : int
-        How many there are beside.
+        Number of further ones.
     unknown : tuple of str
         Words of the question that no feature has.
     newest : str

@@ -40,7 +40,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """What a kernel of a cubin uses; None where the artifact does not tell.
+    """Resources of a cubin's kernel; None for unknown values.
 
     Parameters
     ----------
@@ -111,17 +111,17 @@ class Cell:
 
     @property
     def as_expected(self) -> bool:
-        """Whether the command would end with 0, were it the only cell."""
+        """Return whether the command would exit with 0 if this were the only cell."""
         return as_expected(self.record)
 
     @property
     def built(self) -> bool:
-        """Whether a compiler came to the end of all that was asked of it."""
+        """Return whether a compiler finished all requested stages."""
         return bool(self.record["status"] == "built")
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What tools said, the most telling first."""
+        """Messages of the tools, the most telling first."""
         return tuple(
             Diagnostic(
                 severity=item["severity"], message=item["message"], code=item.get("code") or "", file=item.get("file") or "",
@@ -144,7 +144,7 @@ class Cell:
 
     @property
     def message(self) -> str:
-        """The most telling thing that was said, on one line; the reason, where no compiler was asked; else empty."""
+        """The main message, on one line; without a compiler, the reason; else empty."""
         found = self.record["diagnostics"]
         return one_line(found[0]["message"] if found else self.record["reason"] or "")
 

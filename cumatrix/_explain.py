@@ -31,7 +31,7 @@ class Cause:
     links : tuple of str
         Upstream's pages.
     said : str
-        The words that it was told by; empty where the status was enough.
+        Its words; empty if the status was enough.
     line : int
         Their line in a log, from 1; 0 elsewhere.
     of_warning : bool
@@ -51,7 +51,7 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What is known of a cell or a log.
+    """The explanation of a cell or a log.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ _COLOURS = {"green": "#2e7d3266", "cyan": "#0277bd55", "yellow": "#f9a82577", "m
 
 
 def matrix_html(records: Sequence[Mapping[str, Any]], missing: int = 0) -> str:
-    """A table, with the number of planned cells that never arrived: programs and toolchains down, targets across, in each field the letter of its kind, and what was said when pointed at."""
+    """A table, with the number of planned cells that never arrived: programs and toolchains down, targets across, the letter of its kind in each field, and the message as a tooltip."""
     targets, rows = targets_of(records), rows_of(records)
     head = "".join(f'<th scope="col">{escape(short_target(target))}</th>' for target in targets)
     lines, shown = [], ""

@@ -37,7 +37,7 @@ class Results(Sequence[Cell]):
     missing : iterable of Mapping
         Planned cells that never arrived.
     notes : iterable of str
-        What the command would have said beside the matrix: what was asked for by name and got no answer, and what reading had to tell.
+        Sentences that the command prints below the matrix: requested names without an answer, and notes from reading.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Results(Sequence[Cell]):
 
     @property
     def as_expected(self) -> bool:
-        """Whether every cell is as expected, none is missing, and some compiler answered; the command ends with 0 then."""
+        """Return whether every cell is as expected, none is missing, and a compiler answered; the command then exits with 0."""
         answered = any(kind_of(record).key not in ("unsupported", "unavailable") for record in self.records)
         return answered and not self.missing and all(cell.as_expected for cell in self)
 
@@ -80,7 +80,7 @@ class Results(Sequence[Cell]):
         return {key: counts[key] for key in KINDS if counts[key]}
 
     def where(self, condition: str) -> Results:
-        """The cells for which a condition of ``--where`` holds; maybe none.
+        """Return the cells for which a condition of ``--where`` holds; maybe none.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Results(Sequence[Cell]):
     def report(
         self, out: str | PathLike[str] = "reports/html", *, cases: str | PathLike[str] = "cases"
     ) -> ReportSummary:
-        """Build the page and what lies beside it, as ``cumatrix report`` does.
+        """Build the page and its exports, as ``cumatrix report`` does.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ Progress = Callable[[int, int, Cell], object]
 
 @dataclass
 class _Work:
-    """Cells that are about to be run, and what was said of them in the end."""
+    """Cells to run, and their closing notes."""
 
     chosen: Chosen
     params: dict[str, Any]
@@ -46,7 +46,7 @@ class _Work:
     records: list[Record] = field(default_factory=list)
 
     def cells(self) -> Iterator[Cell]:
-        """Each cell as it finishes; what is under way is ended where nobody asks any more."""
+        """Yield each cell as it finishes; closing the iterator ends the running cells."""
         run_id, cells, out = uuid.uuid4().hex[:12], self.chosen.cells, self.params["out"]
         context = install_for(cells, self.chosen.context, offline=self.params["offline"])
         plan = make_plan(cells, run=run_id, environment=context.name, argv=self.argv, commit=this_commit())
@@ -96,7 +96,7 @@ def run(
     Returns
     -------
     Results
-        Every cell, whatever became of it: that something was refused or is not there is told by the cells, not by an exception.
+        Every cell, whatever its outcome: refusals and missing parts appear as cells, not as exceptions.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def run(
 def iter_run(*selection: Source, cases: Source = "cases", **options: Unpack[Options]) -> Iterator[Cell]:
     """As `run`, but gives each cell as it finishes. Closing the iterator ends what is under way.
 
-    Errors of `run` are raised at once, before the first cell is asked for.
+    Errors of `run` are raised at once, before the first cell.
     """
     return _of_cases("iter_run", selection, cases, options).cells()
 
@@ -123,12 +123,12 @@ def iter_run(*selection: Source, cases: Source = "cases", **options: Unpack[Opti
 def try_(
     source: Source | Iterable[Source], *, language: str = "cuda", progress: Progress | None = None, **options: Unpack[TryOptions]
 ) -> Results:  # fmt: skip
-    """Where does this compile? As ``cumatrix try``.
+    """Try a program for every architecture and version, as ``cumatrix try`` does.
 
     Parameters
     ----------
     source : str, path or iterable of paths
-        Files, each a program of its own; or one program's text, which is told by its having more than one line, or a brace.
+        Files, each a program of its own; or one program's text, recognized by a line break or a brace.
     language : str
         Of a text: ``"cuda"`` or ``"python"``.
     progress : callable, optional
@@ -158,7 +158,7 @@ def iter_try(
 
 def _of_cases(function: str, selection: Iterable[Source], cases: Source, options: Options) -> _Work:
     words = words_of(function, dict(options), Options.__annotations__)
-    # What nobody names is the project's to say (harness.cli.configured).
+    # Unnamed settings come from the project (harness.cli.configured).
     named = [] if os.fspath(cases) == "cases" else [f"--cases={os.fspath(cases)}"]
     argv = [*named, *words, "--", *(os.fspath(each) for each in selection)]
     params = _params(run_command, "run", argv)
@@ -175,7 +175,7 @@ def _of_files(function: str, source: Source | Iterable[Source], language: str, o
 
 
 def _params(command: click.Command, name: str, argv: list[str]) -> dict[str, Any]:
-    """What the command reads in these words; its complaints, as ours."""
+    """Parse these words as the command does; its errors become ours."""
     try:
         return command.make_context(name, list(argv)).params
     except click.ClickException as error:

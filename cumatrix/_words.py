@@ -108,7 +108,7 @@ class TryOptions(Options, total=False):
     device_only : bool
         Whether nvcc leaves the host pass out.
     toolkit_first : bool
-        Whether the toolkit's include directories stand in front of `include` and of header libraries.
+        Whether the toolkit's include directories come before `include` and header libraries.
     """
 
     include: str | Path | Iterable[str | Path]

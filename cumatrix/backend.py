@@ -1,4 +1,4 @@
-"""What a backend of another distribution is written with: the standard library only, for workers import it in whatever environment is under test.
+"""Parts for a backend in another distribution: the standard library only, because workers import it in any environment under test.
 
 A distribution names a `BackendInfo` under the entry point group ``cumatrix.backends``, and, for a library that cumatrix does not know, a
 `Library` under ``cumatrix.libraries``. The module that the `BackendInfo` names has an object ``backend`` with the methods of `Backend`.

@@ -1,4 +1,4 @@
-"""What every backend keeps to, as tests: derive a class of `BackendContract` in a test module of yours, and pytest runs them.
+"""The contract of every backend, as tests: derive a class of `BackendContract` in a test module, and pytest runs them.
 
 ::
 
@@ -115,7 +115,7 @@ class BackendContract:
         return found[0]
 
     def test_no_cell_is_a_fault_of_the_backend(self, cells: Results) -> None:
-        """Whatever is compiled, the backend itself does not fail, and lacks nothing."""
+        """For any program, the backend itself does not fail, and lacks nothing."""
         faults = [
             repr(each) for each in cells if each.status in ("harness_error", "unavailable", "crashed", "timed_out")
         ]
@@ -138,7 +138,7 @@ class BackendContract:
         assert (cell.status, cell.artifact["format"]) == ("built", "ptx"), repr(cell)
 
     def test_a_refusal_is_in_the_compiler_s_words(self, cells: Results) -> None:
-        """What the program lacks is `rejected` at `compile`, and the words name it."""
+        """A missing name is `rejected` at `compile`, and the message contains it."""
         cell = self._cell(cells, "refused", self.target)
         assert (cell.status, cell.stage) == ("rejected", "compile"), repr(cell)
         assert "not_there" in cell.message
@@ -165,7 +165,7 @@ class BackendContract:
         assert cell.reason
 
     def test_versions_are_those_of_what_was_loaded(self, cells: Results) -> None:
-        """Something was asked for its version, and it is of the release that was asked for."""
+        """The loaded library reports its version, and it is of the requested release."""
         observed = self._cell(cells, "good", self.target).toolchain["observed"]
         assert observed["python"]
         assert observed["ptxas"].startswith(f"{self.toolkit}.")

@@ -18,7 +18,7 @@ WHEELS: Final = "wheels"
 
 
 HOST_COMPILERS: Final = "gcc-11,gcc-13, gcc-11..gcc-14, clang-16, all, NAME=/opt/gcc/bin/g++"
-"""How users name what nvcc hands the host's half of a program to (`harness.engine.host_compilers`)."""
+"""Names of nvcc's host compilers, as users write them (`harness.engine.host_compilers`)."""
 
 SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
     "assembler": None,
@@ -31,7 +31,7 @@ SOME_BACKENDS: Final[Mapping[str, bool | None]] = {
 
 
 def takes_wheels(library: str) -> bool:
-    """Whether this version of a library, as toolchains spell it, takes CUDA from wheels in its environment."""
+    """Return whether this version of a library, as toolchains spell it, takes CUDA from wheels in its environment."""
     return re.split(r"[+.]", library)[-1] == WHEELS
 
 
@@ -43,7 +43,7 @@ def series_of(version: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)  # workers may run in Python 3.9, which has no kw_only
 class BackendInfo:
-    """What the scheduler knows of a backend without loading it.
+    """A backend as the scheduler knows it, without loading it.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class BackendInfo:
     startup : str
         Why loading it may take minutes; empty where it does not.
     memory : int
-        What a cell of which nothing is known may need, in bytes.
+        Memory estimate of a cell without a measurement, in bytes.
     seconds : float
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
     script : bool
@@ -70,7 +70,7 @@ class BackendInfo:
     words : tuple of str
         Those of `SOME_BACKENDS` that it has a word for.
     prepares : str
-        For which cells its fork servers make something once (`harness.protocol.backend.Ahead`): for those of one target and ``options``, for those of them whose
+        Cells that its fork servers prepare for once (`harness.protocol.backend.Ahead`): those of one target and ``options``, whose
         programs begin with the same ``includes``, or for both (``options, includes``); empty where for none. Such cells are compiled one after another.
     place : str
         Of a backend of another distribution, the file of the module's top-level package: workers run in other environments, and load it from there.
@@ -102,13 +102,13 @@ class BackendInfo:
         return LIBRARIES[self.library].beside if self.library else ()
 
     def without_word(self, options: Mapping[str, Any]) -> str:
-        """Why it cannot be asked for these options of a case, where it has no word for one; empty where it can."""
+        """The reason why it has no equivalent for these options of a case; empty if it has."""
         asked = [name for name, usual in SOME_BACKENDS.items() if options.get(name, usual) != usual]
         name = next((name for name in asked if name not in self.words), "")
         return f"{self.name} has no word for {name}" if name else ""
 
     def language(self, case: Case) -> str | None:
-        """The language in which this backend compiles a case; None where it has nothing for it."""
+        """The language in which this backend compiles a case; None if it has none."""
         return self.language_among(case.sources, case.backends)
 
     def language_among(self, languages: Collection[str], only: Collection[str]) -> str | None:
@@ -125,7 +125,7 @@ class BackendInfo:
         version, headers : str
             The library's version, and the CUDA release of the headers.
         versions : Mapping[str, str]
-            Versions of what is installed beside it, by normalized name.
+            Versions of the other installed packages, by normalized name.
         """
         if self.library != "cupy" or series_of(version) < (13, 3):
             return ""
@@ -133,7 +133,7 @@ class BackendInfo:
         return WHEELS if wheel.split(".")[:2] == headers.split(".") else ""
 
     def incompatibility(self, distribution: str, release: str) -> str | None:
-        """Why this build of the library cannot use this CUDA release, or None where it can."""
+        """The reason why this build of the library cannot use this CUDA release, or None if it can."""
         library = LIBRARIES[self.library]
         major, wanted = library.distributions[distribution].split(".")[0], release.split(".")[0]
         if major in ("", wanted):
@@ -247,9 +247,9 @@ def _plugged(name: str, value: Any) -> BackendInfo:
 
 
 BACKENDS: Final[Mapping[str, BackendInfo]] = Table(_OWN, "cumatrix.backends", _plugged)
-"""Every backend by name, in the order in which tables show them."""
+"""Every backend by name, in display order."""
 
 
 def library_of(name: str) -> str:
-    """The library under test behind a backend; empty for one that has none, and for one that is not installed here, of which records may tell."""
+    """The library under test of a backend; empty for one without a library, and for one that is not installed here but occurs in records."""
     return BACKENDS[name].library if name in BACKENDS else ""

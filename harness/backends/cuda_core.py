@@ -46,7 +46,7 @@ def options_of(setup: Setup, job: Job) -> dict[str, Any]:
     Raises
     ------
     Unsupported
-        For a flag of which it has no field.
+        For a flag without a field.
     """
     asked = job.options
     options: dict[str, Any] = {} if asked.get("arch", "given") != "given" else {"arch": job.target}
@@ -70,7 +70,7 @@ def link_options_of(job: Job) -> dict[str, Any]:
 
 
 def kind_of(job: Job) -> str:
-    """What the program is compiled to."""
+    """The format of the compiled program."""
     return "ptx" if job.virtual else "ltoir" if job.lto else "cubin"
 
 
@@ -245,7 +245,7 @@ def _bytes(code: Any) -> bytes:
 
 @contextmanager
 def _refusals(job: Job, *, implicit: bool) -> Iterator[None]:
-    """What cuda.core raises where NVRTC or nvJitLink refuses, as refusals in their words; anything else passes."""
+    """Convert cuda.core's exceptions for refusals of NVRTC or nvJitLink, with their messages; others pass."""
     try:
         yield
     except Exception as error:

@@ -18,7 +18,7 @@ def include_of(setup: Setup, job: Job) -> list[str]:
 
 
 def behind_toolkit(setup: Setup, job: Job) -> list[str]:
-    """Options for include directories that stand behind the toolkit's: every ``-I`` is looked through before any ``-isystem``.
+    """Options for include directories behind the toolkit's: every ``-I`` is searched before any ``-isystem``.
 
     nvcc has ``include`` with ``-I``, and from CUDA 13 on ``include/cccl`` with ``-isystem``, behind the user's. So the toolkit's are
     named as well, first; of a folder that is named twice the first counts.

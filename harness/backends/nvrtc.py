@@ -23,7 +23,7 @@ def macros(definitions: dict[str, Any]) -> list[str]:
 
 
 def switches(job: Job) -> list[str]:
-    """What NVRTC is given for options that a case asks for by a name of their own; CuPy hands the same on."""
+    """NVRTC's options for a case's named options; CuPy passes the same on."""
     options = job.options
     return [
         *(["--relocatable-device-code=true"] if options.get("rdc") else []),
@@ -113,7 +113,7 @@ class NvrtcBackend:
                 ptxas.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
 
     def _asked(self, setup: Setup, job: Job, source: Path, argv: list[str]) -> tuple[int, str, ctypes.c_void_p]:
-        """What NVRTC answers: with a precompiled header where there is one, which makes no difference but in time."""
+        """Compile with NVRTC, and with a precompiled header if there is one, which changes nothing but the time."""
         text = source.read_bytes()
         if self.precompiled:
             early = self.precompiled.early(setup, job, text, argv, macros(job.definitions))
@@ -135,7 +135,7 @@ class NvrtcBackend:
 
 
 def said_by_ptxas(log: str) -> bool:
-    """Whether the errors of an NVRTC log come from the assembler inside it."""
+    """Return whether the errors of an NVRTC log come from the assembler inside it."""
     return bool(re.search(r"^ptxas\b.*\b(error|fatal)\b", log, re.MULTILINE)) and not re.search(
         r"^(?!ptxas).*\): (catastrophic )?error", log, re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""What was seen of each commit of a checkout, in files that steps of ``git bisect run`` share, and an interrupted bisect goes on with."""
+"""Outcomes of a checkout's commits, in files that steps of ``git bisect run`` share, and that an interrupted bisect continues from."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CommitLog:
         )
 
     def seen(self, commit: str) -> dict[Lane, Seen] | None:
-        """What a commit showed; empty where it could not be tested, None where it was not tried."""
+        """The outcome of a commit; empty if it could not be tested, None if it was not tried."""
         path = self._path(commit)
         try:
             records = read_file(path, []) if path.is_file() else None
@@ -54,7 +54,7 @@ class CommitLog:
         return {lane: seen for lane, seen in found.items() if seen}
 
     def reason(self, commit: str) -> str:
-        """Why a commit could not be tested."""
+        """The reason why a commit could not be tested."""
         try:
             return self._path(commit, ".why").read_text("utf-8")
         except OSError:
@@ -73,7 +73,7 @@ class CommitLog:
 
 
 def compare(old: Mapping[Lane, Seen], now: Mapping[Lane, Seen]) -> int:
-    """What ``git bisect run`` is told of a commit: other than the older end as soon as one cell is."""
+    """The answer to ``git bisect run`` for a commit: it differs from the older end as soon as one cell does."""
     common = [lane for lane in old if lane in now]
     if any(old[lane].key != now[lane].key for lane in common):
         return OTHER

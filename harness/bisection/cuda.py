@@ -1,4 +1,4 @@
-"""CUDA releases as what is searched: whole toolkits, or headers beside one compiler."""
+"""CUDA releases as a search axis: whole toolkits, or headers under one compiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CudaReleases:
     Parameters
     ----------
     context : RunContext
-        What cells are run with, where no libraries are asked for.
+        The run's context, for cells without requested libraries.
     request : Request
         What is asked of each; its toolkits are put in here.
     case : Case

@@ -75,7 +75,7 @@ class Ends:
         return cls(tuple(versions[low : high + 1]), *(None if place is None else place - low for place in places))
 
     def good_of(self, seen: History, lane: Lane, each: Seen) -> bool | None:
-        """Whether an outcome is good: by the releases that are named so where they differ, else as its case has it."""
+        """Return whether an outcome is good: by the named releases if they differ, else by its case."""
         good, bad = (None if place is None else seen.get((place, lane)) for place in (self.good, self.bad))
         if good and not (bad and bad.key == good.key):
             return each.key == good.key
@@ -84,7 +84,7 @@ class Ends:
         return each.good
 
     def contradiction(self, seen: History, reasons: Mapping[int, str]) -> str:
-        """A sentence where what is seen is not what the user says; empty where it is, or nothing was said.
+        """A sentence if the outcomes contradict the user; empty otherwise.
 
         Raises
         ------

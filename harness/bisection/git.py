@@ -15,7 +15,7 @@ from harness.diagnostics import one_line
 from harness.errors import PartUnavailable, UsageError
 
 SAME, OTHER, UNTESTABLE = 0, 1, 125
-"""What ``git bisect run`` is told of a commit: as at the older end, otherwise, or that nothing can be said."""
+"""Answers to ``git bisect run``: as at the older end, otherwise, or untestable."""
 
 _SECONDS = 120
 _GRACE = 10
@@ -35,7 +35,7 @@ class Checkout:
 
     @classmethod
     def at(cls, text: str, *, clean: bool = True) -> Checkout:
-        """The checkout that a path lies in; where it is to be bisected, a `clean` one.
+        """The checkout of a path; if it is to be bisected, a `clean` one.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Checkout:
             raise UsageError(f"{self.path} has no commit {rev!r}") from None
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether one commit is in the history of another."""
+        """Return whether one commit is in the history of another."""
         return self.git("merge-base", old, new) == old
 
     def between(self, old: str, new: str) -> list[str]:
@@ -106,7 +106,7 @@ class Checkout:
         return [old, *self.git("rev-list", "--reverse", "--topo-order", f"{old}..{new}").splitlines()]
 
     def subjects(self, commits: Sequence[str]) -> dict[str, str]:
-        """What each commit is called: its short name and its subject."""
+        """Short name and subject of each commit."""
         told = self.git("log", "--no-walk=unsorted", "--format=%H%x09%h%x09%s", *commits)
         rows = [line.split("\t", 2) for line in told.splitlines()]
         return {sha: f"{short} ({one_line(subject, 72)})" for sha, short, subject in rows}
@@ -121,7 +121,7 @@ class Checkout:
             self.git("bisect", "reset")
 
     def first_other(self, old: str, new: str, step: Sequence[str]) -> list[str]:
-        """Run ``git bisect run``: the first commit of which `step` says that it is other than `old`; several where those between cannot be tested.
+        """Run ``git bisect run`` and return the first commit that `step` reports as other than `old`; several if those between cannot be tested.
 
         Parameters
         ----------

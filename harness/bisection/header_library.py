@@ -1,4 +1,4 @@
-"""Header libraries as what is searched: CUTLASS, CCCL beside a toolkit's own."""
+"""Header libraries as a search axis: CUTLASS, CCCL before a toolkit's own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HeaderReleases:
 
     @property
     def place(self) -> str:
-        """The name by which variants have it."""
+        """The library's name in variants."""
         return self.library.name
 
     def called(self, version: str) -> str:
@@ -93,7 +93,7 @@ def versions_of(library: HeaderLibrary, text: str | None) -> list[str]:
 
 
 def with_version(case: Case, library: HeaderLibrary, version: str) -> Case:
-    """The program with one version of a header library; a file gets it beside its options.
+    """The program with one version of a header library; a file gets it in addition to its options.
 
     Raises
     ------

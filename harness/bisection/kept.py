@@ -1,4 +1,4 @@
-"""What a bisection has found stays in a file, so that one that was interrupted goes on where it was.
+"""The journal of a bisection: a file that lets an interrupted one continue.
 
 Most outcomes answer from the cache, as everywhere. This file is for those that are kept nowhere else: a crash, a compilation
 without an end, a cell on a real device, one whose reads cannot be followed.
@@ -49,7 +49,7 @@ class Kept:
         return len(self._records)
 
     def answer(self, cell: Cell) -> Record | None:
-        """What was found of a cell, where the cache is not what keeps that."""
+        """Outcomes of a cell that the cache does not keep."""
         record = self._records.get(cell.id)
         if (
             record is None
@@ -85,7 +85,7 @@ def kept_for(case: Case, context: RunContext, words: Iterable[str]) -> Kept:
 
 
 def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Path | None = None) -> Path | None:
-    """Where a bisection keeps what it finds, None where it should not; what nobody came back to for a month goes.
+    """The file of a bisection's journal, None without one; files unused for a month are deleted.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What tells some cells from the others of a search: ``[cache=true] numba sm_50–sm_80``."""
+"""A label that separates some cells from the others of a search: ``[cache=true] numba sm_50–sm_80``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LISTED = 3
 
 
 def name_of(lanes: Iterable[Lane], among: Sequence[Lane]) -> str:
-    """What tells some lanes from the others: ``[cache=true] sm_50–sm_80``; empty where these are all."""
+    """A label that separates some lanes from the others: ``[cache=true] sm_50–sm_80``; empty for all lanes."""
     lanes = list(lanes)
     if len(lanes) == len(among):
         return ""

@@ -1,4 +1,4 @@
-"""Where a release tells what is new in it."""
+"""Addresses of release notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search can do without the network: of all releases, those that are installed."""
+"""A search without the network: of all releases, the installed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which releases to try: a coarse sweep first, then every border between two that differ.
+"""Select releases to try: a coarse sweep first, then every border between two that differ.
 
 Nothing is known here of compilers: releases are places in a list, and outcomes are values that are equal or not. A history
 need not be monotonic. What is tried may hold several cells (targets, variants): each is a lane, with a history of its own.
@@ -16,12 +16,12 @@ from packaging.version import InvalidVersion, Version
 
 Lane = TypeVar("Lane", bound=Hashable)
 History = Mapping[int, Hashable | None]
-"""What was seen at each place that was tried; None where it could not be tried (skipped)."""
+"""The outcome at each tried place; None if it could not be tried (skipped)."""
 
 
 @dataclass(frozen=True)
 class Border:
-    """Two releases that differ, with none between them of which something is known.
+    """Two releases that differ, without a known one between them.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Search(Generic[Lane]):
 
     @property
     def sweeping(self) -> bool:
-        """Whether the coarse sweep is still under way."""
+        """Return whether the coarse sweep is still running."""
         return any(place not in self.tried for place in self._sweep)
 
     @property
@@ -85,7 +85,7 @@ class Search(Generic[Lane]):
         return list(dict.fromkeys(lane for place in sorted(self.tried) for lane in self.tried[place]))
 
     def history(self, lane: Lane) -> dict[int, Hashable | None]:
-        """What was seen in one lane, by place, oldest first."""
+        """The outcomes of one lane, by place, oldest first."""
         return {place: self.tried[place].get(lane) for place in sorted(self.tried)}
 
     def borders(self, lane: Lane) -> list[Border]:
@@ -93,14 +93,14 @@ class Search(Generic[Lane]):
         return borders(self.history(lane))
 
     def left(self) -> int:
-        """How many places will be tried from here on, if each border that is known stays one."""
+        """Estimate the number of places left to try, if each known border stays one."""
         waiting = [place for place in self._sweep if place not in self.tried]
         gaps = {pair for lane in self.lanes for pair in _open(self.history(lane))}
         return len(waiting) + sum(math.ceil(math.log2(b - a)) for a, b in gaps)
 
 
 def borders(history: History) -> list[Border]:
-    """Neighbours that differ, of those of which something is known."""
+    """Neighbors that differ, among those with an outcome."""
     known = [(place, seen) for place, seen in sorted(history.items()) if seen is not None]
     return [Border(a, b) for (a, one), (b, other) in pairwise(known) if one != other]
 
@@ -148,7 +148,7 @@ def _open(history: History) -> Iterable[tuple[int, int]]:
     """Pairs of places with a border between them, or an end of what can be tried, and something left to try."""
     known = [place for place in sorted(history) if history[place] is not None]
     pairs = [(border.before, border.after) for border in borders(history)]
-    if known:  # where the ends could not be tried: from which release on, and up to which, it can be
+    if known:  # if the ends could not be tried: the first and last releases that can
         pairs += [(a, b) for a, b in pairwise(sorted(history)) if b == known[0] or a == known[-1]]
     return [(a, b) for a, b in pairs if any(place not in history for place in range(a + 1, b))]
 

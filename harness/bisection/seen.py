@@ -1,4 +1,4 @@
-"""What one release showed of one cell, as far as two releases are compared by it; and the cell without its release."""
+"""The comparable outcome of one release for one cell; and the cell without its release."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Lane:
         Parameters
         ----------
         axis : str
-            Where releases stand in it: ``library``, ``toolkit``, or the name of a header library; empty for none of these.
+            The part of the cell that holds the release: ``library``, ``toolkit``, or the name of a header library; empty for none of these.
         """
         found = {key: record[key] for key in ("variant", "backend", "library", "toolkit", "target")}
         if axis in found:
@@ -51,7 +51,7 @@ class Lane:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a release showed.
+    """The outcome of a release.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Seen:
     fingerprint : str
         Of the most telling diagnostic; of another reason, its words without numbers.
     words : str
-        What was said: the first diagnostic, or the reason.
+        The message: the first diagnostic, or the reason.
     kind : str
         Kind of the cell (`harness.matrix.kinds`).
     signal : int or None
@@ -86,7 +86,7 @@ class Seen:
 
     @property
     def good(self) -> bool | None:
-        """Whether it is as it should be; None for a refusal that is meant, and for what is not applicable."""
+        """Return whether it is as it should be; None for an expected refusal, and for inapplicable cells."""
         if self.verdict in (Verdict.FAIL, Verdict.XFAIL):
             return False
         return True if self.status == Status.BUILT else None
@@ -100,7 +100,7 @@ class Seen:
 
     @property
     def brief(self) -> str:
-        """The same without what was said."""
+        """The same without the message."""
         if self.status == Status.BUILT:
             return "compiled to PTX only" if self.partial else "built"
         if self.status == Status.UNSUPPORTED:
@@ -110,7 +110,7 @@ class Seen:
 
 
 def seen_of(record: Mapping[str, Any]) -> Seen | None:
-    """What a record tells; None where it could not be tried: a part was not there, or cumatrix failed."""
+    """The outcome of a record; None if the release could not be tried: a missing part, or an internal error."""
     status = Status(record["status"])
     if status in (Status.UNAVAILABLE, Status.HARNESS_ERROR):
         return None

@@ -1,4 +1,4 @@
-"""What was found, in plain words: lanes with one history together, and a sentence for each border."""
+"""Report a bisection: group lanes that changed together, one sentence for each border."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """A border, with all lanes that have it, and what is to be said of it.
+    """A border, with all its lanes, and notes.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Findings:
 
     @property
     def answered(self) -> bool:
-        """Whether a compiler had its say with any release."""
+        """Return whether a compiler answered for any release."""
         return any(
             seen and seen.status != Status.UNSUPPORTED for group in self.groups for seen in group.history.values()
         )
@@ -155,7 +155,7 @@ def tell(
     called: Callable[[str], str],
     good: Good,
 ) -> list[Told]:
-    """Every border once, oldest first, whichever lanes have it; what a compiler says stands once.
+    """Every border once, oldest first, for all its lanes; each message appears once.
 
     Parameters
     ----------

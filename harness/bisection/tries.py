@@ -42,11 +42,11 @@ class Planned:
 
 
 class Axis(Protocol):
-    """What is searched: releases, and the cells of each."""
+    """A search: releases, and the cells of each."""
 
     @property
     def place(self) -> str:
-        """Where releases stand in a cell: ``library``, ``toolkit``, or the name of a header library."""
+        """The part of a cell that holds the release: ``library``, ``toolkit``, or the name of a header library."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class Axis(Protocol):
         ...
 
     def called(self, version: str) -> str:
-        """What a release is called in a sentence: ``CUDA 12.4``."""
+        """The name of a release in a sentence: ``CUDA 12.4``."""
         ...
 
     def plan(self, versions: Sequence[str]) -> Planned:
@@ -69,11 +69,11 @@ class Axis(Protocol):
 
 
 Install = Callable[[Sequence[Cell], RunContext], RunContext]
-"""Installs what cells need and is missing; what cannot be had makes them ``unavailable``."""
+"""Installs missing parts of cells; unavailable parts make them ``unavailable``."""
 
 
 class Watch(Protocol):
-    """Is told how a bisection comes on."""
+    """Receives the progress of a bisection."""
 
     def round(self, versions: Sequence[str], left: int, *, sweeping: bool) -> None:
         """Some releases are to be tried, and about so many altogether from here on."""
@@ -90,7 +90,7 @@ class Watch(Protocol):
 
 @dataclass
 class Bisection:
-    """One search over an axis, with all that came of it so far; it can be interrupted between any two cells.
+    """One search over an axis, with its results so far; it can be interrupted between any two cells.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Bisection:
     search : Search
         Over its versions.
     watch : Watch
-        Is told how it comes on.
+        Receives the progress.
     install : callable
         Installs what is missing (`Install`).
     kept : Kept

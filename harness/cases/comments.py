@@ -1,4 +1,4 @@
-"""Expectations that stand in a program itself, for files that people want no TOML for.
+"""Expectations in a program's comments, for files without a case.toml.
 
 As in lit's tests (https://llvm.org/docs/CommandGuide/lit.html), a comment that begins a line says them::
 

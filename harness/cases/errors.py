@@ -1,4 +1,4 @@
-"""What is wrong with a case file: one sentence a problem, with file, line and key."""
+"""Errors of a case file: one sentence for each problem, with file, line and key."""
 
 from __future__ import annotations
 

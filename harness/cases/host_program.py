@@ -1,4 +1,4 @@
-"""Whether a file of CUDA C++ is a program of the host, which compilers of device code alone cannot take."""
+"""Detection of host programs, which device-only compilers cannot compile."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sign:
 
 @dataclass
 class _Scope:
-    """What an open brace belongs to: a function of the host or of the device, `extern "C"`, or none of them."""
+    """The owner of an open brace: a host or device function, `extern "C"`, or none of them."""
 
     function: bool = False
     host: bool = False
@@ -50,7 +50,7 @@ class _Scope:
 
 @dataclass
 class _Reader:
-    """Reads tokens and knows in which function it is; `head` is what stands before the next brace."""
+    """Reads tokens and tracks the enclosing function; `head` is the text before the next brace."""
 
     device_words: set[str]
     scopes: list[_Scope] = field(default_factory=list)
@@ -98,10 +98,10 @@ class _Reader:
 
 
 def host_signs(text: str, macros: Mapping[str, str] | None = None) -> list[Sign]:
-    """What makes a file a program of the host, the first of each kind, most telling first; empty where nothing surely does.
+    """Evidence that a file is a host program, the first of each kind, most telling first; empty without certain evidence.
 
     Counted is what NVRTC would be given: nothing in comments and texts, nothing behind ``#ifndef __CUDACC_RTC__`` or
-    behind a condition that cannot be told, no launch by device code.
+    behind an undecidable condition, no launch by device code.
 
     Parameters
     ----------

@@ -226,7 +226,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def wrong_value(key: Key, value: Any) -> str | None:
-    """What is wrong with `value` as that key's value, or None."""
+    """The error in `value` as that key's value, or None."""
     if key.choices and not isinstance(value, str):
         return f"must be one of {', '.join(key.choices)}, not {shown(value)}"
     if key.choices and value not in key.choices:

@@ -1,4 +1,4 @@
-"""``[[launch]]`` and ``[[verify]]``: reading them, and what they come to for one cell."""
+"""``[[launch]]`` and ``[[verify]]``: reading them, and resolving them for one cell."""
 
 from __future__ import annotations
 

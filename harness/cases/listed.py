@@ -1,7 +1,7 @@
 """Summaries of cases that are kept, so that ``cumatrix cases list`` reads those only that have changed.
 
 A summary is taken where nothing is other than it was when the case was read: no file below the case's folder, nothing of cumatrix's own,
-no backend or library that a case can name, nothing installed. Only what follows from all that is kept: no case of which a file lies outside
+no backend or library that a case can name, nothing installed. Only summaries that follow from all this are kept: no case with a file outside
 of its folder, or is a link, or has changed so lately that the file's times would not tell of another change.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _FILE = "cases.json"
 _MOST = 3000
-"""Cases of other folders that are kept beside those of the present one."""
+"""Number of cases of other folders that are kept with those of the present one."""
 _SETTLED = 2 * 10**9
 """Nanoseconds after which another change of a file has another time, on any file system."""
 
@@ -54,7 +54,7 @@ def summaries(root: Roots, selection: Sequence[str] = (), programs: Sequence[Cas
 
 
 class _Kept:
-    """What an earlier command has kept, and what this one has read."""
+    """Summaries of an earlier command, and those that this one has read."""
 
     def __init__(self) -> None:
         self._by = _made_by()
@@ -112,7 +112,7 @@ def _texts(value: Any) -> bool:
 
 
 def _stands_alone(case: Case) -> bool:
-    """Whether all that was read of a case lies below its folder."""
+    """Return whether all files of a case are below its folder."""
     from harness.toolkits.libraries import is_release
 
     named = [version for variant in case.variants for version in variant.libraries.values()]
@@ -120,7 +120,7 @@ def _stands_alone(case: Case) -> bool:
 
 
 def _state(folder: Path, now: int) -> str:
-    """A hash over all that is below a folder but the contents of files, which their times stand for; empty where that would not do."""
+    """A hash over everything below a folder except file contents, represented by their times; empty if times are not enough."""
     digest = hashlib.sha256()
     try:
         for path, found in _below(str(folder)):

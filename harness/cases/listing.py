@@ -1,4 +1,4 @@
-"""What ``cumatrix cases check`` says; no compiler is needed for it."""
+"""Output of ``cumatrix cases check``; no compiler is needed."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ LISTS = ("include", "flags", "ptxas", "functions")
 """Options whose tables add to each other; of the others, the last table's counts."""
 
 TOOLS = ("assembler", "linker")
-"""Options that name a CUDA release of which one tool takes part."""
+"""Options that name another CUDA release for one tool."""
 
 NAMED = ("compile_for", *TOOLS)
 """Options whose value may be the name of a definition, so that parameters vary them."""
@@ -22,7 +22,7 @@ NAMED = ("compile_for", *TOOLS)
 _LITERAL = re.compile(r"\d+\.\d+|compute_\d+[af]?")
 
 FIND_THE_DEVICE = ("cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda")
-"""Backends that take the architecture from the device when nobody names one; the others must be given one."""
+"""Backends that take the architecture from the device by default; the others need one."""
 
 
 def options_for(cell: Cell) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def named(options: Mapping[str, Any], definitions: Mapping[str, Scalar]) -> dict
 
 
 def releases_named(cell: Cell) -> dict[str, str]:
-    """CUDA releases of which one tool takes part in a cell, by the option that names them."""
+    """CUDA releases of single tools in a cell, by the option that names them."""
     options = options_for(cell) if any(name in rule.values for rule in cell.case.options for name in TOOLS) else {}
     return {name: options[name] for name in TOOLS if name in options}
 

@@ -11,21 +11,21 @@ from pathlib import Path
 import harness
 
 _SAID = frozenset(("title", "description", "features", "links", "heavy", "expect", "verify"))
-"""Keys of ``case.toml`` from which no outcome of a compiler follows."""
+"""Keys of ``case.toml`` that no compiler's outcome depends on."""
 
 _LENGTH = 16
 
 
 @cache
 def packaged_cases() -> Path:
-    """The folder of cases that this installation has: in the wheel inside the package, in a checkout beside it."""
+    """The bundled cases of this installation: inside the package in a wheel, next to it in a checkout."""
     package = Path(harness.__file__).resolve().parent
     inside = package / "case_library"
     return inside if inside.is_dir() else package.parent / "cases"
 
 
 def is_copy(folder: Path, name: str) -> bool:
-    """Whether a folder has cumatrix's own case of that name, or a copy of it that gives the same cells.
+    """Return whether a folder has cumatrix's own case of that name, or a copy of it with the same cells.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def is_copy(folder: Path, name: str) -> bool:
     try:
         return folder.resolve() == own or _files(folder) == _files(own) or digest_of(folder) == digest_of(own)
     except (OSError, ValueError):
-        return False  # what is wrong with it is told where it is read
+        return False  # errors are reported when the case is loaded
 
 
 def digest_of(folder: Path) -> str:
@@ -64,7 +64,7 @@ def digest_of(folder: Path) -> str:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """What the files below a folder hold, without those that Python and editors leave there."""
+    """Contents of the files below a folder, without those of Python and editors."""
     found = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)

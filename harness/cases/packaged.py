@@ -46,7 +46,7 @@ def copy_cases(folder: Path) -> int:
 
 
 def _copy(origin: Path, target: Path) -> None:
-    """Copy files, and neither what Python and editors leave beside them nor who may write to them."""
+    """Copy files, without those of Python and editors, and without their write permissions for others."""
     for path in origin.rglob("*"):
         name = path.relative_to(origin)
         if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in name.parts):

@@ -11,10 +11,10 @@ from harness.cases.errors import shown
 from harness.errors import did_you_mean
 
 FILE_NAME = "case.toml"
-"""What every case lies in."""
+"""The folder of all cases."""
 
 MARKS = ("cumatrix.toml", "pyproject.toml", "setup.py", "CMakeLists.txt", ".git")
-"""What the top folder of a project has, any of it."""
+"""Files that mark the top folder of a project."""
 
 _PATTERN = frozenset("*?[")
 _MOST = 10_000
@@ -37,16 +37,16 @@ def project_of(folder: Path) -> Path:
 
 
 def wrong_file(folder: Path, text: str, project: Path | None = None) -> str | None:
-    """What is wrong with `text` as the name of a file, or None.
+    """The error in `text` as the name of a file, or None.
 
     Parameters
     ----------
     folder : Path
-        The case's folder, from which it is named.
+        The case's folder, the base of the name.
     text : str
         The name.
     project : Path, optional
-        The folder that it must lie in; the case's own when left out.
+        The folder that must contain it; by default, the case's own.
     """
     path = folder / text
     try:
@@ -61,7 +61,7 @@ def wrong_file(folder: Path, text: str, project: Path | None = None) -> str | No
 
 
 def wrong_folder(folder: Path, text: str, project: Path | None = None) -> str | None:
-    """What is wrong with `text` as the name of a folder, or None; see `wrong_file`."""
+    """The error in `text` as the name of a folder, or None; see `wrong_file`."""
     try:
         if message := _outside(folder, text, project):
             return message
@@ -71,12 +71,12 @@ def wrong_folder(folder: Path, text: str, project: Path | None = None) -> str | 
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a name stands for several files: ``csrc/*.cu``, ``csrc/**/*.cu``."""
+    """Return whether a name is a pattern for several files: ``csrc/*.cu``, ``csrc/**/*.cu``."""
     return not _PATTERN.isdisjoint(text)
 
 
 def matching(folder: Path, patterns: Iterable[str]) -> list[str]:
-    """Names of the files that patterns stand for, each once and in order, as seen from `folder`; hidden folders are not entered."""
+    """Names of the files that patterns match, each once and in order, relative to `folder`; hidden folders are not entered."""
     found: dict[str, None] = {}
     for pattern in patterns:
         names = _names(folder, pattern) if is_pattern(pattern) else [pattern]
@@ -91,7 +91,7 @@ def matching(folder: Path, patterns: Iterable[str]) -> list[str]:
 
 
 def _names(folder: Path, pattern: str) -> Iterator[str]:
-    """What a pattern stands for. Its ``**`` does not go through links, which may lead in a circle or over the whole machine."""
+    """Expand a pattern. Its ``**`` does not follow links, which may lead in a circle or over the whole machine."""
     head, star, rest = f"{pattern}/*".partition("**/") if pattern.endswith("**") else pattern.partition("**/")
     if not star:
         yield from glob.iglob(pattern, root_dir=folder)

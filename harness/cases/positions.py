@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 
 class Positions:
-    """Finds the line on which a key stands.
+    """Finds the line of a key.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _names(text: str) -> list[str] | None:
     if _BARE.fullmatch(text):  # all but a few
         return [name.strip() for name in text.split(".")]
     try:
-        import tomllib  # for which a list of cases need not wait
+        import tomllib  # imported late: a list of cases need not wait for it
 
         value: object = tomllib.loads(f"{text} = 0")
     except ValueError:

@@ -1,4 +1,4 @@
-"""A C++ text as a preprocessor sees its lines, as far as that can be told without reading any header."""
+"""A C++ text as a preprocessor sees its lines, without reading any header."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Line:
     number : int
         Where it begins, from 1.
     text : str
-        Code without comments and with empty strings; of a directive what stands behind its name.
+        Code without comments and with empty strings; for a directive, the text after its name.
     directive : str
         ``include``, ``define``, …; empty for code.
     certain : bool
@@ -69,7 +69,7 @@ def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[Line]:
     text : str
         The program.
     macros : Mapping
-        What is defined before its first line. ``_…`` and ``CUDA…`` beside them are unknown, any other name is not defined.
+        Definitions before its first line. Other ``_…`` and ``CUDA…`` names are unknown, any other name is not defined.
     """
     known = dict(macros)
     guards = {match[1] for match in _GUARD.finditer(text)}
@@ -84,7 +84,7 @@ def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[Line]:
             last = opened.pop()
             live, certain = last.live, last.certain
         if name in ("if", "ifdef", "ifndef", "elif", "else") and opened:
-            # Behind a branch that was perhaps taken nothing is: it stands for all of them.
+            # After a branch that may have been taken, none is certain: it represents all of them.
             last, free = opened[-1], opened[-1].taken is False
             truth = _truth(_condition(name, rest), known, guards) if free and last.live else False
             live, certain = last.live and truth is not False, last.certain and truth is not None
@@ -120,7 +120,7 @@ def _condition(name: str, rest: str) -> str:
 
 
 def _truth(text: str, known: Mapping[str, str], guards: AbstractSet[str]) -> bool | None:
-    """Whether a condition holds; None where that depends on what is not known."""
+    """Evaluate a condition; None if it depends on something unknown."""
 
     def of_nobody(name: str) -> str:
         return "0" if name in _ELSEWHERE or name in guards or not _FOREIGN.match(name) else "unknown"

@@ -93,7 +93,7 @@ class _Reader:
     def read(
         self, name: str, tables: Mapping[str, Any], keys: Mapping[str, Key], make: Callable[..., Any]
     ) -> list[Any]:
-        """What `make` makes of each table of a list, of those in which nothing is wrong."""
+        """Apply `make` to each valid table of a list."""
         value = tables.get(name, [])
         if not isinstance(value, list):
             self.report.add((name,), f"write [[{name}]], with two brackets: there may be several")
@@ -127,7 +127,7 @@ def _known_folders(report: Report, folder: Path, tables: Any) -> None:
 
 
 def _known_values(report: Report, rules: Sequence[OptionRule], variants: Sequence[Variant]) -> None:
-    """Hold options that may name a definition against what they may be: in each variant that has the definition, of which there must be one."""
+    """Validate options that may name a definition, in each variant that has the definition; one must."""
     for index, rule in enumerate(rules):
         for name in (name for name in NAMED if name in rule.values):
             found = [

@@ -40,7 +40,7 @@ def find_cases(root: Roots, selection: Sequence[str] = ()) -> list[Path]:
 
 
 def chosen_files(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[tuple[Path, Path]]:
-    """As `find_cases`, each file with the folder of cases that it lies in; without one that is `needed`, none where there is none."""
+    """Like `find_cases`, each file with its folder of cases; without one that is `needed`, none if there is none."""
     found = _found(root, needed=needed)
     return [found[name] for name in _names(found, selection)]
 
@@ -53,14 +53,14 @@ def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Ca
     root, selection
         As for `find_cases`.
     programs : sequence of Case
-        Programs that a configuration names, from which is chosen as well; where there are any, there need be no folder of cases.
+        Programs of a configuration, which can be selected too; with any, no folder of cases is needed.
 
     Raises
     ------
     CaseError
         As `find_cases`, or with the problems of all chosen files.
     """
-    from harness.cases.load import load_case  # for which nobody waits who wants names only
+    from harness.cases.load import load_case  # imported late: listing names does not need it
 
     return read_cases(root, selection, programs, load_case)
 

@@ -21,7 +21,7 @@ _SIGNATURES = '{ scale = "void(float32[:])" }, each kernel with its Numba signat
 
 @dataclass(frozen=True)
 class Programs:
-    """What ``[source]`` and ``[entry]`` say.
+    """The content of ``[source]`` and ``[entry]``.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def read_programs(report: Report, folder: Path, good: Mapping[str, Any]) -> Prog
 
 
 def _place(folder: Path, name: str) -> Path:
-    """Where a file lies, without the way there through the case's folder."""
+    """The path of a file, without the way through the case's folder."""
     return Path(os.path.normpath(folder / name)) if ".." in PurePosixPath(name).parts else folder / name
 
 

@@ -1,4 +1,4 @@
-"""What ``cumatrix cases list`` says of a case; no compiler is needed for it."""
+"""Output of ``cumatrix cases list`` for a case; no compiler is needed."""
 
 from __future__ import annotations
 

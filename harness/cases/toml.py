@@ -1,4 +1,4 @@
-"""Reading a TOML file that somebody else wrote: with limits, and errors that name file and line."""
+"""Read an untrusted TOML file: with limits, and errors that name file and line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _not_utf8(data: bytes) -> int:
 
 
 def parse_toml(text: str, shown_path: str) -> dict[str, Any]:
-    """What the text says; raises `CaseError` where it is not TOML."""
+    """Parse the text; raises `CaseError` if it is not TOML."""
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Whose a case is: the name of its project, by which records of two projects are told apart where both have a case of one name.
+"""The project a case belongs to; it disambiguates cases with the same name in different projects.
 
 The name has to be the same in every checkout, and after a folder was renamed, so it is looked for where that does not show: what the project calls
 itself, then what its repository is called. Where nothing says it, there is none.
@@ -22,7 +22,7 @@ OURS = "cumatrix"
 """The project whose cases have no name in front: cumatrix itself."""
 
 VARIABLE, NONE = "CUMATRIX_PROJECT", "none"
-"""Stands above what files say; ``none`` for no name."""
+"""Overrides the files; ``none`` for no name."""
 
 _SECONDS = 5.0
 _LONGEST = 100
@@ -45,7 +45,7 @@ def project_of_case(folder: Path, name: str) -> str:
 
 
 def project_at(folder: Path, stated: str = "") -> str:
-    """Name of the project that a folder is the top folder of, or lies in.
+    """Name of the project with this top folder, or that contains this folder.
 
     The first of: ``CUMATRIX_PROJECT``, ``project`` of the nearest ``cumatrix.toml`` or ``[tool.cumatrix]``, ``name`` of ``[project]`` in the nearest ``pyproject.toml``, the name of git's
     remote ``origin``. Empty for cumatrix, and where there is none of these.
@@ -89,7 +89,7 @@ def _text(table: Any, key: str) -> str:
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
-    """A file of a project; an empty table where there is none, or it is damaged: that is told where it is used."""
+    """Read a file of a project; an empty table if it is missing or damaged: its user reports that."""
     try:
         return _read(path, path.stat().st_mtime_ns)
     except OSError:

@@ -29,7 +29,7 @@ def build(wanted: Development, python: Python, store: EnvironmentStore) -> Made:
     Raises
     ------
     PartUnavailable
-        When it cannot be built, or what it needs cannot be had; the message has uv's words.
+        When it cannot be built, or a dependency is unavailable; the message has uv's words.
     """
     words = json.dumps([wanted.library, wanted.distribution, wanted.identity, python.path, python.version])
     key = f"{wanted.distribution}-build-python{python.minor}-{hashlib.sha256(words.encode()).hexdigest()[:12]}"
@@ -68,7 +68,7 @@ def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
         install = ["pip", "install", "--python", str(home / "bin" / "python")]
         run_uv(wanted.text, [*install, *words], folder, built=True)
 
-    # uv takes what it has built of a folder before for as good as new, unless it is told.
+    # By default, uv considers an earlier build of a folder to be current.
     new = ["--no-deps", "--reinstall-package", wanted.distribution]
     pip(*new, *(["-e"] if wanted.editable else []), wanted.requirement)
     found = next((each for each in _there(home) if canonicalize_name(each.name) == wanted.distribution), None)
@@ -77,7 +77,7 @@ def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
         raise PartUnavailable(f"{wanted.text} was to build {wanted.distribution}, and built {names}")
     beside = _beside(wanted.library, found.version)
     requirements = folder / "requirements.txt"
-    # What is there stays, since it is what is asked for.
+    # Keep existing packages, which are the requested ones.
     kept = folder / "constraints.txt"
     kept.write_text(f"{wanted.distribution}=={found.version}\n", "utf-8")
     for asked in (beside, [Requirement(text).name for text in beside]):
@@ -86,7 +86,7 @@ def _install(wanted: Development, home: Path, folder: Path) -> dict[str, str]:
             pip("-c", str(kept), "-r", str(requirements))
             break
         except PartUnavailable:
-            # A build that is newer than the table of libraries may need newer ones beside it.
+            # A build newer than the table of libraries may need newer dependencies.
             if asked != beside:
                 raise
     return {canonicalize_name(each.name): each.version for each in _there(home)}

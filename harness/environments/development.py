@@ -65,7 +65,7 @@ class Development:
 
 
 def split_with(texts: Sequence[str], base: Path, *, offline: bool = False) -> tuple[list[str], list[Development]]:
-    """What ``--with`` names: words for releases as they are, and development builds.
+    """The values of ``--with``: releases as they are, and development builds.
 
     A branch becomes the commit that it is now, a range of commits one build for each.
 

@@ -1,7 +1,7 @@
-"""What the user's index has of a distribution: every wheel with its date, size and the Python it is for.
+"""The index's files of a distribution: every wheel with its date, size and Python.
 
 The Simple API (https://packaging.python.org/en/latest/specifications/simple-repository-api/), as JSON where an index speaks it, else as HTML;
-and folders of wheels (``find-links``). Which index, is as uv and pip are told (`harness.toolkits.index`).
+and folders of wheels (``find-links``). uv's and pip's settings select the index (`harness.toolkits.index`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.errors import PartUnavailable
 from harness.toolkits.index import index_addresses, index_settings
 
 FRESH = 600
-"""Seconds for which an answer of an index is taken again, as PyPI itself tells caches."""
+"""Seconds for which an index's answer is reused, as PyPI itself sets for caches."""
 _SECONDS = 60
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -79,7 +79,7 @@ class Index:
     folder : Path
         Where to keep them.
     offline : bool
-        Take what is kept, however old, and ask nobody.
+        Use the stored answer, however old, and no network.
     """
 
     def __init__(self, folder: Path, *, offline: bool = False) -> None:
@@ -112,7 +112,7 @@ class Index:
         return self._said[distribution]
 
     def has(self, distribution: str, version: str) -> bool:
-        """Whether it has a wheel of a version, for whatever machine; an index that cannot be asked may have it."""
+        """Return whether it has a wheel of a version, for any machine; an unreachable index may have it."""
         try:
             files = self.files(canonicalize_name(distribution))
         except PartUnavailable:
@@ -127,7 +127,7 @@ class Index:
         packages : Mapping[str, str]
             Versions by name.
         wheels : Mapping, optional
-            For some of the names, the files of which one is taken; those that this machine's own Python takes when left out.
+            For some of the names, the files to choose one from; by default, those for this machine's own Python.
         """
         return sum(self._size(name, version, (wheels or {}).get(name)) for name, version in packages.items())
 

@@ -97,7 +97,7 @@ def parse_pythons(text: str) -> list[Python]:
 
 
 def is_version(text: str) -> bool:
-    """Whether a text is a version of Python such as ``3.13``, and not a path."""
+    """Return whether a text is a version of Python such as ``3.13``, and not a path."""
     return bool(re.fullmatch(r"3\.\d{1,2}(\.\d{1,3})?", text.strip()))
 
 
@@ -151,7 +151,7 @@ def _version(path: str) -> str:
 
 
 def _uv(*words: str) -> str:
-    """What uv prints; nothing where it fails."""
+    """Output of uv; empty if it fails."""
     try:
         done = subprocess.run(
             [uv.find_uv_bin(), *words], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL

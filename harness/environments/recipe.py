@@ -1,4 +1,4 @@
-"""What an environment is made of: one release of one library, for one Python and, where its wheels differ, one major CUDA release."""
+"""Requirements of an environment: one release of one library, for one Python and, if its wheels differ, one major CUDA release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.libraries import LIBRARIES, Release
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What uv is asked to put into an environment.
+    """The request to uv for an environment.
 
     Parameters
     ----------
@@ -26,11 +26,11 @@ class Recipe:
     library : str
         Name of the library under test (`harness.libraries.LIBRARIES`), whose backends run in it.
     version : str
-        Its version, as it is asked for.
+        Its version, as requested.
     distribution : str
         What it is installed from: ``cupy-cuda12x``.
     requirements : tuple of str
-        All that is asked for, as pip takes it.
+        All requirements, as pip takes them.
     python : Python
         The interpreter.
     before : str
@@ -74,7 +74,7 @@ def recipes(release: Published, majors: Iterable[int], chosen: Sequence[Python] 
     majors : iterable of int
         Major CUDA releases that it is wanted for.
     chosen : sequence of Python, optional
-        Interpreters, of which each gives an environment; where left out, cumatrix's own if the release has a wheel for it, or else another one of this machine's.
+        Interpreters, one environment each; by default, cumatrix's own if the release has a wheel for it, or else another one of this machine.
     """
     found = {}
     asked: Sequence[Python | None] = chosen or [None]
@@ -129,7 +129,7 @@ def _exactly(release: Published, distribution: str) -> str:
     """``==2.13.0`` also takes 2.13.0+cpu, which is another build: where the index has such, they are excluded."""
     if release.version.local:
         return f"{distribution}=={release.version}"
-    # Any build: the index may have it in a folder of wheels beside.
+    # Any build: the index may have it in a folder of wheels.
     return f"{distribution}=={release.version}" + "".join(f",!={release.version}+{local}" for local in release.builds)
 
 
@@ -150,9 +150,9 @@ _RELEASED = 90
 
 
 def _before(release: Published, distribution: str, python: Python) -> str:
-    """The end of the day on which the release had its wheel for this Python; of a pre-release, of the day on which its release should be out.
+    """The end of the day on which the release had its wheel for this Python; for a pre-release, of the day of its planned release.
 
-    A pre-release may require what comes with that: Numba 0.61.0rc1 wants llvmlite 0.44, of which PyPI had none for eight weeks.
+    A pre-release may require packages of that day: Numba 0.61.0rc1 needs llvmlite 0.44, which PyPI lacked for eight weeks.
     """
     wheel = release.wheel_for(distribution, python)
     moment: datetime | None = (wheel and wheel.date) or release.date
@@ -163,7 +163,7 @@ def _before(release: Published, distribution: str, python: Python) -> str:
 
 
 def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...]:
-    """What a release is installed with beside what it requires itself.
+    """Packages to install with a release in addition to its own requirements.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Published:
 
     @property
     def yanked(self) -> bool:
-        """Whether all of it was withdrawn."""
+        """Return whether all of it was yanked."""
         return all(file.yanked for file in self._files)
 
     @property
@@ -185,7 +185,7 @@ def parse_with(text: str) -> Wanted:
 
 
 def _unknown(text: str, name: str) -> str:
-    """What is wrong with a name, and where what was meant is asked for."""
+    """The error in a name, and where to ask for the intended one."""
     first = re.split(r"[\s<>=!~@]", text.strip())[0]
     owner = next((own for own in NAMES if canonicalize_name(first) in LIBRARIES[own].distributions), None)
     if text.strip().startswith("-"):
@@ -203,10 +203,10 @@ def _unknown(text: str, name: str) -> str:
 
 
 def choose(wanted: Wanted, releases: Sequence[Published]) -> list[Published]:
-    """The releases that words stand for, oldest first.
+    """The releases that words select, oldest first.
 
     ``13.0.0`` is that release; ``13`` and ``13.0`` the newest of theirs; ``13.1..14`` all from 13.1.0 to the newest 14.*; ``13.1..`` all from there on;
-    ``all`` every one that cumatrix knows how to ask. Pre-releases count where one is named, or with ``pre`` beside.
+    ``all`` every supported one. Pre-releases count if one is named, or with ``pre``.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def _of_word(word: str, releases: Sequence[Published], *, pre: bool) -> list[Pub
     plain = [
         each for each in releases
         if (named or not each.version.is_prerelease)
-        # Builds of one release for CUDA or for processors alone are asked for by their full names only.
+        # Builds of one release for CUDA or for processors alone need their full names.
         and (not each.version.local or str(each.version) == word)
     ]  # fmt: skip
     if word == "all" or ".." in word:
@@ -262,7 +262,7 @@ def _ends(word: str) -> tuple[Version | None, Version | None]:
 
 
 def _in_series(version: Version, series: Version) -> bool:
-    """Whether 13.6.0 is of the series 13; a pre-release and a build are series of their own."""
+    """Return whether 13.6.0 belongs to the series 13; a pre-release and a build are series of their own."""
     if series.is_prerelease or series.local or series.post is not None:
         return version == series
     length = len(series.release)
@@ -281,7 +281,7 @@ def _version(word: str, text: str) -> Version:
 
 
 def _nearest(word: str, releases: Sequence[Published]) -> str:
-    """What there is of the same first number, or of all."""
+    """Releases with the same first number, or all."""
     versions = [each.version for each in releases if not each.version.is_prerelease and not each.version.local]
     same = [version for version in versions if str(version.release[0]) == word.split(".")[0]]
     named = [str(version) for version in same or versions]

@@ -1,4 +1,4 @@
-"""What a recipe comes to: exact versions, with the hash of every wheel."""
+"""The resolution of a recipe: exact versions, with the hash of every wheel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Resolved:
     Parameters
     ----------
     recipe : Recipe
-        What was asked for.
+        The request.
     lock : str
         The same with the hash of every wheel, as pylock.toml (https://packaging.python.org/en/latest/specifications/pylock-toml/).
     """
@@ -48,7 +48,7 @@ class Resolved:
         return list(tomllib.loads(self.lock).get("packages", ()))
 
     def wheels(self) -> dict[str, list[str]]:
-        """Names of the wheels, of which one is taken, by the normalized name of what they are of."""
+        """Names of the candidate wheels, by the normalized name of their package."""
         return {
             canonicalize_name(item["name"]): [
                 (wheel.get("url") or wheel.get("path") or "").rsplit("/", 1)[-1] for wheel in item.get("wheels", ())
@@ -58,7 +58,7 @@ class Resolved:
 
 
 def _sources(item: Mapping[str, Any]) -> list[str]:
-    """What tells the content of a package: hashes of its wheels; else where it comes from."""
+    """Identity of a package's content: hashes of its wheels; else its origin."""
     hashes = sorted(str(wheel.get("hashes", {}).get("sha256", "")) for wheel in item.get("wheels", ()))
     places = [
         json.dumps(item[name], sort_keys=True, default=str)

@@ -1,4 +1,4 @@
-"""Environments in a folder, each under a key of its resolved requirements; made once, by whoever needs one first."""
+"""Environments in a folder, each under a key of its resolved requirements; created once, by the first process that needs one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Made:
         return str(self.home / "bin" / "python")
 
     def size(self) -> int:
-        """What its files hold, in bytes; those that uv's cache has as well count."""
+        """Size of its files in bytes, including those shared with uv's cache."""
         return sum(path.lstat().st_size for path in self.home.rglob("*") if not path.is_dir())
 
 
@@ -94,7 +94,7 @@ class EnvironmentStore:
         self.offline = offline
 
     def resolve(self, recipe: Recipe) -> Resolved:
-        """The exact versions that a recipe comes to; kept, so that it comes to the same the next time.
+        """Resolve a recipe to exact versions; the resolution is kept, so that it is the same the next time.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class EnvironmentStore:
         Raises
         ------
         PartUnavailable
-            When a wheel cannot be had, or has another hash than the index told; when another process makes the same for too long.
+            When a wheel is unavailable, or its hash differs from the index's; when another process takes too long to create the same environment.
         """
         recipe, key = resolved.recipe, resolved.key
         what = f"{recipe.distribution} {recipe.version}"

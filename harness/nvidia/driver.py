@@ -74,7 +74,7 @@ class Driver:
 
     @property
     def name(self) -> str:
-        """What the device calls itself."""
+        """The device's name."""
         text = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", text, len(text), self.device)
         return text.value.decode(errors="replace")
@@ -116,7 +116,7 @@ class Driver:
         return pointer
 
     def download(self, pointer: ctypes.c_uint64, size: int) -> bytes:
-        """What is in device memory now."""
+        """The present content of device memory."""
         data = ctypes.create_string_buffer(size)
         self.call("cuMemcpyDtoH_v2", data, pointer, ctypes.c_size_t(size))
         return data.raw

@@ -1,4 +1,4 @@
-"""The headers that a program includes before anything else stands in it, and macros of its command line behind them instead."""
+"""The headers that a program includes before anything else, and macros of its command line placed behind them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_MOST = 1 << 16  # characters in which they have to end
+_MOST = 1 << 16  # characters that they may take
 _ASIDE = re.compile(r"[ \t\n]+|//[^\n\\]*\n|/\*[^\\]*?\*/")
 _INCLUDE = re.compile(r"#[ \t]*include[ \t]*<([A-Za-z0-9_][\w./+-]*)>[ \t]*(?://[^\n\\]*|/\*[^\\\n]*?\*/[ \t]*)?\n")
 _MACRO = re.compile(r"-D([A-Za-z_][A-Za-z0-9_]*)(?:=([ -~]*))?")
@@ -20,7 +20,7 @@ _FUNCTION = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)\n]*)\)(.*)$", re
 
 @dataclass(frozen=True)
 class FirstIncludes:
-    """What a program begins with.
+    """The beginning of a program.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Words:
 
 
 def _stands_in(text: bytes, name: bytes) -> bool:
-    """Whether a name is a word of a text, be it in a comment."""
+    """Return whether a name is a word of a text, comments included."""
     before = (text[found.start() - 1 : found.start()] for found in re.finditer(name + rb"(?!\w)", text))
     return any(not (each.isalnum() or each == b"_") for each in before)
 

@@ -39,12 +39,12 @@ def tool(setup: Setup) -> Path:
 
 
 def missing_from(release: str) -> str:
-    """Why a CUDA release has no nvcc where it is installed from wheels, known before it is; empty where it has one."""
+    """The reason why a CUDA release from wheels has no nvcc; empty if it has one."""
     return "" if int(release.split(".")[0]) >= _FIRST else _NONE
 
 
 def describe(setup: Setup) -> Ready:
-    """What a backend that uses nvcc says of it: see `harness.protocol.backend.Backend.prepare`."""
+    """Versions of nvcc for a backend that uses it: see `harness.protocol.backend.Backend.prepare`."""
     nvcc = tool(setup)
     version = _release(ask(str(nvcc), "--version"), nvcc)
     codes = re.findall(r"sm_(\d+)", ask(str(nvcc), "--list-gpu-code"))

@@ -27,7 +27,7 @@ class Linker:
 
     def __init__(self, library: Path) -> None:
         self.lib = ctypes.CDLL(str(library))
-        # Entry points carry the release they came with, and a library keeps those of older ones. They are asked for by name: looking through the
+        # Entry points carry the release they came with, and a library keeps those of older ones. They are looked up by name: scanning
         # library for them takes five times as long as linking does, since it has 90 MB.
         self.suffix = next((each for each in _RELEASES if hasattr(self.lib, f"__nvJitLinkCreate{each}")), "")
         self.version = self.suffix.strip("_").replace("_", ".")
@@ -91,7 +91,7 @@ def parts(setup: Setup) -> tuple[Path, Path] | str:
 
 
 def of_linker(setup: Setup, job: Job) -> Setup:
-    """What links: another toolkit, where the job names one."""
+    """The toolkit that links: another one, if the job names it."""
     return replace(setup, home=job.linker.home, release=job.linker.release) if job.linker else setup
 
 

@@ -13,7 +13,7 @@ COMPILATION = 6
 
 
 class Nvrtc:
-    """The one NVRTC of this process; a second one cannot live beside it.
+    """The one NVRTC of this process; a second one cannot be loaded.
 
     Raises
     ------
@@ -32,7 +32,7 @@ class Nvrtc:
 
     @property
     def precompiles(self) -> bool:
-        """Whether it has precompiled headers, as from CUDA 12.8 on."""
+        """Return whether it has precompiled headers, as from CUDA 12.8 on."""
         return hasattr(self.lib, "nvrtcGetPCHHeapSize")
 
     def architectures(self) -> list[int]:

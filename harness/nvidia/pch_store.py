@@ -21,7 +21,7 @@ from harness.protocol import aside, own_folder
 
 SILENT = "--pch-messages=false"
 ONCE = "Remark: The warnings can be suppressed"
-"""NVRTC says that behind the first warning of a compilation: with such a header, it would be said of the program too."""
+"""NVRTC appends this to the first warning of a compilation: with such a header, it would apply to the program too."""
 _OF_OPTIONS = re.compile(r"(?:nvrtc: .*\n)*")
 _ARCHITECTURE = re.compile(r"(?:-arch=|--gpu-architecture=)(?:sm|compute)_(\d+[af]?)")
 _RELOCATABLE = {"--device-c", "-dc", "--relocatable-device-code=true"}
@@ -49,7 +49,7 @@ class Store:
         self._kept: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
 
     def find(self, key: str) -> tuple[str, dict[str, Any]] | None:
-        """The file of a header and what was said of it; None where there is none."""
+        """The file of a header and its log; None without one."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
@@ -62,7 +62,7 @@ class Store:
         key : str
             What it is found by.
         maker : callable
-            Called in the child with a new folder, where it leaves ``header.pch``; it returns what is to be said of it, or None where it cannot be used.
+            Called in the child with a new folder, where it leaves ``header.pch``; it returns the header's log, or None if the header is unusable.
         pulse : callable
             Called now and then.
         """
@@ -84,7 +84,7 @@ class Store:
 
 
 def for_header(options: Sequence[str]) -> list[str]:
-    """Options as far as a precompiled header depends on them: how often, where and in which of their forms the architecture and relocatable code are asked for is nothing to it.
+    """The options that a precompiled header depends on: how often, where and in which spelling the architecture and relocatable code appear does not matter.
 
     NVRTC itself holds options against those of a header, and says so where they differ (CUDA 12.9 and 13.5 take these for the same).
     """
@@ -117,7 +117,7 @@ def builtin() -> list[bytes]:
     try:
         with open("/proc/self/maps") as maps:
             loaded = {line.split(maxsplit=5)[5].strip() for line in maps if "/libnvrtc" in line}
-        # NVRTC loads them when it compiles first: they lie beside it.
+        # NVRTC loads them when it compiles first: they are in its folder.
         paths = {path.resolve() for each in loaded for path in Path(each).parent.glob("libnvrtc-builtins*")}
         return [text for path in sorted(paths) for text in _texts_in(path.read_bytes())]
     except OSError:
@@ -125,7 +125,7 @@ def builtin() -> list[bytes]:
 
 
 def _texts_in(data: bytes) -> list[bytes]:
-    """What would be ``re.findall(rb"[\\t\\n\\v\\f\\r -~]{200,}", data)``, ten times as fast."""
+    """Equivalent to ``re.findall(rb"[\\t\\n\\v\\f\\r -~]{200,}", data)``, ten times as fast."""
     marks, found = data.translate(_TEXT), []
     begin = marks.find(b"\1" * _LEAST)
     while begin >= 0:

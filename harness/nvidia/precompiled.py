@@ -32,12 +32,12 @@ PLAIN = re.compile(
     r"--std=c\+\+\d\d|(-arch=|--gpu-architecture=)(sm|compute)_\d+[af]?|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
     r"|--use_fast_math|--device-as-default-execution-space|-default-device|-D\w+(=\w*)?|-I.*"
 )
-"""Options of a program for which something may be made ahead: whatever else a case asks for may write files, and who makes it is kept from nothing; line information is about the text that is compiled."""
+"""Options that allow preparing a program: any other option may write files, and the preparing process is unconfined; line information depends on the compiled text."""
 _BY_HASH = re.compile(rb"(?:_INTERNAL_|GLOBAL__N__)[0-9a-f]{8}_\d+_\w+?_[0-9a-f]{8}_\d")
 _NOT_USED = "precompiled header"  # in what NVRTC says where a header does not fit
 _PLACED = "declared at line"  # of a macro: where it was defined, which is not said of the command line
-# Of the seconds in which a header is made, what each program with it is spared, less what it takes itself; seconds that making it takes beside, and the
-# first one more; and what a header is taken to take of which nothing is known: little, since it may turn out that its programs have to be compiled without.
+# A header saves each program this share of its own compile time, minus the time to load it. Making a header costs these additional seconds, and the
+# first one more. Without a measurement, a header is assumed to be cheap, because its programs may have to be compiled without it.
 _SPARED, _TAKES, _BESIDE, _FIRST, _UNKNOWN = 0.7, 0.025, 0.05, 0.1, 0.2
 
 Compile = Callable[[bytes, str, Sequence[str]], tuple[bool, str]]
@@ -64,7 +64,7 @@ class Early:
     log : str
         What NVRTC said of the header, and would say of each program that includes it, before anything else.
     defines : bool
-        Whether macros of the command line stand in the text.
+        Whether macros of the command line are in the text.
     """
 
     text: bytes
@@ -73,7 +73,7 @@ class Early:
     defines: bool
 
     def usable(self, log: str, made: bytes) -> bool:
-        """Whether what came of it is what would have come of the program without a header: `made` is its PTX, if it was built."""
+        """Return whether the outcome equals that of the program without a header: `made` is its PTX, if it was built."""
         return _NOT_USED not in log and not (self.defines and _PLACED in log) and not _BY_HASH.search(made)
 
 
@@ -126,7 +126,7 @@ class Precompiled:
             self._unplaced.add(macros)
 
     def early(self, setup: Setup, job: Job, text: bytes, options: Sequence[str], macros: Sequence[str]) -> Early | None:
-        """How a program is compiled with its header; None where there is none for it.
+        """The way to compile a program with its header; None without one.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class Precompiled:
 
 
 def _includes_of(setup: Setup, job: Job, text: bytes | None = None) -> FirstIncludes | None:
-    """The headers for which there may be a precompiled one: of the toolkit, since that of a program could be anything."""
+    """Headers allowed in a precompiled one: the toolkit's, because a program's own could be anything."""
     if job.together or job.include_beside(setup) or not job.toolkit_include(setup) or job.source.suffix != ".cu":
         return None
     if any(flag.startswith("-I") for flag in job.options.get("flags", ())):
@@ -244,7 +244,7 @@ def _key(job: Job, found: FirstIncludes) -> str:
 
 
 def _files(records: bytes) -> dict[str, list[int] | None] | None:
-    """What was read, with its signature: none for what is missing, an empty one for folders. None where it cannot be seen whether that is still the same."""
+    """The files read, with their signatures: none for missing ones, an empty one for folders. None if changes cannot be detected."""
     files: dict[str, list[int] | None] = {}
     for record in reads.unique(records):
         kind, *numbers, path = record.split(" ", 6)
@@ -255,7 +255,7 @@ def _files(records: bytes) -> dict[str, list[int] | None] | None:
 
 
 def _unchanged(files: dict[str, list[int] | None]) -> bool:
-    """Whether files are what they were. That each is looked at here also tells whoever follows this process that it depends on them."""
+    """Return whether files are unchanged. Looking at each also informs the follower of this process that it depends on them."""
     for path, before in files.items():
         try:
             found = os.stat(path)

@@ -1,4 +1,4 @@
-"""What cells of different architectures have in common, done once: the host's half of a translation unit.
+"""Steps shared by cells of different architectures, done once: the host's half of a translation unit.
 
 A step is taken from the cache only where everything that it reads is the same, byte for byte: the preprocessed text and
 its options. So what comes out, refusals included, is what the step would have said again.
@@ -94,7 +94,7 @@ class StepCache:
         mine = {"scratch": scratch, "name": names.pop().decode() if readable else ""}
         place = self.folder / digest.hexdigest()
         with open(f"{place}.lock", "w") as lock:
-            # Whoever dies while it holds the lock lets go of it, and has left nothing in the cache.
+            # A process that dies with the lock releases it, and has left nothing in the cache.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not place.is_dir():
                 records = self.job.scratch / "step.reads"

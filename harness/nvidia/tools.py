@@ -73,7 +73,7 @@ class Step:
     words : sequence of str
         The program and its arguments, as it gets them.
     env : Mapping
-        Variables beside those of this process.
+        Variables in addition to those of this process.
     """
 
     words: Sequence[str]
@@ -108,7 +108,7 @@ class Step:
 
     @cached_property
     def path(self) -> str | None:
-        """Where the shell finds the program."""
+        """The shell's path of the program."""
         return shutil.which(self.words[0], path=self.env.get("PATH", os.environ.get("PATH")))
 
     @property
@@ -134,7 +134,7 @@ def after(words: Sequence[str], option: str) -> str | None:
 
 
 def ask(*argv: str) -> str:
-    """What a tool prints of itself.
+    """The version that a tool prints.
 
     Raises
     ------

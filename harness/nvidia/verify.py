@@ -149,7 +149,7 @@ def _reference(path: Path, kernel: str, definitions: Mapping[str, Any]) -> Any:
 
 
 def _encode(np: Any, data: Any, kind: str) -> Any:
-    """Numbers as they lie in the device's memory: bfloat16 as the upper half of a float, rounded to even."""
+    """Numbers as in the device's memory: bfloat16 as the upper half of a float, rounded to even."""
     if kind != "bfloat16":
         return data.astype(kind)
     bits = data.astype(np.float32).view(np.uint32)

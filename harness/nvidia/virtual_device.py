@@ -55,12 +55,12 @@ def directives(ptx: str) -> tuple[str, str]:
 
 
 def read_back(setup: Setup, job: Job, library: str, ptx: str) -> None:
-    """Read back what was built, and by which NVVM.
+    """Read back the artifact, and its NVVM.
 
     Raises
     ------
     Unavailable, Unsupported
-        When it is not what was asked for.
+        When it differs from the request.
     """
     isa, target = directives(ptx)
     job.observed["ptx"] = isa
@@ -94,7 +94,7 @@ class VirtualDevice:
     fault : Exception or None
         A mistake in the stand-in itself, which a library may have dressed up as an error of its own.
     launched : callable
-        Tells how many launches were asked for and left out.
+        Reports the number of omitted launches.
     images : int
         Programs that were linked here.
     """
@@ -112,7 +112,7 @@ class VirtualDevice:
         read_back(self.setup, self.job, self.library, ptx)
 
     def link(self, inputs: list[tuple[int, bytes | Path]], options: dict[int, int]) -> bytes | None:
-        """What the driver's linker would do, done with the toolkit's tools; None when it ends the cell."""
+        """The driver's linker, replaced by the toolkit's tools; None when it ends the cell."""
         try:
             self.images += 1
             image = self._link(inputs, options)
@@ -179,7 +179,7 @@ class VirtualDevice:
 
 
 def device_attribute(number: int, capability: tuple[int, int]) -> int:
-    """What a device of a compute capability says of itself, by the number of the attribute (CUdevice_attribute)."""
+    """Attributes of a device of a compute capability, by number (CUdevice_attribute)."""
     return {75: capability[0], 76: capability[1], **_ATTRIBUTES}.get(number, 0)
 
 

@@ -16,7 +16,7 @@ INFO_LOG, INFO_SIZE, ERROR_LOG, ERROR_SIZE = 3, 4, 5, 6
 
 
 class VirtualRuntime:
-    """Stands in for the runtime library where only its version is asked: 11.8's wants a driver even for that."""
+    """Replaces the runtime library where only its version is needed: 11.8's needs a driver even for that."""
 
     def __init__(self, setup: Setup) -> None:
         major, minor = setup.version
@@ -29,7 +29,7 @@ class VirtualRuntime:
 
 
 class VirtualDriver:
-    """Stands in for libcuda as `ctypes` would load it: functions that take what ctypes hands over.
+    """Replaces libcuda as `ctypes` would load it: functions that take ctypes' arguments.
 
     A function that it lacks is an AttributeError, as with a library.
     """

@@ -1,7 +1,7 @@
 """``cumatrix repro``: a folder that shows a cell's outcome without cumatrix.
 
 It holds the program, requirements by exact version with hashes, a short script and a README that can be pasted into a bug report.
-What lies in `files/` is copied into the folder as it is, and is nothing that cumatrix itself imports.
+The files in `files/` are copied into the folder as they are; cumatrix itself never imports them.
 """
 
 from harness.repro.check import check_folder

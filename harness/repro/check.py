@@ -30,7 +30,7 @@ _DIED = re.compile(
 
 @dataclass(frozen=True)
 class Shown:
-    """What a script showed.
+    """The outcome of a script.
 
     Parameters
     ----------
@@ -122,13 +122,13 @@ def run(folder: Path, home: Path, seconds: float) -> Shown:
 
 
 def seconds_for(record: Record) -> float:
-    """How long a script may take: Jitify looks for headers that cumatrix has found before."""
+    """Time limit of a script: Jitify searches for headers that cumatrix has found before."""
     least = 1800.0 if record["backend"] in ("cupy-jitify", "torch-nvcc") else 300.0
     return least if record["status"] == "timed_out" else max(least, _MARGIN * record["seconds"])
 
 
 def difference(record: Record, shown: Shown) -> str:
-    """How what a script showed differs from a record; empty where it does not."""
+    """The difference between a script's outcome and a record; empty if there is none."""
     status = shown.status
     if record["status"] == "crashed" and status == "rejected" and _DIED.search(shown.printed):
         status = "crashed"  # a driver such as nvcc ends by itself, and tells of its child
@@ -141,7 +141,7 @@ def difference(record: Record, shown: Shown) -> str:
 
 
 def _exactly(record: Record, shown: Shown) -> str:
-    """Whether what was built is the same byte for byte. Relocatable code is not, where its compiler makes names out of folders."""
+    """Return whether artifacts are equal byte for byte. Relocatable code is not, if its compiler makes names out of folders."""
     found = re.search(r"^built: \d+ bytes, sha256 ([0-9a-f]{64})$", shown.printed, re.MULTILINE)
     if not found or not record["artifact"]:
         return ""
@@ -149,7 +149,7 @@ def _exactly(record: Record, shown: Shown) -> str:
 
 
 def says(record: Record, printed: str) -> bool:
-    """Whether the record's most telling message is among those of a text, by its fingerprint."""
+    """Return whether a text has the record's main message, by its fingerprint."""
     first = next((item for item in record["diagnostics"] if item["severity"] in ("error", "fatal")), None)
     wanted = first.get("fingerprint", "") if first else ""
     if first is None or wanted in ("", "crash"):

@@ -18,7 +18,7 @@ _NEAR = 2
 
 @dataclass(frozen=True)
 class Condition:
-    """What one axis has to do with an outcome, while all others stay as they are.
+    """The effect of one axis on an outcome, with all others fixed.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Condition:
     text : str
         Where it happens: ``CUDA 12.4 to 12.6``, ``sm_75 and below``; on all that was tried where nothing differs.
     same, tried : tuple of str
-        The values on which the outcome is the same, and all of them, in order.
+        The values with the same outcome, and all of them, in order.
     """
 
     axis: str
@@ -37,18 +37,18 @@ class Condition:
 
     @property
     def counts(self) -> bool:
-        """Whether it happens on some values and not on others."""
+        """Return whether it happens on some values and not on others."""
         return len(self.same) < len(self.tried)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What the records tell of a cell's surroundings.
+    """The neighborhood of a cell in the records.
 
     Parameters
     ----------
     conditions : tuple of Condition
-        Axes on which several values were tried.
+        Axes with several tried values.
     neighbours : tuple of Record
         The nearest cells that differ, on both sides of each axis.
     inside, inside_same : int
@@ -65,7 +65,7 @@ class Findings:
 
 
 def outcome_of(record: Record) -> tuple[str, str | None, str]:
-    """What makes two outcomes the same: status, stage, and the fingerprint of the first message."""
+    """The key of equal outcomes: status, stage, and the fingerprint of the first message."""
     first = record["diagnostics"][0] if record["diagnostics"] and record["status"] != "built" else None
     # What was built may have been linked or not: the same all the same.
     stage = None if record["status"] == "built" else record["stage"]
@@ -80,7 +80,7 @@ def find(record: Record, records: Iterable[Record]) -> Findings:
     record : Record
         The cell.
     records : iterable of Record
-        All that is known; those of which no compiler answered tell nothing.
+        All records; those without a compiler's answer count for nothing.
     """
     key = (record["case"], record.get("program"))
     known = [each for each in records if (each["case"], each.get("program")) == key and each["status"] not in _NOTHING]
@@ -140,7 +140,7 @@ def spell(axis: str, chosen: Sequence[str], tried: Sequence[str]) -> str:
 
 
 def told(record: Record) -> str:
-    """What happened, in a few words: ``rejected at compile: incomplete type is not allowed``."""
+    """Describe an outcome in a few words: ``rejected at compile: incomplete type is not allowed``."""
     what = failed_at(record).replace("_", " ")
     if record["status"] == "built" or not record["diagnostics"]:
         return what

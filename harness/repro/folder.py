@@ -20,7 +20,7 @@ from harness.repro.subject import Subject
 from harness.repro.wheels import wheels_of
 
 RECORD = "record.json"
-"""What was recorded of the cell."""
+"""The record of the cell."""
 
 
 def make_folder(subject: Subject, records: Iterable[Record], out: Path) -> None:
@@ -31,7 +31,7 @@ def make_folder(subject: Subject, records: Iterable[Record], out: Path) -> None:
     subject : Subject
         The cell.
     records : iterable of Record
-        What is known beside it, for the conditions under which it happens.
+        Other records, for the conditions of the outcome.
     out : Path
         The folder, which is made; it may be there and empty.
 
@@ -79,7 +79,7 @@ def check_free(out: Path) -> None:
 
 @contextmanager
 def copied(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """A copy of a folder, without what was installed in it, and an empty home beside it; both go with the context."""
+    """A copy of a folder, without installed packages, and an empty home; both are removed with the context."""
     with HeldFolder(temporary_folder(), TEMPORARY) as scratch:
         copy, home = Path(scratch, "repro"), Path(scratch, "home")
         made = shutil.ignore_patterns(".venv", "cuda", "cuda-headers", "*-wheels")

@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def beside(folder: Path, here: Path, programs: Sequence[Path]) -> None:
-    """Put links to everything of a folder but its program's files beside those that are here."""
+    """Link everything of a folder except the program's files into the present one."""
     own = {place for program in programs for place in (program, *program.parents)}
     for below in own - set(programs):
         for path in (folder / below).iterdir():

@@ -1,4 +1,4 @@
-"""The program of a cell with the files of its own that it needs: headers, and modules beside a Python program."""
+"""The program of a cell with its own files: headers, and modules next to a Python program."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MOST_FILES, _MOST_BYTES = 5000, 64 << 20
 
 @dataclass
 class Program:
-    """A program as it is to lie in another folder.
+    """A program as laid out in another folder.
 
     Parameters
     ----------
     sources : list of str
         Places of the program's files there, in order.
     include : list of str
-        Include directories of its own there, in the order in which they are searched.
+        Its include directories there, in search order.
     files : dict
         Every file that is needed, by its place there.
     """
@@ -85,7 +85,7 @@ def gather(sources: Sequence[Path], include: Sequence[Path]) -> Program:
 
 
 def _real(path: Path) -> Path:
-    # Where a program lies decides which headers it has beside it: links to files stay, those to folders are followed.
+    # The program's real place decides which headers are next to it: links to files stay, those to folders are followed.
     return path.absolute().parent.resolve() / path.name
 
 
@@ -96,7 +96,7 @@ def _headers(sources: Sequence[Path], include: Sequence[Path]) -> tuple[list[Pat
     while waiting and len(found) <= _MOST_FILES:
         path = waiting.pop()
         for header, folder in _included(path, include):
-            # Beside a header that an include directory has, others lie in there, too.
+            # Headers next to one in an include directory are found there, too.
             beside = folder is None and (path in near or not any(header.is_relative_to(each) for each in include))
             if header not in found or (beside and header not in near):
                 found[header] = None
@@ -106,7 +106,7 @@ def _headers(sources: Sequence[Path], include: Sequence[Path]) -> tuple[list[Pat
 
 
 def _included(path: Path, include: Sequence[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Headers that a file names, each with the include directory that it was found in, None beside the file."""
+    """Headers that a file names, each with its include directory, None for the file's own folder."""
     for quoted, pointed in _INCLUDE.findall(_text(path)):
         for folder in (None, *include) if quoted else include:
             header = Path(os.path.normpath((folder or path.parent) / (quoted or pointed)))
@@ -116,7 +116,7 @@ def _included(path: Path, include: Sequence[Path]) -> Iterator[tuple[Path, Path 
 
 
 def _modules(source: Path) -> list[Path]:
-    """The program and the modules and packages beside it that it imports, by whatever way round."""
+    """The program and the modules and packages next to it that it imports, directly or not."""
     found: dict[Path, None] = {source: None}
     waiting = [source]
     while waiting and len(found) <= _MOST_FILES:

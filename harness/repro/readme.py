@@ -206,7 +206,7 @@ def _plain(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """What can stand between backquotes."""
+    """Text that fits between backquotes."""
     return one_line(text, 300).replace("`", "'")
 
 

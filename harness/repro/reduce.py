@@ -22,7 +22,7 @@ from harness.repro.folder import RECORD, copied
 
 TOOLS = ("cvise", "creduce")
 GOAL = "goal.json"
-"""What the test of a reduction needs to know, beside the folder that is reduced."""
+"""Input of a reduction's test, next to the reduced folder."""
 
 _SECONDS = 3600.0
 _ENDING = 10.0
@@ -47,7 +47,7 @@ def reducer() -> str:
 def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], None], seconds: float = _SECONDS) -> str:
     """Make the program smaller, as long as the script shows the same first message and no other errors than before.
 
-    The program as it was stays beside it, as ``NAME.orig``. What was reached at the deadline, or by an interruption, is kept.
+    The original program stays as ``NAME.orig``. The state at the deadline, or at an interruption, is kept.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def reduce_folder(folder: Path, programs: Sequence[str], tell: Callable[[str], N
     Returns
     -------
     str
-        A sentence on what came of it.
+        A sentence about the result.
 
     Raises
     ------

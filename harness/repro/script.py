@@ -15,17 +15,17 @@ SCRIPT = "repro.py"
 """Its name."""
 
 BUILT = 'print(f"built: {len(image)} bytes, sha256 {hashlib.sha256(image).hexdigest()}")\n'
-"""How a script ends that has an image."""
+"""The end of a script that has an image."""
 
 JOINED = 'image = b"".join(images)\n'
-"""What comes before that where the images of several files are not linked."""
+"""The step before it, if the images of several files are not linked."""
 
 _FILES = Path(__file__).with_name("files")
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script, and what stands beside it.
+    """A script and its files.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def cuda_of(subject: Subject) -> str:
 
 
 def host_of(subject: Subject, *variables: str) -> str:
-    """Lines that name the host compiler, where one was asked for; whoever has it elsewhere sets the first variable."""
+    """Lines that name a requested host compiler; change the first variable if it is elsewhere."""
     host = subject.cell.toolchain.host
     if not host.name:
         return ""

@@ -1,4 +1,4 @@
-"""What is to be shown: a record, and the cell that it is of, with its program as a compiler gets it."""
+"""The cell to reproduce: its record, and the program exactly as the compiler receives it."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class Subject:
 
     @property
     def relocatable(self) -> bool:
-        """Whether what comes out of the compiler is still to be linked."""
+        """Return whether the compiler's output still has to be linked."""
         return "link" in self.record["stages"] or any(note.startswith("not linked") for note in self.record["notes"])
 
 
 def check_shown(record: Record) -> None:
-    """Raise `UsageError` for a record of which nothing can be shown."""
+    """Raise `UsageError` for a record that cannot be reproduced."""
     if why := not_repeatable(record):
         raise UsageError(f"{record['cell']} {why}")
 
@@ -99,7 +99,7 @@ def cell_of(record: Record, case: Case) -> Cell:
             local="cuda_home" in requested,
         )  # fmt: skip
         packages, said = dict(requested["packages"]), str(requested.get("host_compiler", ""))
-        # These stand in scripts, and a record may come from anybody.
+        # These become part of scripts, and a record may come from a stranger.
         if not all(re.fullmatch(r"\d{1,3}\.\d{1,3}", release) for release in (toolkit.release, toolkit.headers)):
             raise ValueError
         if record["library"]:
@@ -134,7 +134,7 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
     case : Case
         Its case, or the program without a case as one.
     include : sequence of Path
-        Include directories that the run was asked for.
+        Include directories of the run.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
     own = [*include, *include_of(case, options)]
     options.pop("memory", None)
     program = gather([source, *(case.together if language != "python" else ())], own)
-    # cuda.core is given a text: headers beside the program are not found, and would be in the folder that the script runs in.
+    # cuda.core receives text: headers next to the program are not found, although they would be in the script's folder.
     if record["backend"] == "cuda-core" or any(place.split("/")[0] in _TAKEN for place in program.files):
         program = program.below("program")
     toolkit = cell.toolchain.toolkit

@@ -1,4 +1,4 @@
-"""What has to be installed to show a cell: wheels by exact version, each with its hashes, and where they go."""
+"""Packages to install for a reproduction: wheels by exact version, each with its hashes, and their destinations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Wheels:
 
 
 def wheels_of(subject: Subject) -> list[Wheels]:
-    """The library under test goes into the virtual environment; everything of CUDA's beside it, where no library looks for it.
+    """The library under test goes into the virtual environment; all of CUDA's wheels go elsewhere, where no library looks for them.
 
     Without a library, the toolkit goes into the virtual environment.
 
@@ -48,7 +48,7 @@ def wheels_of(subject: Subject) -> list[Wheels]:
     UsageError
         When the record names no versions.
     PartUnavailable
-        When an index has to be asked for hashes, and does not answer.
+        When an index is needed for hashes, and does not answer.
     """
     groups = []
     info, toolkit = BACKENDS[subject.backend], subject.cell.toolchain.toolkit
@@ -80,7 +80,7 @@ def _toolkit(subject: Subject, key: str) -> dict[str, str]:
 
 
 def _pinned(what: str, wanted: Mapping[str, str]) -> str:
-    """Lines with the hashes that cumatrix knows; an index is asked for those of other versions."""
+    """Lines with known hashes; an index provides those of other versions."""
     known, unknown = [], {}
     for name, version in _checked(wanted).items():
         hashes = pinned(name, version)
@@ -94,7 +94,7 @@ def _pinned(what: str, wanted: Mapping[str, str]) -> str:
 
 
 def _resolved(subject: Subject) -> str:
-    """The library, what stands beside it by the record, and what they need: that is not in the record, and is resolved now."""
+    """The library, the packages of the record, and their dependencies: those are not in the record, and are resolved now."""
     library = BACKENDS[subject.backend].library
     table = LIBRARIES[library]
     requested = subject.record["toolchain"]["requested"]["packages"]
@@ -127,7 +127,7 @@ def _lock(what: str, lines: list[str], *, deps: bool, python: str = "") -> str:
 
 
 def _checked(wanted: Mapping[str, str]) -> dict[str, str]:
-    """The same; a record may come from anybody, and these lines are read by an installer."""
+    """The same; a record may come from a stranger, and an installer reads these lines."""
     for name, version in wanted.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or not _is_version(version):
             raise UsageError(f"the record names {name!r} {version!r}, which is no version of a wheel")

@@ -1,4 +1,4 @@
-"""What RawModule is given for a cell, beside the text."""
+"""Arguments of RawModule for a cell, except the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.protocol.backend import Job, Setup, Unsupported
 
 
 def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -> tuple[str, ...]:
-    """What RawModule is given as its options; `built` is the architecture, where the case names it itself.
+    """Options of RawModule; `built` is the architecture, if the case names it itself.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -
 
 
 def keywords_of(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
-    """What RawModule is given beside the text, on a device."""
+    """Arguments of RawModule except the text, on a device."""
     # CuPy launches cooperatively what was compiled with this argument, and nothing else.
     cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
         launch.cooperative for launch in job.launches

@@ -57,7 +57,7 @@ class CupyBackend:
     Parameters
     ----------
     jitify : bool
-        Whether RawModule is asked for ``jitify=True``.
+        Whether RawModule receives ``jitify=True``.
     """
 
     def __init__(self, jitify: bool) -> None:
@@ -149,7 +149,7 @@ class CupyBackend:
                     jitify=self.jitify,
                 )
         except Loading:
-            pass  # the last step, for which a device would be needed
+            pass  # the last step, which would need a device
         except (self.compiler.CompileException, self.compiler.JitifyException) as error:
             explain(job, tap if self.jitify else None, error, early.log if early else "")
         except LinkFailed as error:
@@ -200,7 +200,7 @@ class CupyBackend:
             if type(error).__name__ not in _DRIVER_ERRORS:
                 raise
             job.say(f"{type(error).__name__}: {error}")
-            if job.stages[-1] == "compile":  # it was asked for itself, nothing was handed to it yet
+            if job.stages[-1] == "compile":  # CuPy itself refused, and handed nothing over yet
                 raise Unavailable(f"CuPy cannot use the device: {error}") from None
             raise Rejected(str(error), stage=job.stages[-1]) from None
         finally:

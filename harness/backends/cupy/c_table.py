@@ -2,7 +2,7 @@
 
 A module with ``cpdef`` or shared ``cdef`` functions has a dictionary ``__pyx_capi__``: by name, a capsule with the address
 of the C function, whose own name is the function's type in C. A module that uses them looks them up there when it is imported
-(https://cython.readthedocs.io/en/latest/src/userguide/sharing_declarations.html). So what stands there before that is what is called.
+(https://cython.readthedocs.io/en/latest/src/userguide/sharing_declarations.html). An entry written before that is the one called.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TYPES: dict[str, Any] = {
 _SKIP = "int __pyx_skip_dispatch"
 
 _KEPT: list[Any] = []
-"""What C code holds addresses of."""
+"""Objects whose addresses C code holds."""
 
 
 def replace(module: Any, name: str, function: Callable[..., Any]) -> bool:
@@ -43,7 +43,7 @@ def replace(module: Any, name: str, function: Callable[..., Any]) -> bool:
     Returns
     -------
     bool
-        Whether it is there. One that the module lacks, or whose type cannot be told from Python, is left as it is.
+        Whether it was replaced. A function that the module lacks, or whose type is unknown in Python, stays.
     """
     table = getattr(module, "__pyx_capi__", {})
     signature = _name_of(table[name]) if name in table else ""
@@ -76,7 +76,7 @@ def _prototype(signature: str) -> tuple[Any, int]:
 
 
 def _is_object(signature: str) -> bool:
-    """Whether a function returns an object, of whichever class."""
+    """Return whether a function returns an object, of any class."""
     return signature.startswith(("PyObject *", "struct __pyx_obj_"))
 
 

@@ -2,7 +2,7 @@
 
 Each cell is such a process, and half of what a small program takes went there. What comes out follows from the options and the architecture alone,
 so a child of the fork server compiles it once for the cells that have both in common, as CuPy does, and CuPy is given that. Macros of a case are options,
-too: only those are left out of account that occur nowhere in NVRTC's builtin headers, of which an empty program consists. Where NVRTC refuses the options,
+too: only those are ignored that occur nowhere in NVRTC's builtin headers, the content of an empty program. When NVRTC refuses the options,
 or a macro could matter, CuPy compiles it itself.
 """
 
@@ -27,7 +27,7 @@ from harness.protocol import aside
 from harness.protocol.backend import Job
 
 _WORTH = 2
-"""Cells for which it is compiled once: a fork takes half as long as the compilation."""
+"""Number of cells from which on it is compiled once: a fork takes half as long as the compilation."""
 
 
 class _Left(BaseException):
@@ -38,7 +38,7 @@ class _Left(BaseException):
 
 
 class EmptyProgram:
-    """What is known of it in one fork server.
+    """The state of the empty program in one fork server.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class EmptyProgram:
         self._compiler._preprocess = preprocess
 
     def _asked(self, job: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> dict[str, Any] | None:
-        """What a child answers that compiles it with a cell's options; None where it has no answer."""
+        """The reply of a child that compiles it with a cell's options; None without one."""
         blank = replace(job, definitions={}, entries={}, stages=[], command=[], logs=[], notes=[])
         try:
             folder = Path(tempfile.mkdtemp())

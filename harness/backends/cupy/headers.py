@@ -1,7 +1,7 @@
-"""Where CuPy takes CUDA's headers from: the toolkit that CUDA_PATH names, or wheels in its own environment.
+"""The source of CUDA's headers for CuPy: the toolkit of CUDA_PATH, or wheels in its own environment.
 
 CuPy adds its include directories itself, behind the user's, and in another order in almost every series. What can be decided
-here is what it finds when it looks: a toolkit under CUDA_PATH, or no toolkit at all beside the wheels that
+this module decides what CuPy finds: a toolkit under CUDA_PATH, or no toolkit at all next to the wheels that
 ``cupy-cuda12x[ctk]`` brings. CuPy looks into wheels from 13.3 on.
 """
 

@@ -35,7 +35,7 @@ from harness.protocol.python39 import zipped
 _HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h")
 _PROGRAMS = ("", *(f"#include <{header}>\n" for header in _HEADERS))
 _SCHEMA = 3
-# Folders of the moment; what lies there was made while looking.
+# Temporary folders; their files were made during the search.
 _PASSING = (os.getcwd() + os.sep, "/proc/", "/sys/", "/dev/")
 # Less than a worker may take to start.
 _SECONDS = 240.0
@@ -45,7 +45,7 @@ _NOT_FOUND = "Jitify's headers could not all be found before this cell: it looke
 def warm(
     setup: Setup, jitify: Any, identity: list[Any], attempt: Callable[[str], None]
 ) -> tuple[dict[bytes, bytes], list[str]]:
-    """Fill the table of headers of this process's CuPy; returns what was put there, and what there is to say of it to whoever reads of a cell.
+    """Fill the table of headers of this process's CuPy; return the added entries, and notes for the cell's reader.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def warm(
     jitify : module
         ``cupy.cuda.jitify``.
     identity : list
-        Versions that the table depends on, beside the toolkit.
+        Versions that the table depends on, in addition to the toolkit.
     attempt : callable
         Compiles a program as cells are compiled, which may fail.
     """
@@ -78,9 +78,9 @@ def hand(jitify: Any, table: dict[bytes, bytes]) -> None:
 
 
 def _valid(kept: Path) -> dict[str, Any] | None:
-    """What a file says: the table, what it was made from, and what is left to look for; None where a file has changed since.
+    """The content of a file: the table, its sources, and the headers left to find; None if a file has changed since.
 
-    Reading them again also tells whoever follows this process (`harness.protocol.reads`) what its table depends on.
+    Reading them again also informs the follower of this process (`harness.protocol.reads`) what its table depends on.
     """
     try:
         found = json.loads(kept.read_text("utf-8"))
@@ -177,7 +177,7 @@ def _find(
             part.write_text(json.dumps({"table": encoded, "files": files, "left": left}), "utf-8")
             os.replace(part, kept)
         records.unlink()
-    except BaseException:  # noqa: BLE001 (nobody is left to tell, and cells look for themselves)
+    except BaseException:  # noqa: BLE001 (no process is left to inform, and cells search for themselves)
         traceback.print_exc()
     finally:
         os._exit(0)

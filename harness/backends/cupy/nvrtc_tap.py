@@ -1,4 +1,4 @@
-"""What a library asked NVRTC for, and what NVRTC answered (``native/nvrtc_tap.c``)."""
+"""A library's requests to NVRTC, and NVRTC's answers (``native/nvrtc_tap.c``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Call:
 
 
 def install(setup: Setup) -> None:
-    """Load the tap for everybody in this process; before NVRTC, whose function it stands in front of."""
+    """Load the tap for the whole process; before NVRTC, whose function it intercepts."""
     library = native.build(setup.tools, "libcumatrix_nvrtc_tap.so", native.source("nvrtc_tap.c"))
     ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
 

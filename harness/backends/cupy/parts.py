@@ -1,4 +1,4 @@
-"""What stands before parts of CuPy, or in their place: its driver's module and linker, NVRTC, and CuPy 13.0's Jitify."""
+"""Replacements and wrappers for parts of CuPy: its driver's module and linker, NVRTC, and CuPy 13.0's Jitify."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Loading(Exception):
 
 
 class LinkFailed(Exception):
-    """What CuPy shows when the driver's linker refuses."""
+    """CuPy's message when the driver's linker refuses."""
 
 
 class Listening:
@@ -39,7 +39,7 @@ class Listening:
 
 
 class Module:
-    """Stands for `cupy.cuda.function.Module`: keeps the image that would go to the driver."""
+    """Replaces `cupy.cuda.function.Module`: keeps the image that would go to the driver."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -56,7 +56,7 @@ class Module:
 
 
 class LinkState:
-    """Stands for `cupy.cuda.function.LinkState`: the toolkit's nvJitLink in the place of the driver's linker."""
+    """Replaces `cupy.cuda.function.LinkState`: uses the toolkit's nvJitLink instead of the driver's linker."""
 
     def __init__(self, setup: Setup, job: Job) -> None:
         self.setup, self.job = setup, job

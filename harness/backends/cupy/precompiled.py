@@ -1,4 +1,4 @@
-"""What CuPy puts before each program for Jitify, read by NVRTC once for many cells, as a precompiled header.
+"""CuPy's header for Jitify, read by NVRTC once for many cells, as a precompiled header.
 
 From 13.0 on that is ``#include <cupy/cuda_workaround.h>``: NVRTC 12.9 needs 0.6 s for it, and a program goes through it twice,
 once by Jitify, which looks for missing headers by compiling, and once by CuPy. From CUDA 12.8 on NVRTC has precompiled headers
@@ -6,7 +6,7 @@ once by Jitify, which looks for missing headers by compiling, and once by CuPy. 
 out of the table of headers that every cell is given anyway. A cell then compiles its program with it, once. Where that
 succeeds, Jitify has nothing to look for, and CuPy's own call of NVRTC is the same call: it is given this program. Where it
 fails, it is compiled once more as Jitify has it, which would have refused it before CuPy came to it: the log is that one's, behind what NVRTC says of
-the header itself. A cell for which no header is made compiles its program once all the same, as it is; only where that fails, Jitify compiles it, too.
+the header itself. A cell without a precompiled header compiles its program once, as it is; Jitify compiles it too only if that fails.
 
 Macros of a case are options, which a precompiled header would have to have been made with. They are defined behind the header
 instead: only those that occur nowhere in it. ``benchmarks/jitify.py`` and the tests hold both ways against each other.
@@ -86,7 +86,7 @@ class Precompiled:
         job : Job
             The cell.
         asked : sequence of str
-            Its own options, without macros and include directories beside it.
+            Its own options, without macros and include directories.
         alike : int
             How many cells of the same options come next: 0 where that is not known, less where nothing is to be made.
         compile_job : callable
@@ -159,7 +159,7 @@ class Precompiled:
         return {"options": plain, "added": added, "log": None if ONCE in log else log, "refusal": refusal}
 
     def _refused(self, options: tuple[str, ...]) -> str:
-        """What Jitify says where NVRTC refuses a program."""
+        """Jitify's message when NVRTC refuses a program."""
         try:
             self._jitify.jitify("headers.cu\n#error\n", options)
         except RuntimeError as error:
@@ -167,7 +167,7 @@ class Precompiled:
         return ""
 
     def _options(self, blank: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:
-        """What CuPy asks Jitify for with a cell's options, but for the cell's macros."""
+        """CuPy's options for Jitify from a cell's options, except the cell's macros."""
         blank.source.write_text("")
         real, known = self._jitify.jitify, self._added
 

@@ -19,7 +19,7 @@ PLAIN = re.compile(
     rf"--std=c\+\+\d\d|-arch=(sm|compute)_\d+|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
     rf"|--use_fast_math|--device-as-default-execution-space|--pre-include=jitify_preinclude\.h|{OWN_MACRO}"
 )
-"""Options for which a program may be compiled once, but for macros."""
+"""Options that allow compiling a program once, except macros."""
 # Jitify compiles a program a line further down, and looks for pragmas in strings too: where one of the two could make it refuse
 # what CuPy then would not, it is asked. Names that are put together could be any of these.
 _LEFT = re.compile(r"LINE|source_location|R\"|##|%:%:|\?\?")
@@ -67,7 +67,7 @@ class Program:
         self._same: tuple[str, str, tuple[str, ...]] | None = None
         self._made: Any = None
         self.calls: list[tuple[str, ...]] = []
-        """The options with which Jitify would have compiled it; empty where it has compiled it itself."""
+        """The options with which Jitify would have compiled it; empty if it has compiled it itself."""
         self.log = ""
         """NVRTC's, where Jitify would have refused it."""
 
@@ -75,7 +75,7 @@ class Program:
         return getattr(self._nvrtc, name)
 
     def jitify(self, source: str, options: tuple[str, ...]) -> Any:
-        """What ``cupy.cuda.jitify.jitify`` answers."""
+        """The return value of ``cupy.cuda.jitify.jitify``."""
         name, _, text = source.partition("\n")
         plain = tuple(option for option in options if not option.startswith("-I"))
         every = (*plain, *self._added)
@@ -140,7 +140,7 @@ class Program:
 
 
 def same_for_jitify(text: str) -> bool:
-    """Whether a program is the same to Jitify and to CuPy, where Jitify writes it another way, a line further down."""
+    """Return whether a program is the same for Jitify and for CuPy, although Jitify writes it a line further down."""
     joined = text.replace("\\\n", "")
     if not text.startswith(PREFIX) or _LEFT.search(joined) or _JOINED.search(text):
         return False
@@ -148,7 +148,7 @@ def same_for_jitify(text: str) -> bool:
 
 
 def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Words) -> str | None:
-    """What stands between the header and a program for the macros among its options; None where that could be another program.
+    """The text between the header and a program for the macros among its options; None if that could change the program.
 
     Parameters
     ----------

@@ -30,12 +30,12 @@ _ITS_OPTIONS = ("arch", "std", "rdc", "debug", "lineinfo", "fastmath", "flags", 
 
 
 def is_program(job: Job) -> bool:
-    """Whether the cell's source is a program in Python, and no kernel's text."""
+    """Return whether the cell's source is a Python program, and not a kernel's text."""
     return job.source.suffix == ".py"
 
 
 def given(job: Job, options: tuple[str, ...], jitify: bool) -> dict[str, Any]:
-    """What a program finds beside its definitions: ``OPTIONS``, for ``options=``, and ``JITIFY``, for ``jitify=``.
+    """The program's names in addition to its definitions: ``OPTIONS``, for ``options=``, and ``JITIFY``, for ``jitify=``.
 
     Raises
     ------
@@ -68,7 +68,7 @@ class Watch:
     jitify : bool
         Whether Jitify had a part in anything.
     nvcc : bool
-        Whether something was to be compiled by nvcc, which no backend of CuPy stands for.
+        Whether the program asked for nvcc, which no CuPy backend replaces.
     """
 
     job: Job
@@ -141,7 +141,7 @@ def run(job: Job, names: dict[str, Any], watch: Watch, gpu: VirtualGpu | None, t
                 _wait(job)
         except MemoryError:
             raise
-        except BaseException as error:  # noqa: BLE001 (what it means is told below)
+        except BaseException as error:  # noqa: BLE001 (classified below)
             raised = error
     if watch.nvcc:
         raise Unsupported(
@@ -194,7 +194,7 @@ def _refused(job: Job, refusal: Exception, tap: Path | None, *, virtual: bool) -
 
 
 def _ended_early(job: Job, failure: BaseException, own: bool, gpu: VirtualGpu | None) -> None:
-    """What it means that the program did not come to its end, where nothing was refused by a compiler.
+    """Classify a program that did not finish although no compiler refused.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The CUDA runtime and driver as CuPy's own modules call them, without a device: programs compile, and launch nothing.
 
-CuPy links the runtime statically, so no library can stand in for it. All of CuPy calls it through two extension modules,
+CuPy links the runtime statically, so no library can replace it. All of CuPy calls it through two extension modules,
 ``cupy_backends.cuda.api.runtime`` and ``…driver``; `install` puts functions in the place of theirs (`harness.backends.cupy.c_table`).
 Memory is the host's, so that a program gets past its preparations; a launch does nothing. What has no function here (textures,
 graphs, cuBLAS and its like, Thrust's and CUB's compiled parts) is CuPy's own, which finds no device and says so.
@@ -18,7 +18,7 @@ from harness.backends.cupy.c_table import replace
 from harness.nvidia.virtual_device import device_attribute
 from harness.protocol.backend import Ended, Job, Rejected, Setup
 
-_BYTES = 1 << 34  # of memory, as far as anybody asks
+_BYTES = 1 << 34  # of memory, as reported
 
 
 class VirtualGpu:
@@ -31,7 +31,7 @@ class VirtualGpu:
     ended : Ended or None
         What ended the cell, where CuPy only sees an address or none.
     fault : Exception or None
-        A mistake of ours, which C code cannot be told.
+        An internal error, which C code cannot receive.
     launches, images : int
         Launches that were left out, and programs that were loaded.
     """
@@ -48,7 +48,7 @@ class VirtualGpu:
         self._loaded: dict[int, bytes] = {}
 
     def install(self) -> None:
-        """Stand in for CuPy's runtime and driver; before CuPy is imported."""
+        """Replace CuPy's runtime and driver; before CuPy is imported."""
         from cupy_backends.cuda.api import driver, runtime
 
         for module, functions in ((driver, self._driver()), (runtime, self._runtime(runtime.PointerAttributes))):
@@ -159,7 +159,7 @@ _NOTHING_TO_DO = (
 
 
 def _has(image: bytes, kernel: str) -> bool:
-    """Whether an image has a kernel: in a cubin there is a section for each, in PTX a directive."""
+    """Return whether an image has a kernel: a cubin has a section for each, PTX a directive."""
     text = re.escape(kernel.encode())
     return re.search(rb"\.text\." + text + rb"\0|\.entry\s+" + text + rb"\s*[({\s]", image) is not None
 

@@ -12,7 +12,7 @@ from harness.protocol.backend import Job, Setup
 
 
 class WithHeader:
-    """Stands before CuPy's NVRTC module: a program for which there is a header is compiled with it, in the place of itself."""
+    """Wraps CuPy's NVRTC module: a program with a precompiled header is compiled with it."""
 
     def __init__(self, nvrtc: Any, setup: Setup, job: Job, precompiled: Precompiled) -> None:
         self._nvrtc, self._setup, self._job, self._precompiled = nvrtc, setup, job, precompiled
@@ -33,7 +33,7 @@ class WithHeader:
         return program
 
     def addNameExpression(self, program: int, name: str) -> None:
-        self._texts.pop(program, None)  # such a program is asked for more than what comes out of another
+        self._texts.pop(program, None)  # name expressions need the program's own compilation
         self._nvrtc.addNameExpression(program, name)
 
     def getProgramLog(self, program: int) -> str:

@@ -138,7 +138,7 @@ class NumbaBackend:
         from numba.cuda.target import CUDATargetContext
 
         preload(setup, "libnvrtc-builtins", "libnvrtc")  # for programs that have CUDA C++ linked
-        # Only its version is asked for, and real ones may want a driver for that.
+        # Only its version is needed, and real ones may need a driver for that.
         if hasattr(runtime, "_initialize") and not setup.device:
             runtime._initialize()
             runtime.lib = VirtualRuntime(setup)
@@ -146,7 +146,7 @@ class NumbaBackend:
         CUDATargetContext.load_additional_registries(Nothing())
 
     def capabilities(self) -> list[tuple[int, int]]:
-        """What the library says it can build with this NVVM."""
+        """Targets that the library can build with this NVVM."""
         from numba.cuda.cudadrv import nvvm
 
         return sorted(nvvm.NVVM().supported_ccs)
@@ -158,7 +158,7 @@ class NumbaBackend:
         return nvvm.get_arch_option
 
     def suffixes(self) -> bool:
-        """Whether the library knows architecture-specific targets."""
+        """Return whether the library supports architecture-specific targets."""
         return False
 
     def check_target(self, setup: Setup, job: Job) -> None:

@@ -24,7 +24,7 @@ _LACKING_PARTS = ("CudaSupportError", "NvvmSupportError", "NvrtcSupportError", "
 
 
 class Library(Protocol):
-    """What is asked of a backend here."""
+    """The backend of a Numba distribution."""
 
     library: str
 
@@ -127,7 +127,7 @@ def outcome(library: Library, job: Job, device: VirtualDevice | RealDevice) -> I
     """Tell the library's refusals from the linker's, the program's and our own mistakes."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", ResourceWarning)  # as Python does where nobody asks for them
+        warnings.simplefilter("ignore", ResourceWarning)  # Python's default
         try:
             yield
         except (Ended, MemoryError):
@@ -154,7 +154,7 @@ def _linked(device: VirtualDevice | RealDevice) -> None:
 
 
 def _refusal(library: Library, job: Job, device: VirtualDevice | RealDevice, error: BaseException) -> Ended:
-    """What an exception of the library or of the program means."""
+    """Classify an exception of the library or of the program."""
     if isinstance(error, ImportError) and (what := missing(error, job)):
         return Unavailable(f"{job.source.name} needs more than is installed: {what}")
     text = described(error, job)

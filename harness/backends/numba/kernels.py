@@ -1,4 +1,4 @@
-"""Which kernels a Numba program has, which of them were compiled while it ran, and what is left to compile."""
+"""Kernels of a Numba program: compiled ones, and those left to compile."""
 
 from __future__ import annotations
 
@@ -86,20 +86,20 @@ class Watch:
 
 @dataclass
 class Choice:
-    """What is left to do after a program has run.
+    """The remaining work after a program has run.
 
     Attributes
     ----------
     waiting : list of tuple
-        Kernels that were asked for or need no types: name, dispatcher, types of the arguments.
+        Kernels with a requested signature or without arguments: name, dispatcher, types of the arguments.
     untyped : list of str
-        Kernels whose arguments nobody gave types for.
+        Kernels without known argument types.
     unknown : list of str
-        Names that were asked for and are no kernel's.
+        Requested names that are no kernel's.
     known : list of str
         All names of kernels.
     names : dict
-        The function's name, by the name that was asked for.
+        The function's name, by the requested name.
     """
 
     waiting: list[tuple[str, Any, tuple[Any, ...]]] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Choice:
 
 
 def choose(job: Job, program: Program, watch: Watch) -> Choice:
-    """What the cell's signatures, and kernels that need none, leave to compile."""
+    """Kernels left to compile, by the cell's signatures and those without arguments."""
     kernels = _kernels(program)
     choice = Choice(known=list(dict.fromkeys(name_of(kernel) for _, kernel in kernels)))
     asked = set()

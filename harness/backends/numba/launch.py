@@ -16,7 +16,7 @@ from harness.protocol.python39 import zipped
 
 
 class RealDevice:
-    """What `harness.nvidia.virtual_device.VirtualDevice` is to a backend, where nothing stands in for anything.
+    """A real device with the interface of `harness.nvidia.virtual_device.VirtualDevice`; it replaces nothing.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _as_it_is() -> Iterator[None]:
 
 @contextmanager
 def _allowed(job: Job, launch: Launch) -> Iterator[None]:
-    """Raise the limit of shared memory between loading and launching, for which Numba has no call of its own."""
+    """Raise the limit of shared memory between loading and launching; Numba has no call for it."""
     from numba.cuda.dispatcher import _Kernel
 
     original: Callable[..., Any] = _Kernel.launch

@@ -138,7 +138,7 @@ class NumbaCudaBackend(NumbaBackend):
 
 
 def package_folder() -> Path:
-    """Where numba-cuda lies, which is installed."""
+    """The folder of the installed numba-cuda."""
     spec = importlib.util.find_spec("numba_cuda")
     assert spec is not None
     assert spec.origin is not None
@@ -146,7 +146,7 @@ def package_folder() -> Path:
 
 
 def bindings_only() -> bool:
-    """Whether this numba-cuda has no other way to the driver than NVIDIA's bindings."""
+    """Return whether this numba-cuda reaches the driver only through NVIDIA's bindings."""
     return "USE_NV_BINDING" not in (package_folder() / "numba/cuda/cudadrv/driver.py").read_text()
 
 

@@ -10,7 +10,7 @@ JIT_OPTIONS = ("cache", "debug", "opt", "lineinfo", "fastmath")
 
 
 def jit_options(job: Job) -> dict[str, Any]:
-    """What a program finds as ``JIT_OPTIONS``."""
+    """The content of a program's ``JIT_OPTIONS``."""
     return {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
 
 

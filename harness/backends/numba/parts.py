@@ -53,7 +53,7 @@ def dotted(capability: tuple[int, int]) -> str:
 
 
 def package_version(name: str) -> str | None:
-    """Version of an installed distribution, or of a package that lies on the path without one."""
+    """Version of an installed distribution, or of a package on the path without one."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -65,7 +65,7 @@ def package_version(name: str) -> str | None:
 
 
 def preload(setup: Setup, *stems: str) -> None:
-    """Load libraries of the toolkit, so that whoever asks for them by name gets these.
+    """Load libraries of the toolkit, so that later lookups by name find these.
 
     Raises
     ------

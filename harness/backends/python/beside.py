@@ -1,4 +1,4 @@
-"""A folder to run a Python program in: what lies beside the program is there, and what it writes stays there."""
+"""A working directory for a Python program: it shows the files next to the program, and keeps the program's writes."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _PLACES: dict[str, list[tuple[int, int | None]]] = {
     "shutil.rmtree": [(0, 1)],
     "sqlite3.connect": [(0, None)],
 }
-"""What changes files, by the name of its audit event: places of a path and of the folder that it is seen from
+"""Audit events that change files, by name: positions of a path and of its base folder
 (https://docs.python.org/3/library/audit_events.html)."""
 _OF_NAMES = frozenset({"os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.link", "os.symlink"})
 
 
 class WorkFolder:
-    """The working directory of a program: links to all that lies beside it.
+    """The working directory of a program: links to everything next to it.
 
-    Whatever is read comes from the user's files, through links. Where the program writes to one of them, or below a
+    Reads go to the user's files, through links. When the program writes to one of them, or below a
     folder of them, the link becomes a copy first. Writing by another way, such as the program's own ``__file__``, is
     a PermissionError. Compiled code that opens files by itself, and other processes, are not seen.
 

@@ -1,4 +1,4 @@
-"""Whose fault an exception is that came out of a Python program, and what is said of it."""
+"""Attribution of a Python program's exception, and its message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PTXAS = re.compile(
 
 
 def from_elsewhere(error: BaseException) -> bool:
-    """Whether an exception came out of a library or the program, and not out of cumatrix.
+    """Return whether an exception came out of a library or the program, and not out of cumatrix.
 
     The innermost frame decides that is neither the standard library's nor made up: it may have passed something wrong.
     """
@@ -48,13 +48,13 @@ def from_elsewhere(error: BaseException) -> bool:
 
 
 def by_library(error: BaseException, job: Job) -> bool:
-    """Whether the library under test took part: then it refused something, whoever's line raised in the end."""
+    """Return whether the library under test took part: then it refused something, whichever line raised in the end."""
     names = (frame.f_globals.get("__name__") for frame, _ in _frames(error))
     return any(isinstance(name, str) and f"{name}.".startswith(tuple(f"{n}." for n in job.modules)) for name in names)
 
 
 def missing(error: ImportError, job: Job) -> str:
-    """What a program needs and does not find, and how to get it; empty where it is the library under test that lacks it."""
+    """A missing module of a program, and how to install it; empty if the library under test lacks it."""
     name = error.name if isinstance(error.name, str) else ""
     top = name.partition(".")[0]
     if top in job.modules and top in sys.modules:
@@ -90,7 +90,7 @@ def _described(error: BaseException, job: Job) -> str:
 
 
 def place_of(error: BaseException, job: Job) -> list[str]:
-    """Where the program was last: file, line and its text."""
+    """The program's last position: file, line and its text."""
     if isinstance(error, SyntaxError) and error.filename:
         return [f"{error.filename}:{error.lineno}"]
     folder = os.path.realpath(job.source.parent) + os.sep
@@ -123,7 +123,7 @@ def tidy(text: str, job: Job) -> str:
 
 
 def said_by_ptxas(text: str) -> bool:
-    """Whether a linker's refusal is that of the assembler inside it."""
+    """Return whether a linker's refusal is that of the assembler inside it."""
     return bool(_PTXAS.search(text))
 
 

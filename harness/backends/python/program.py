@@ -83,23 +83,23 @@ class Program:
             sys.stdout, sys.stderr = streams
 
     def owns(self, function: Any) -> bool:
-        """Whether a function is of the program or of a module beside it, and not of what is installed."""
+        """Return whether a function belongs to the program or to a module next to it, and not to an installed package."""
         file = getattr(getattr(function, "__code__", None), "co_filename", "")
         return is_own(file, self.folder)
 
     def modules(self) -> list[ModuleType]:
-        """The program's module, then those that it imported from beside itself."""
+        """The program's module, then those that it imported from its own folder."""
         others = [module for module in list(sys.modules.values()) if module is not self.module]
         return [self.module, *(m for m in others if is_own(getattr(m, "__file__", None) or "", self.folder))]
 
 
 def is_own(file: str, folder: str) -> bool:
-    """Whether a file lies below a program's folder, and is not of an environment that lies there too."""
+    """Return whether a file is below a program's folder, and not in an environment there."""
     below = file.startswith(folder.rstrip(os.sep) + os.sep)
     return below and "-packages" + os.sep not in file[len(folder) :]
 
 
 def _at_its_start(error: BaseException) -> bool:
-    """Whether nothing of the program ran yet: Python did not take its text."""
+    """Return whether no line of the program has run: Python refused its text."""
     trace = error.__traceback__
     return trace is not None and trace.tb_next is None

@@ -32,7 +32,7 @@ class TorchBackend:
 
     def prepare(self, setup: Setup) -> Ready:
         ready = nvcc.describe(setup)
-        # ninja may be installed beside the interpreter and not be on the path.
+        # ninja may be installed next to the interpreter without being on the path.
         os.environ["PATH"] += os.pathsep + os.path.dirname(sys.executable)
         import torch
 

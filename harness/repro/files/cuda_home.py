@@ -37,7 +37,7 @@ def lay_out(home, wheels=None):
 
 
 def complete(home):
-    """Add the names by which compilers and libraries look for what the wheels hold."""
+    """Add the names by which compilers and libraries look for the wheels' files."""
     (home / "lib").symlink_to("lib64")
     nvvm = home / "nvvm" / "lib64"
     nvvm.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def find(home, stem):
 
 
 def load(home, *stems):
-    """Load libraries, so that whoever asks for them by name gets these; returns the last one."""
+    """Load libraries, so that later lookups by name find these; returns the last one."""
     library = None
     for stem in stems:
         path = find(home, stem)

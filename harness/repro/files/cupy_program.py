@@ -14,7 +14,7 @@ WANTED = re.compile(
 
 
 class Ended(Exception):
-    """What became of the program, where CuPy raised nothing."""
+    """The outcome of the program, if CuPy raised nothing."""
 
 
 @contextmanager
@@ -48,11 +48,11 @@ def watched():
     if raised is not None:
         if not (virtual_gpu.loaded and (WANTED.search(str(raised)) or not by_cupy(raised))):
             raise raised
-        # Nothing was computed: what the program makes of that is no fault of anybody's.
+        # Nothing was computed, so the program's own checks may fail.
         print(f"the program ended early, on a stand-in for a GPU: {type(raised).__name__}: {raised}")
 
 
 def by_cupy(error):
-    """Whether CuPy had a part in an exception."""
+    """Return whether CuPy took part in an exception."""
     names = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
     return any(name.split(".")[0] in ("cupy", "cupyx", "cupy_backends") for name in names)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import c_table
 
-BYTES = 1 << 34  # of memory, as far as anybody asks
+BYTES = 1 << 34  # of memory, as reported
 # Threads, dimensions, shared and constant memory, warp, registers, processors; unified addressing; cooperative launch (CUdevice_attribute).
 ATTRIBUTES = {1: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535, 8: 49152, 9: 65536, 10: 32, 12: 65536}
 ATTRIBUTES.update({16: 16, 39: 2048, 41: 1, 81: 49152, 82: 65536, 95: 1, 97: 49152})
@@ -24,7 +24,7 @@ NOTHING_TO_DO = (
 )  # fmt: skip
 
 loaded = {}
-"""What was compiled, by the handle that CuPy has of it."""
+"""Compiled images, by CuPy's handle."""
 memory = {}
 lacking = []
 """Kernels that were looked for in what was compiled, and are not there."""
@@ -32,7 +32,7 @@ _handles = [0x1000]
 
 
 def install(capability, release):
-    """Stand in for the runtime and the driver; before CuPy is imported."""
+    """Replace the runtime and the driver; before CuPy is imported."""
     from cupy_backends.cuda.api import driver, runtime
 
     atexit.register(_leave)

@@ -1,4 +1,4 @@
-"""Whether this machine has a GPU of a compute capability, as its driver says."""
+"""Return whether this machine has a GPU of a compute capability, as its driver says."""
 
 import ctypes
 

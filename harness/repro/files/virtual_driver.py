@@ -1,4 +1,4 @@
-"""The stand-in for libcuda, virtual_gpu.c: one device of the compute capability that is asked for, and no other."""
+"""A replacement for libcuda, virtual_gpu.c: one device of the requested compute capability."""
 
 import ctypes
 import shutil
@@ -20,7 +20,7 @@ LINKER = ctypes.CFUNCTYPE(
 
 
 def build():
-    """Build and load the library under the name by which drivers are looked for."""
+    """Build and load the library under the driver's name."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise SystemExit("a C compiler is needed for the stand-in for the driver: install gcc")

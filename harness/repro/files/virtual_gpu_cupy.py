@@ -5,7 +5,7 @@ Replaced are CuPy's question for the device's compute capability, `cupy.cuda.fun
 preprocessing, Jitify and NVRTC are the real ones. Where this machine has a GPU of that compute capability, nothing is replaced.
 
 A program of CuPy's own API (cupy_program.py) makes arrays and launches what it compiles: for that, CUDA's runtime and driver have a
-stand-in as well (cupy_runtime.py), to which CuPy's own `Module` hands the images.
+replacement as well (cupy_runtime.py), to which CuPy's own `Module` hands the images.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from gpu import there_is
 
 HERE = Path(__file__).resolve().parent
 images = []
-loaded, lacking = {}, []  # those of cupy_runtime.py, where that stands in
+loaded, lacking = {}, []  # those of cupy_runtime.py, if it is active
 JITIFY_CAP = 75  # the newest that the Jitify of CuPy up to 13.0 knows
 
 
@@ -109,7 +109,7 @@ def _replace(arch, home, version, ptx):
         (compiler, "_get_arch"),
         (compiler, "_get_arch_for_options_for_nvrtc"),
         (raw, "_get_raw_module"),
-    ):  # remembered for each device, for whose number the runtime is asked
+    ):  # remembered for each device number, which the runtime would provide
         setattr(part, name, getattr(getattr(part, name), "__wrapped__", getattr(part, name)))
     whole = HERE.joinpath("cupy_runtime.py").exists()
     compiler.function = SimpleNamespace(Module=function.Module if whole else Module, LinkState=LinkState)
@@ -123,7 +123,7 @@ def _replace(arch, home, version, ptx):
 
 
 def _with_detected(original, arch):
-    """What CuPy 13.0's Jitify adds to its own compilations once it has looked at the device: ``-arch``, capped."""
+    """Options that CuPy 13.0's Jitify adds to its own compilations after querying the device: ``-arch``, capped."""
 
     def jitify(source, options, *rest):
         if any(option.startswith(("-arch", "--gpu-architecture")) for option in options):

@@ -1,7 +1,7 @@
 """A stand-in for a GPU, for machines without one: Numba compiles and links as ever, and a launch does nothing.
 
 In the place of libcuda there is virtual_gpu.c, which is built with this machine's C compiler: one device of the compute capability
-that is asked for. What the driver's linker would do, ptxas and nvJitLink do (link.py). Numba itself, NVVM, libdevice, ptxas and
+requested one. ptxas and nvJitLink replace the driver's linker (link.py). Numba itself, NVVM, libdevice, ptxas and
 nvJitLink are the real ones. Where this machine has a GPU of that compute capability, nothing is replaced.
 """
 
@@ -50,7 +50,7 @@ def use(capability, home, release):
 
 
 def _bindings_only():
-    """Whether this is a numba-cuda that reaches the driver through NVIDIA's bindings alone."""
+    """Return whether this numba-cuda reaches the driver through NVIDIA's bindings alone."""
     spec = importlib.util.find_spec("numba_cuda")
     source = Path(spec.origin).parent / "numba/cuda/cudadrv/driver.py" if spec else None
     return bool(source) and "USE_NV_BINDING" not in source.read_text()
@@ -63,7 +63,7 @@ def _bindings_major():
 
 
 def _without_other_driver():
-    """Keep numba-cuda from finding a real libcuda.so, for which it looks before libcuda.so.1."""
+    """Keep numba-cuda from finding a real libcuda.so, which it tries before libcuda.so.1."""
     real = ctypes.CDLL
 
     class Guarded(real):
@@ -98,7 +98,7 @@ def _hand_to_numba(library, cuda, home):
         return 0
 
     driver.lib, driver.is_initialized, driver.initialization_error = Driver(), False, None
-    if hasattr(runtime, "_initialize"):  # only its version is asked for, and some want a driver for that
+    if hasattr(runtime, "_initialize"):  # only its version is needed, and some need a driver for that
         runtime._initialize()
         runtime.lib = types.SimpleNamespace(cudaRuntimeGetVersion=runtime_version)
     paths = get_cuda_paths()
