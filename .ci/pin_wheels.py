@@ -9,10 +9,10 @@ the script with 1. `--index` names another index that speaks PyPI's JSON (PEP 69
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 import tomllib
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -25,6 +25,8 @@ sys.path.insert(0, str(ROOT))
 from harness.toolkits.libraries import LIBRARIES  # noqa: E402
 from harness.toolkits.parts import PARTS  # noqa: E402
 from harness.toolkits.releases import RELEASES  # noqa: E402
+from harness.web.address import public, read_address  # noqa: E402
+from harness.web.download import download  # noqa: E402
 
 PINS = ROOT / "harness" / "toolkits" / "wheels.toml"
 PYPI = "https://pypi.org/simple"
@@ -51,9 +53,12 @@ def wanted() -> dict[str, set[str] | None]:
 
 def ask(index: str, name: str) -> list[dict[str, object]]:
     """The files of a project, as an index lists them (https://peps.python.org/pep-0691/)."""
-    headers = {"Accept": "application/vnd.pypi.simple.v1+json", "User-Agent": "cumatrix (.ci/pin_wheels.py)"}
-    with urllib.request.urlopen(urllib.request.Request(f"{index}/{name}/", headers=headers), timeout=60) as answer:
-        files: list[dict[str, object]] = json.load(answer)["files"]
+    headers = {"Accept": "application/vnd.pypi.simple.v1+json"}
+    text = io.BytesIO()
+    response = download(read_address(f"{index}/{name}/"), text, largest=64 << 20, seconds=60, headers=headers)
+    if response.status != 200:
+        raise SystemExit(f"pin_wheels.py: {public(index)} answers {response.reason} for {name}")
+    files: list[dict[str, object]] = json.loads(text.getvalue())["files"]
     return files
 
 

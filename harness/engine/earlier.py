@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine.cache import Facts, lasting
-from harness.engine.fetched import fetch, is_address, shown
+from harness.engine.fetched import fetch, is_address
 from harness.engine.files import Files
 from harness.engine.reads import LINK
 from harness.engine.roots import Roots
@@ -25,6 +25,7 @@ from harness.records import Record, RecordError, read_records
 from harness.records.inputs import Inputs, state_name
 from harness.records.programs import identity
 from harness.records.remarks import of_neighbours
+from harness.web.address import public
 
 _FIELDS = "status stage stages reason artifact signal seconds command log device notes peak_bytes shared_steps diagnostics".split()
 # Reading some of the kernel's own files never ends, and none is ever an input (`harness.engine.reads`).
@@ -63,7 +64,7 @@ def read_source(place: str) -> Source:
         return Source(place, *_read(Path(place)))
     with tempfile.TemporaryDirectory(prefix="cumatrix-from-") as folder:
         path = fetch(place, Path(folder))
-        name = shown(
+        name = public(
             place if place.endswith(path.name) else f"{place.removesuffix('index.html').rstrip('/')}/{path.name}"
         )
         try:

@@ -6,10 +6,9 @@ and folders of wheels (``find-links``). uv's and pip's settings select the index
 
 from __future__ import annotations
 
-import base64
 import hashlib
+import io
 import json
-import netrc
 import os
 import re
 import tempfile
@@ -21,7 +20,7 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from packaging.tags import Tag, sys_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -29,13 +28,14 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import PartUnavailable
 from harness.toolkits.index import index_addresses, index_settings
+from harness.web.address import AddressError, public, read_address
 
 FRESH = 600
 """Seconds for which an index's answer is reused, as PyPI itself sets for caches."""
-_SECONDS = 60
+_SECONDS = 60.0  # for one answer, redirects included
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
-_LARGEST = 64 << 20
+_LARGEST = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -202,54 +202,30 @@ def _fetch(address: str) -> tuple[str, bytes]:
     PartUnavailable
         When there is no answer.
     """
-    # The web is loaded where it is asked: every run loads this module, and few ask.
-    import ssl
-    import urllib.error
-    import urllib.request
+    # Every run imports this module, and few ask an index.
+    from harness.web.download import DownloadError, download
 
-    bare, headers = credentials(address)
-    if urlsplit(bare).scheme == "file":
-        path = Path(unquote(urlsplit(bare).path)) / "index.html"
+    if address.startswith("file:"):
+        path = Path(unquote(urlsplit(address).path)) / "index.html"
         try:
             return "text/html", path.read_bytes()
         except OSError:
             return "", b""
-    if urlsplit(bare).scheme not in ("http", "https"):
-        raise PartUnavailable(f"{bare} is no address of an index: it begins with https://, http:// or file://")
-    cert = index_settings()[0].get("SSL_CERT_FILE")
-    request = urllib.request.Request(bare, headers={"Accept": _ACCEPT, "User-Agent": "cumatrix", **headers})  # noqa: S310 (looked at above)
+    shown, text = public(address), io.BytesIO()
     try:
-        context = ssl.create_default_context(cafile=cert)
-        with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as answer:  # noqa: S310
-            text = answer.read(_LARGEST + 1)
-            if len(text) > _LARGEST:
-                raise PartUnavailable(f"{_shown(address)} answers more than {_LARGEST >> 20} MiB")
-            return answer.headers.get_content_type(), text
-    except urllib.error.HTTPError as error:
-        if error.code in (403, 404, 410):
-            return "", b""
-        raise PartUnavailable(f"{_shown(address)} cannot be asked: {error.code} {error.reason}") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "reason", error)
-        raise PartUnavailable(f"{_shown(address)} cannot be asked which releases there are: {why}") from None
-
-
-def credentials(address: str) -> tuple[str, dict[str, str]]:
-    """The address without a user's name and password, and the header that has them; those of ``.netrc`` where it has none."""
-    parts = urlsplit(address)
-    user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    if not user and parts.hostname:
-        try:
-            user, _, password = netrc.netrc().authenticators(parts.hostname) or ("", "", "")
-        except (OSError, netrc.NetrcParseError):
-            user = ""
-    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    token = base64.b64encode(f"{user}:{password}".encode()).decode()
-    return bare, {"Authorization": f"Basic {token}"} if user else {}
-
-
-def _shown(address: str) -> str:
-    return credentials(address)[0]
+        response = download(
+            read_address(address), text, largest=_LARGEST, seconds=_SECONDS, headers={"Accept": _ACCEPT},
+            certificates=index_settings()[0].get("SSL_CERT_FILE"),
+        )  # fmt: skip
+    except AddressError as error:
+        raise PartUnavailable(f"{shown} is no address of an index: {error}") from None
+    except DownloadError as error:
+        raise PartUnavailable(f"{shown} cannot be asked which releases there are: {error}") from None
+    if response.status in (403, 404, 410):
+        return "", b""
+    if response.status != 200:
+        raise PartUnavailable(f"{shown} cannot be asked: {response.reason}")
+    return response.content_type, text.getvalue()
 
 
 def _read(address: str, kind: str, text: bytes) -> list[File]:
@@ -261,8 +237,8 @@ def _read(address: str, kind: str, text: bytes) -> list[File]:
             if kind.endswith("json")
             else _from_html(text.decode("utf-8", "replace"), address)
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise PartUnavailable(f"{_shown(address)} answers what is no page of a package index") from None
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError):
+        raise PartUnavailable(f"{public(address)} answers what is no page of a package index") from None
 
 
 def _from_json(page: Mapping[str, Any]) -> Iterator[File]:

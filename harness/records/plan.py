@@ -18,6 +18,7 @@ from harness.protocol import printed
 from harness.records.errors import RecordError
 from harness.records.jsontext import read_json
 from harness.records.schema import check_value
+from harness.web.address import redact
 
 PLAN_SCHEMA = 1
 _MOST_SHARDS = 9999
@@ -56,7 +57,7 @@ def make_plan(
     environment : str
         Name of the environment that it runs in.
     argv : sequence of str
-        The command line.
+        The command line; credentials in its addresses are dropped.
     started : datetime, optional
         Now, when left out. Later runs win over earlier ones when records are merged.
     machine : Mapping, optional
@@ -72,7 +73,7 @@ def make_plan(
         "environment": environment,
         "started": (started or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="milliseconds"),
         "machine": dict(this_machine() if machine is None else machine),
-        "argv": list(argv),
+        "argv": [redact(word) for word in argv],
         **({"commit": commit} if commit else {}),
         **({"shard": dict(shard)} if shard else {}),
         "cells": [_planned(cell) for cell in cells],

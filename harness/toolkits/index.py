@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from harness.web.address import public
+
 PYPI = "https://pypi.org/simple"
 """The index where none is configured."""
 
@@ -100,9 +102,16 @@ def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str],
 def index_called(environ: Mapping[str, str] = os.environ) -> str:
     """What messages call the index that uv asks: ``PyPI``, or the machines and folders that the user has configured."""
     indexes, links = index_addresses(environ)
-    # Never the whole address: it may hold a password.
-    named = ["PyPI" if address == PYPI else urlsplit(address).hostname or address for address in [*indexes, *links]]
+    named = ["PyPI" if address == PYPI else _host(address) for address in [*indexes, *links]]
     return " and ".join(dict.fromkeys(named)) or "no index"
+
+
+def _host(address: str) -> str:
+    """The host of an address; a folder as it is. Never the whole address, which may hold a password."""
+    try:
+        return urlsplit(address).hostname or public(address)
+    except ValueError:
+        return public(address)
 
 
 def _pip_settings(environ: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from harness.protocol import printed
 from harness.protocol.printed import Finished
 from harness.toolkits.index import index_called, index_settings
 from harness.toolkits.leftovers import at_work
+from harness.web.address import redact
 
 TIMEOUT = 1800
 """Seconds that uv may take."""
@@ -68,7 +69,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
                 raise PartUnavailable(f"{what}: uv was killed by signal {-done.code}; run it again")
     except subprocess.TimeoutExpired:
         raise PartUnavailable(f"{what}: no answer from {index_called()} within {TIMEOUT} s") from None
-    error = _first_the_cause(done.errors) if built else " ".join(done.errors.split())[-600:]
+    errors = redact(done.errors)
+    error = _first_the_cause(errors) if built else " ".join(errors.split())[-600:]
     if "hash mismatch" in error.lower():
         raise PartUnavailable(
             f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "

@@ -180,5 +180,5 @@ def test_what_cannot_be_read_is_refused_by_its_address(pages: str, tmp_path: Pat
         read_source(f"{pages}/none")
     with pytest.raises(CumatrixError, match="begins with https"):
         read_source("file:///etc/passwd")
-    with pytest.raises(CumatrixError, match=r"^--from http://127\.0\.0\.1/results\.parquet: cannot be had"):
+    with pytest.raises(CumatrixError, match=r"^--from http://127\.0\.0\.1/results\.parquet: the connection failed"):
         read_source("http://ann:secret@127.0.0.1/?token=secret")

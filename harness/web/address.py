@@ -1,0 +1,102 @@
+"""Addresses of the web: their credentials, and the text of them that messages and records show."""
+
+from __future__ import annotations
+
+import base64
+import netrc
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+
+_PORTS = {"http": 80, "https": 443}
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/@'\"]*@")
+_QUERY = re.compile(r"(https?://[^\s'\"?#]*)\?[^\s'\"]*")
+
+
+class AddressError(ValueError):
+    """An address that cannot be asked; the message holds nothing of the address."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address that can be asked over HTTP.
+
+    Parameters
+    ----------
+    url : str
+        Without a user's name and password.
+    authorization : str
+        The header that has these; those of ``.netrc`` where the address has none, and empty without any.
+    """
+
+    url: str
+    authorization: str = ""
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port: credentials are for one origin."""
+        parts = urlsplit(self.url)
+        return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or _PORTS[parts.scheme]
+
+
+def read_address(text: str) -> Address:
+    """Take an address apart.
+
+    Raises
+    ------
+    AddressError
+        When it is no address of the web.
+    """
+    parts = _parts(text)
+    if parts.scheme not in _PORTS:
+        raise AddressError("an address begins with https:// or http://")
+    host = parts.hostname or ""
+    try:
+        host.encode("ascii" if ":" in host else "idna")
+    except UnicodeError:
+        raise AddressError("its host is no valid name") from None
+    if not host or re.search(r"[\x00-\x20\x7f]", text):
+        raise AddressError("it has no host, or a space or a control character in it")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if not user:
+        user, password = _of_netrc(host)
+    token = base64.b64encode(f"{user}:{password}".encode("utf-8", "surrogateescape")).decode()
+    return Address(urlunsplit(_bare(parts)), f"Basic {token}" if user else "")
+
+
+def public(text: str) -> str:
+    """The address without a user's name, a password, a query or a fragment; whatever else is returned as it is."""
+    if "://" not in text:
+        return text
+    try:
+        return urlunsplit(_bare(_parts(text))._replace(query="", fragment=""))
+    except AddressError:
+        # The password may have a "/" in it: everything in front of the last "@" may be a part of it.
+        scheme, _, rest = re.split(r"[?#]", text, maxsplit=1)[0].partition("://")
+        return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def _parts(text: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # which is read here
+    except ValueError:
+        raise AddressError("its host or port is not valid") from None
+    return parts
+
+
+def _bare(parts: SplitResult) -> SplitResult:
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2])
+
+
+def _of_netrc(host: str) -> tuple[str, str]:
+    try:
+        user, _, password = netrc.netrc().authenticators(host) or ("", "", "")
+    except (OSError, ValueError, netrc.NetrcParseError):
+        return "", ""
+    return user or "", password or ""
+
+
+def redact(text: str) -> str:
+    """Drop the user's name, the password and the query of each address in a text."""
+    return _QUERY.sub(r"\1", _CREDENTIALS.sub("", text))
