@@ -9,7 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,28 +51,35 @@ def shell(text: str, folder: Path, **variables: str) -> subprocess.CompletedProc
 
 
 class Job:
-    """Runs the steps of the composite action that are scripts of its own, with what GitHub gives them."""
+    """Runs the steps of the composite action that are scripts of its own, with what GitHub gives them.
 
-    def __init__(self, project: Path, temporary: Path, **inputs: str) -> None:
+    Without `only`, cumatrix is the one under test, and no toolkit is verified.
+    """
+
+    def __init__(self, project: Path, temporary: Path, only: Sequence[str] = (), **inputs: str) -> None:
+        self.only = only
         self.action = yaml.safe_load((ROOT / "action.yml").read_text())
         self.inputs = {name: entry.get("default", "") for name, entry in self.action["inputs"].items()} | inputs
         self.project, self.temporary = project, temporary
-        self.outputs: dict[str, dict[str, str]] = {}
+        self.outputs = {"install": {"bin": str(Path(sys.executable).parent)}}
         self.summary = temporary / "summary"
         self.said: dict[str, subprocess.CompletedProcess[str]] = {}
         temporary.mkdir()
 
     def run(self) -> int:
-        """To the first step that fails, as a job; those with ``!cancelled()`` run all the same. The one that installs is tested with the wheel."""
+        """To the first step that fails, as a job; those with ``!cancelled()`` run all the same."""
         failed = 0
         for step in self.action["runs"]["steps"]:
-            if "run" not in step or step["id"] == "install" or not self._wanted(step.get("if", ""), failed):
+            if "run" not in step or not self._wanted(step.get("if", ""), failed):
+                continue
+            if step["id"] not in self.only if self.only else step["id"] in ("install", "verify"):
                 continue
             out = self.temporary / "output"
             out.write_text("")
             env = {name: self._filled(value) for name, value in step["env"].items()}
             known = {
                 "GITHUB_OUTPUT": str(out),
+                "GITHUB_PATH": str(self.temporary / "path"),
                 "GITHUB_STEP_SUMMARY": str(self.summary),
                 "RUNNER_TEMP": str(self.temporary),
                 "GITHUB_ACTIONS": "true",
@@ -87,6 +94,8 @@ class Job:
         return re.sub(r"\$\{\{ (.*?) \}\}", lambda match: self._value(match[1]), text)
 
     def _value(self, name: str) -> str:
+        if name == "github.action_path":
+            return str(ROOT)
         kind, *rest = name.split(".")
         if kind == "inputs":
             return str(self.inputs[rest[0]])
@@ -149,6 +158,72 @@ def test_bad_usage_ends_the_job_with_its_sentence(project: Path, tmp_path: Path)
     assert job.run() == 2
     assert "unknown backend 'nvrct'" in job.said["gate"].stderr
     assert Job(project, tmp_path / "other", command="rm").run() == 2
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"arguments": "kernel.cu 'unbalanced"}, "the input arguments is no list of words: No closing quotation"),
+        ({"arguments": "kernel.cu \\"}, "the input arguments is no list of words: No escaped character"),
+        ({"command": "run\n::stop-commands::x"}, "the input command is run or try"),
+        *(
+            ({"name": name}, "the input name has letters")
+            for name in ("", "../../x", "a/b", "a\nfolder=/etc", "-x", "a:b")
+        ),
+    ],
+)
+def test_an_input_that_is_none_ends_the_job_before_anything_runs(
+    project: Path, tmp_path: Path, inputs: dict[str, str], said: str
+) -> None:
+    job = Job(project, tmp_path / "runner", **{"command": "try", "arguments": "kernel.cu -b nvrtc -t 12.9", **inputs})
+    assert job.run() == 2
+    done = job.said["gate"]
+    (line,) = [line for line in (done.stdout + done.stderr).splitlines() if line]
+    assert line.startswith(f"::error::{said}")
+    assert job.outputs["gate"] == {}
+    assert list(tmp_path.rglob("results.jsonl")) == []
+
+
+def test_nothing_of_the_checkout_runs_before_cumatrix(project: Path, tmp_path: Path) -> None:
+    """Modules that shadow the standard library's and the installers', and settings of pip and uv, in the folder that the job works in."""
+    marker = tmp_path / "run"
+    for name in ("shlex", "os", "re", "venv/__init__", "ensurepip/__init__", "pip/__init__", "pip/__main__", "sitecustomize", "usercustomize", "encodings/__init__", "harness/__init__", "cumatrix/__main__", "click", "rich/__init__"):  # fmt: skip
+        path = project / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"open({str(marker)!r}, 'a').write({name!r})\nraise SystemExit(7)\n")
+    (project / "uv.toml").write_text('index-url = "http://127.0.0.1:1/simple"\n')
+    (project / "pyproject.toml").write_text('[tool.uv]\nindex-url = "http://127.0.0.1:1/simple"\n')
+    for name in ("pip.conf", "setup.cfg"):
+        (project / name).write_text("[global]\nindex-url = http://127.0.0.1:1/simple\n")
+    job = Job(
+        project, tmp_path / "runner", ["install", "gate", "report", "verdict"],
+        command="try", arguments="kernel.cu -b nvrtc -t 12.9 -a sm_80",
+    )  # fmt: skip
+    assert job.run() == 0, job.said
+    assert not marker.exists(), marker.read_text()
+    (path,) = (tmp_path / "runner" / "path").read_text().splitlines()
+    assert os.listdir(path) == ["cumatrix"], "later steps keep their own python3, pip and uv"
+    assert "1 cell" in job.summary.read_text()
+
+
+def test_a_damaged_toolkit_of_the_cache_is_installed_again(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUMATRIX_HOME", str(tmp_path / "data"))
+    verify = Job(project, tmp_path / "empty", ["verify"])
+    assert verify.run() == 0, "nothing was restored"
+    assert shell("cumatrix toolkits install 12.9", project).returncode == 0
+    (header,) = (tmp_path / "data").rglob("cuda_fp16.h")
+    text = header.read_text()
+    header.write_text(f"#error damaged\n{text}")
+    verify = Job(project, tmp_path / "damaged", ["verify"])
+    assert verify.run() == 0, verify.said
+    assert header.read_text() == text
+    header.write_text(f"#error damaged\n{text}")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "no-cache"))
+    assert Job(project, tmp_path / "offline", ["verify"]).run() != 0
 
 
 @pytest.mark.parametrize(("text", "code"), [(GOOD, 0), (BAD, 1)])

@@ -56,7 +56,8 @@ def _steps(path: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     if "runs" in read:
         yield path.name, read["runs"]["steps"]
     for name, job in read.get("jobs", {}).items():
-        yield f"{path.name}: {name}", job["steps"]
+        if "uses" not in job:
+            yield f"{path.name}: {name}", job["steps"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -83,6 +84,9 @@ def test_jobs_have_limits_and_no_more_rights_than_they_need(path: Path) -> None:
     assert "permissions" in read, "rights are said for the whole file, and are few"
     assert "write" not in str(read["permissions"])
     for name, job in read["jobs"].items():
+        if "uses" in job:  # a workflow of this repository, which has limits of its own
+            assert set(job) <= {"name", "needs", "uses", "permissions"} and (ROOT / job["uses"]).is_file(), name
+            continue
         assert set(job) <= JOB, name
         assert job["timeout-minutes"] <= 240, name
         needs = job.get("needs", [])
@@ -104,6 +108,32 @@ def test_steps_name_what_is_there(path: Path) -> None:
             for other in re.findall(r"steps\.([\w-]+)\.", str(step)):
                 assert other in seen, f"{where}: no step before this one is called {other}"
             seen += [step["id"]] if "id" in step else []
+
+
+INSTALLED = re.compile(r"\bpip install\b(?P<words>.*)")
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "action.yml", ROOT / ".ci" / "run"], ids=lambda path: path.name)
+def test_tools_of_ci_are_installed_by_hash(path: Path) -> None:
+    """All but cumatrix itself, by whatever requirement the user of the action names."""
+    for line in path.read_text().splitlines():
+        found = INSTALLED.search(line)
+        if found and not re.search(r"'\.\[report\]'|--python", found["words"]):
+            assert "--require-hashes" in found["words"], line
+    for line in (ROOT / ".ci" / "requirements").glob("*.txt"):
+        text = line.read_text().replace("\\\n", "")
+        pins = [pin for pin in text.splitlines() if pin and not pin.startswith("#")]
+        assert pins and all("==" in pin and "--hash=sha256:" in pin for pin in pins), line
+
+
+def test_a_release_waits_for_the_tests_of_its_commit() -> None:
+    jobs = _read(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
+    (tests,) = [name for name, job in jobs.items() if job.get("uses") == "./.github/workflows/ci.yml"]
+    called = _read(ROOT / ".github" / "workflows" / "ci.yml")[True]  # YAML reads "on" as true
+    assert "workflow_call" in called
+    for name, job in jobs.items():
+        if job["permissions"].get("id-token") == "write":
+            assert tests in job["needs"], name
 
 
 def test_the_action_uses_its_inputs_and_only_those() -> None:
