@@ -201,8 +201,8 @@ def test_nothing_of_the_checkout_runs_before_cumatrix(project: Path, tmp_path: P
     )  # fmt: skip
     assert job.run() == 0, job.said
     assert not marker.exists(), marker.read_text()
-    (path,) = (tmp_path / "runner" / "path").read_text().splitlines()
-    assert os.listdir(path) == ["cumatrix"], "later steps keep their own python3, pip and uv"
+    (added,) = (tmp_path / "runner" / "path").read_text().splitlines()
+    assert os.listdir(added) == ["cumatrix"], "later steps keep their own python3, pip and uv"
     assert "1 cell" in job.summary.read_text()
 
 

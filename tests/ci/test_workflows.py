@@ -120,10 +120,10 @@ def test_tools_of_ci_are_installed_by_hash(path: Path) -> None:
         found = INSTALLED.search(line)
         if found and not re.search(r"'\.\[report\]'|--python", found["words"]):
             assert "--require-hashes" in found["words"], line
-    for line in (ROOT / ".ci" / "requirements").glob("*.txt"):
-        text = line.read_text().replace("\\\n", "")
+    for file in (ROOT / ".ci" / "requirements").glob("*.txt"):
+        text = file.read_text().replace("\\\n", "")
         pins = [pin for pin in text.splitlines() if pin and not pin.startswith("#")]
-        assert pins and all("==" in pin and "--hash=sha256:" in pin for pin in pins), line
+        assert pins and all("==" in pin and "--hash=sha256:" in pin for pin in pins), file
 
 
 def test_a_release_waits_for_the_tests_of_its_commit() -> None:

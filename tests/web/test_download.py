@@ -16,6 +16,7 @@ from command import Command
 from harness.engine.fetched import fetch
 from harness.environments.index import Index
 from harness.errors import CumatrixError, PartUnavailable
+from harness.records.plan import make_plan
 from harness.web.address import read_address
 from harness.web.download import DownloadError, download
 from web.servers import Server, answer, authority, moved
@@ -217,3 +218,16 @@ def test_a_page_that_breaks_its_reader_is_one_sentence(
     server.reply = lambda path: answer(b"<![" * 9, Content_Type="text/html")
     with pytest.raises(PartUnavailable, match="answers what is no page"):
         Index(tmp_path).files("cupy-cuda12x")
+
+
+def test_a_plan_holds_no_credentials_of_its_command_line() -> None:
+    argv = [
+        "run",
+        "--from",
+        "https://me:se%40cret@host/page?sig=se@cret",
+        "--where",
+        "cc >= '8.0'",
+        "--from=http://cret@h/x",
+    ]
+    plan = make_plan([], run="r", environment="e", argv=argv)
+    assert plan["argv"] == ["run", "--from", "https://host/page", "--where", "cc >= '8.0'", "--from=http://h/x"]
