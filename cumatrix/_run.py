@@ -19,7 +19,6 @@ from cumatrix._results import Results
 from cumatrix._words import Options, TryOptions, words_of
 from harness.cli.chosen import Chosen, cells_of_cases, cells_of_files
 from harness.cli.install import install_for
-from harness.cli.perform import writer_for
 from harness.cli.run import run as run_command
 from harness.cli.try_ import try_ as try_command
 from harness.engine.cores import usable_cores
@@ -27,8 +26,8 @@ from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.engine.unanswered import unanswered, without_answer
 from harness.errors import UsageError
-from harness.records import Record, make_plan, this_commit
-from harness.records.atomic import replace_files
+from harness.records import Record, RecordWriter, make_plan, this_commit
+from harness.records.atomic import check_writable, replace_files
 from harness.records.remarks import remarks, with_remark
 from harness.user_folders import cache_folder
 
@@ -48,10 +47,12 @@ class _Work:
     def cells(self) -> Iterator[Cell]:
         """Yield each cell as it finishes; closing the iterator ends the running cells."""
         run_id, cells, out = uuid.uuid4().hex[:12], self.chosen.cells, self.params["out"]
+        if out:
+            check_writable(out)
         context = install_for(cells, self.chosen.context, offline=self.params["offline"])
         plan = make_plan(cells, run=run_id, environment=context.name, argv=self.argv, commit=this_commit())
         with Run(context, self.params["jobs"] or usable_cores()) as run, ExitStack() as stack:
-            writer = stack.enter_context(writer_for(out, plan, self.params["fresh"])) if out else None
+            writer = stack.enter_context(RecordWriter(out, plan, fresh=self.params["fresh"])) if out else None
             for result in run.results(cells):
                 record = record_of(result, run_id)
                 self.records.append(record)

@@ -28,6 +28,7 @@ from harness.project.programs import configured
 from harness.project.programs_named import PROGRAMS
 from harness.project.trust import require_trust
 from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
+from harness.records.atomic import check_writable
 
 _FORK_SERVERS = 4
 _KEY = pytest.StashKey["Session"]()
@@ -160,6 +161,7 @@ class Session:
         """Open the file of records, which the workers of one run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
+        check_writable(self.out)
         self._context = install(cells, self.context, self._report, self._tell, offline=self.request.offline)
         plan = make_plan(cells, run=self.run, environment=self.context.name, commit=this_commit())
         self._writer = RecordWriter(self.out, plan, fresh=self.config.getoption("--cumatrix-fresh")).__enter__()

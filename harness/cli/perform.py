@@ -6,7 +6,7 @@ import contextlib
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,9 @@ from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.engine.shards import cost_of
 from harness.engine.unanswered import Asked, unanswered, without_answer
-from harness.errors import UsageError
 from harness.matrix.kinds import kind_of
-from harness.model import Cell
+from harness.model import Cell, Status
 from harness.records import Record, RecordWriter, make_plan, this_commit
-from harness.records.plan import Plan
 from harness.records.programs import identity
 from harness.records.remarks import Neighbours
 
@@ -63,12 +61,12 @@ def perform(
     neighbours = Neighbours(cells)
     statuses: set[str] = set()
     keys: list[str] = []
-    good, interrupted = True, False
+    unexpected, interrupted = 0, False
     terminal = console.is_terminal
     runners = jobs or usable_cores()
     begun = AwayRun(context, cluster) if cluster else Run(context, runners)
     with begun as run, contextlib.ExitStack() as stack:
-        writer = stack.enter_context(writer_for(out, plan, fresh)) if out else None
+        writer = stack.enter_context(RecordWriter(out, plan, fresh=fresh)) if out else None
         needs = run.resolver.needs
         progress = stack.enter_context(
             Compiling(console, cells, lambda cell: needs.of(cell).seconds or cost_of(cell, {}), runners)
@@ -81,13 +79,13 @@ def perform(
                     say_json(record)
 
         def finished(result: Result) -> None:
-            nonlocal count, good
+            nonlocal count, unexpected
             record = record_of(result, run_id)
             kind = kind_of(record)
             count += 1
             statuses.add(record["status"])
             keys.append(record["fingerprint"])
-            good = good and kind.as_expected
+            unexpected += not kind.as_expected
             if isinstance(context.cache, Earlier) and not result.cached and result.outcome.status.answered:
                 missed[context.cache.why_not(*identity(record))] += 1
             taken[result.taken_from] += 1
@@ -137,17 +135,23 @@ def perform(
     if interrupted:
         console.print("interrupted: what finished is kept", markup=False)
         return 130
-    if "unavailable" in statuses:
+    return exit_code(statuses, unexpected=unexpected, answered=not silence)
+
+
+def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> int:
+    """The exit code of a run that came to its end.
+
+    Parameters
+    ----------
+    statuses : container of str
+        Statuses that its cells have.
+    unexpected : int
+        Number of cells that are not as expected.
+    answered : bool
+        A compiler answered at least one cell.
+    """
+    if Status.UNAVAILABLE in statuses:
         return 4
-    if not good:
+    if unexpected:
         return 1
-    return 3 if silence else 0
-
-
-def writer_for(out: Path, plan: Plan, fresh: bool) -> RecordWriter:
-    """Open a file of records, in a folder that is made where it is missing."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}") from None
-    return RecordWriter(out, plan, fresh=fresh)
+    return 0 if answered else 3

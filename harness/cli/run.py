@@ -89,7 +89,10 @@ def run(
     from harness.cli.chosen import cells_of_cases
     from harness.cli.cluster import cluster_for, ready_for
     from harness.cli.perform import perform
+    from harness.records.atomic import check_writable
 
+    if out:
+        check_writable(out)
     with ExitStack() as stack:
         cluster = cluster_for(dask, jobs, stack)
         chosen = cells_of_cases(
@@ -101,6 +104,7 @@ def run(
             return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
         if out is None and not as_json:
             out = (here().option("results") or RESULTS) / f"{chosen.context.name}.jsonl"
+            check_writable(out)
         if page and out is None:
             raise UsageError("--page needs a file of records: name one with --out beside --json")
         context = ready_for(chosen, cluster, options)

@@ -72,7 +72,10 @@ def try_(
     from harness.cli.chosen import cells_of_files
     from harness.cli.cluster import cluster_for, ready_for
     from harness.cli.perform import perform
+    from harness.records.atomic import check_writable
 
+    if out:
+        check_writable(out)
     with ExitStack() as stack:
         cluster = cluster_for(dask, jobs, stack)
         chosen = cells_of_files(options, files, cluster)

@@ -44,6 +44,24 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
         raise
 
 
+def check_writable(path: Path) -> None:
+    """Raise `UsageError` where a file cannot be written; its folder is made, the file is left as it is.
+
+    Call it before anything takes long: a run that downloads and compiles first loses all of it.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        plain_file(path)
+        if path.exists():
+            with path.open("ab"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
 def plain_file(path: Path) -> None:
     """Raise `UsageError` where something is that is no file: a device or a pipe would be replaced, or read without an end."""
     try:

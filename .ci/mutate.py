@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Break the code in one place at a time and run the tests of that area.
+
+A mutant that no test notices has survived. Prints each of them with its place and its change, and exits with 1 where fewer than
+``--least`` per cent were killed, or where a mutant of an area marked `every` survived. Works in a copy of the tree.
+
+    .ci/mutate.py --sample 100 --seed 7
+    .ci/mutate.py --area "exit codes" --every
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Area:
+    """Sources and the tests that have to notice a change in them.
+
+    Parameters
+    ----------
+    sources : str
+        Files, separated by spaces; ``file.py::name`` is one function or class of a file.
+    tests : str
+        Arguments of pytest, separated by spaces, the fastest first.
+    every : bool
+        Run every mutant instead of a sample; none of them may survive.
+    """
+
+    sources: str
+    tests: str
+    every: bool = False
+
+
+# Update this table where a module is renamed or merged: a file that is missing ends the script.
+AREAS = {
+    "exit codes": Area(
+        "harness/cli/perform.py::exit_code harness/engine/unanswered.py::without_answer", "tests/cli/test_exit_codes.py", every=True
+    ),
+    "judging": Area(
+        "harness/model/judge.py harness/matrix/kinds.py::kind_of", "tests/model/test_judge.py tests/matrix/test_kinds.py", every=True
+    ),
+    "model": Area(
+        "harness/model/predicate.py harness/model/condition.py harness/model/selection.py harness/model/target.py"
+        " harness/model/expression.py",
+        "tests/model",
+    ),
+    "resolver": Area(
+        "harness/engine/resolve.py harness/engine/look_up.py", "tests/engine/test_resolve.py tests/engine/test_look_up.py"
+    ),
+    "cache keys": Area(
+        "harness/engine/answers.py harness/engine/key.py harness/engine/result.py::first_key",
+        "tests/engine/test_answers.py tests/engine/test_key.py",
+    ),
+    "collecting": Area("harness/engine/collect.py", "tests/engine/test_collect.py"),
+    "merging": Area("harness/records/merge.py harness/records/answers.py", "tests/records/test_merge.py"),
+    "statements": Area(
+        "harness/analysis/statements.py harness/analysis/fold.py",
+        "tests/analysis/test_fold.py tests/analysis/test_statements.py",
+    ),
+    "answers": Area("harness/answers/verdict.py", "tests/answers/test_verdict.py tests/answers/test_questions.py"),
+    "stores": Area("harness/toolkits/store.py::WheelStore", "tests/toolkits/test_wheel_store.py"),
+}
+
+# Mutants that change nothing anybody can see: by function, and what is changed in it. Each has its reason.
+EQUIVALENT: dict[tuple[str, str], str] = {}
+
+_FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a file: the bytes from `start` to `end` become `new`."""
+
+    area: str
+    path: str
+    line: int
+    function: str
+    start: int
+    end: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.function}\n    - {self.old}\n    + {self.new}"
+
+
+def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """What becomes of a node: the node that is replaced, and its new text."""
+    match node:
+        case ast.Compare(ops=[operator]) if type(operator) in _FLIPPED:
+            flipped = ast.Compare(node.left, [_FLIPPED[type(operator)]()], node.comparators)
+            yield node, f"({ast.unparse(flipped)})"
+        case ast.BoolOp(op=operator, values=values):
+            other = ast.Or() if isinstance(operator, ast.And) else ast.And()
+            yield node, f"({ast.unparse(ast.BoolOp(other, values))})"
+            for left_out in range(len(values)):
+                rest = [value for number, value in enumerate(values) if number != left_out]
+                yield node, f"({ast.unparse(ast.BoolOp(operator, rest) if rest[1:] else rest[0])})"
+        case ast.UnaryOp(op=ast.Not()):
+            yield node, f"({ast.unparse(node.operand)})"
+        case ast.Constant(value=bool()):
+            yield node, str(not node.value)
+        case ast.Constant(value=int()):
+            yield node, str(node.value + 1)
+        case ast.Call(keywords=keywords):
+            for keyword in keywords:
+                if keyword.arg:
+                    rest_of = [each for each in keywords if each is not keyword]
+                    yield node, ast.unparse(ast.Call(node.func, node.args, rest_of))
+        case ast.If(test=ast.Name() | ast.Attribute() | ast.Call() | ast.NamedExpr() as test):
+            yield test, f"(not ({ast.unparse(test)}))"
+        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+            yield node, "return None"
+        case ast.Raise() | ast.Continue() | ast.Break() | ast.AugAssign() | ast.Expr(value=ast.Call()):
+            yield node, "pass"
+
+
+def skipped(node: ast.AST, child: ast.AST) -> bool:
+    """Whether a part of a node is no code that runs, or only tells a library about it."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef) and child in node.decorator_list:
+        return True
+    if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+        return True
+    return child in (getattr(node, "annotation", None), getattr(node, "returns", None))
+
+
+def mutants_of(name: str, area: Area) -> Iterator[Mutant]:
+    """Every mutant of an area, in the order of its sources."""
+    for source in area.sources.split():
+        file, _, wanted = source.partition("::")
+        text = (ROOT / file).read_bytes()
+        starts = [0]
+        for line in text.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        found = 0
+        stack: list[tuple[ast.AST, str]] = [(ast.parse(text), "")]
+        while stack:
+            node, function = stack.pop()
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                function = f"{function}.{node.name}".removeprefix(".")
+            if f"{function}.".startswith(f"{wanted}." if wanted else ""):
+                for target, new in changes(node):
+                    assert isinstance(target, ast.expr | ast.stmt)
+                    assert target.end_lineno and target.end_col_offset is not None
+                    start = starts[target.lineno - 1] + target.col_offset
+                    end = starts[target.end_lineno - 1] + target.end_col_offset
+                    found += 1
+                    yield Mutant(name, file, target.lineno, function, start, end, ast.unparse(target), new)
+            stack += [(child, function) for child in ast.iter_child_nodes(node) if not skipped(node, child)]
+        if not found:
+            sys.exit(f"{source} has nothing to mutate: update AREAS in {Path(__file__).name}")
+
+
+def copy_to(folder: Path) -> None:
+    """Copy the files that git knows, and those that it does not ignore."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    for name in filter(None, listed):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+
+
+def run_tests(tests: str, folder: Path, limit: float) -> tuple[str, str]:
+    """Run tests until one fails: ``passed``, ``failed`` or ``timeout``, and the end of what pytest prints."""
+    argv = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests.split()]
+    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0"}
+    with (folder / "output").open("w+") as output:
+        process = subprocess.Popen(
+            argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return "timeout", ""
+        output.seek(0)
+        said = output.read()[-3000:]
+    return "failed" if code else "passed", said
+
+
+class Copy:
+    """A copy of the tree in which one mutant stands at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._limits: dict[str, float] = {}
+        self._written = int(time.time()) + 1000
+
+    def limit(self, name: str) -> float:
+        """Seconds that the tests of an area may take; they have to pass on the code as it is."""
+        if name not in self._limits:
+            begun = time.monotonic()
+            state, said = run_tests(AREAS[name].tests, self.folder, 1200)
+            if state != "passed":
+                sys.exit(f"the tests of {name!r} do not pass as the code is ({state}):\n{said}")
+            self._limits[name] = 4 * (time.monotonic() - begun) + 20
+        return self._limits[name]
+
+    def state_of(self, mutant: Mutant) -> str:
+        """Put a mutant in place and run the tests of its area."""
+        limit = self.limit(mutant.area)
+        text = (ROOT / mutant.path).read_bytes()
+        try:
+            self._write(mutant.path, text[: mutant.start] + mutant.new.encode() + text[mutant.end :])
+            state, _ = run_tests(AREAS[mutant.area].tests, self.folder, limit)
+        finally:
+            self._write(mutant.path, text)
+        return {"passed": "survived", "failed": "killed"}.get(state, state)
+
+    def _write(self, path: str, text: bytes) -> None:
+        """Write a file with a time of its own: Python keeps bytecode by seconds and size, and a flip changes neither."""
+        (self.folder / path).write_bytes(text)
+        self._written += 1
+        os.utime(self.folder / path, (self._written, self._written))
+
+
+def chosen(names: Sequence[str], sample: int, seed: int, *, every: bool) -> list[Mutant]:
+    """Every mutant of areas that are marked so, and of the others equally many of each."""
+    random_ = random.Random(seed)
+    found: list[Mutant] = []
+    sampled = [name for name in names if not (every or AREAS[name].every)]
+    for name in names:
+        mutants = [each for each in mutants_of(name, AREAS[name]) if (each.function, each.old) not in EQUIVALENT]
+        if name in sampled:
+            number = sample // len(sampled) + (sampled.index(name) < sample % len(sampled))
+            mutants = random_.sample(mutants, min(number, len(mutants)))
+        found += mutants
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--area", action="append", choices=AREAS, help="only this area; may be repeated")
+    parser.add_argument("--sample", type=int, default=100, help="mutants of the areas that are sampled")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", action="store_true", help="run every mutant of every area")
+    parser.add_argument("--least", type=float, default=90, help="per cent of the sample that has to be killed")
+    options = parser.parse_args()
+    mutants = chosen(options.area or list(AREAS), options.sample, options.seed, every=options.every)
+    states: dict[Mutant, str] = {}
+    with tempfile.TemporaryDirectory(prefix="cumatrix-mutants-") as folder:
+        copy_to(Path(folder))
+        copy = Copy(Path(folder))
+        for mutant in mutants:
+            states[mutant] = copy.state_of(mutant)
+            if states[mutant] != "killed":
+                print(f"{states[mutant]}: {mutant}", flush=True)
+    print("\n| area | mutants | killed | timeouts | survived |\n| --- | --- | --- | --- | --- |")
+    for name in dict.fromkeys(mutant.area for mutant in mutants):
+        own = [state for mutant, state in states.items() if mutant.area == name]
+        print(f"| {name} | {len(own)} | {own.count('killed')} | {own.count('timeout')} | {own.count('survived')} |")
+    every = [state for mutant, state in states.items() if AREAS[mutant.area].every]
+    sample = [state for mutant, state in states.items() if not AREAS[mutant.area].every]
+    share = 100 * (1 - sample.count("survived") / len(sample)) if sample else 100.0
+    print(f"\n{share:.1f} % of {len(sample)} sampled mutants killed; {every.count('survived')} of {len(every)} others survived")
+    return 1 if share < options.least or "survived" in every else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
