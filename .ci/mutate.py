@@ -49,10 +49,14 @@ class Area:
 # Update this table where a module is renamed or merged: a file that is missing ends the script.
 AREAS = {
     "exit codes": Area(
-        "harness/cli/perform.py::exit_code harness/engine/unanswered.py::without_answer", "tests/cli/test_exit_codes.py", every=True
+        "harness/cli/perform.py::exit_code harness/engine/unanswered.py::without_answer",
+        "tests/cli/test_exit_codes.py",
+        every=True,
     ),
     "judging": Area(
-        "harness/model/judge.py harness/matrix/kinds.py::kind_of", "tests/model/test_judge.py tests/matrix/test_kinds.py", every=True
+        "harness/model/judge.py harness/matrix/kinds.py::kind_of",
+        "tests/model/test_judge.py tests/matrix/test_kinds.py",
+        every=True,
     ),
     "model": Area(
         "harness/model/predicate.py harness/model/condition.py harness/model/selection.py harness/model/target.py"
@@ -60,7 +64,8 @@ AREAS = {
         "tests/model",
     ),
     "resolver": Area(
-        "harness/engine/resolve.py harness/engine/look_up.py", "tests/engine/test_resolve.py tests/engine/test_look_up.py"
+        "harness/engine/resolve.py harness/engine/look_up.py",
+        "tests/engine/test_resolve.py tests/engine/test_look_up.py",
     ),
     "cache keys": Area(
         "harness/engine/answers.py harness/engine/key.py harness/engine/result.py::first_key",
@@ -127,7 +132,7 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
                     yield node, ast.unparse(ast.Call(node.func, node.args, rest_of))
         case ast.If(test=ast.Name() | ast.Attribute() | ast.Call() | ast.NamedExpr() as test):
             yield test, f"(not ({ast.unparse(test)}))"
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and not value.value):
             yield node, "return None"
         case ast.Raise() | ast.Continue() | ast.Break() | ast.AugAssign() | ast.Expr(value=ast.Call()):
             yield node, "pass"
@@ -273,7 +278,9 @@ def main() -> int:
     every = [state for mutant, state in states.items() if AREAS[mutant.area].every]
     sample = [state for mutant, state in states.items() if not AREAS[mutant.area].every]
     share = 100 * (1 - sample.count("survived") / len(sample)) if sample else 100.0
-    print(f"\n{share:.1f} % of {len(sample)} sampled mutants killed; {every.count('survived')} of {len(every)} others survived")
+    print(
+        f"\n{share:.1f} % of {len(sample)} sampled mutants killed; {every.count('survived')} of {len(every)} others survived"
+    )
     return 1 if share < options.least or "survived" in every else 0
 
 

@@ -53,6 +53,15 @@ def test_every_cell_can_be_told_from_the_statement(points: Points) -> None:
         assert statement.outcome_of(*place) == covered.get(place)
     assert sorted(statement.cells) == sorted(cell(library=a, toolkit=b, target=c).id for a, b, c in covered)
     assert len(statement.unknown) == len(points) - len(covered)
+    assert statement.not_applicable == {Point(*place) for place, outcome in covered.items() if outcome == "unsupported"}
+    spoken_of = {
+        point
+        for clause in statement.clauses
+        for point in product(
+            clause.libraries, clause.toolkits, [each for part in clause.parts for each in part.targets]
+        )
+    }
+    assert statement.gaps == {Point(*place) for place in spoken_of - covered.keys()}
     assert statement.outcome_of("99", "12.4", "sm_80") is None
     assert statement.works_everywhere == ({*covered.values()} - {"unsupported"} == {"built"})
     _never_speaks_twice(statement)

@@ -38,37 +38,6 @@ def write(path: Path, records: Sequence[Record], cells: Sequence[Cell] = ()) -> 
     return str(path)
 
 
-@pytest.mark.compilers
-class TestOneOfThreeCells:
-    """Three programs, of which one does not compile; None stands for none of them."""
-
-    @pytest.fixture(autouse=True)
-    def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:
-        toolkit("12.4")
-
-    @pytest.mark.parametrize("bad", [None, 0, 1, 2])
-    def test_try(self, folder: Path, bad: int | None) -> None:
-        files = [f"{name}.cu" for name in "abc"]
-        for place, name in enumerate(files):
-            (folder / name).write_text(BAD if place == bad else GOOD)
-        done = call("try", *files, "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "-j", "1", "--no-cache", "--out", "r.jsonl")
-        statuses = [json.loads(line)["status"] for line in (folder / "r.jsonl").read_text().splitlines()]
-        assert statuses == ["rejected" if place == bad else "built" for place in range(3)], "they finish in this order"
-        assert done.code == (0 if bad is None else 1), done.err
-
-    def test_pytest(self, folder: Path) -> None:
-        for place, name in enumerate("abc"):
-            case = folder / "cases" / "made" / name
-            case.mkdir(parents=True)
-            (case / "k.cu").write_text(BAD if place == 1 else GOOD)
-            (case / "case.toml").write_text('title = "made"\n[source]\ncuda = "k.cu"\n')
-        axes = ["--cumatrix-backend=nvrtc", "--cumatrix-toolkit=12.4", "--cumatrix-target=sm_80"]
-        argv = [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", "cases", *axes]
-        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=600)
-        assert [done.stdout.count(word) for word in (" PASSED ", " FAILED ")] == [2, 1]
-        assert done.returncode == 1, done.stdout
-
-
 @pytest.mark.parametrize(
     ("status", "unexpected", "answered"), [*product(("built", "unavailable"), (0, 1, 3), (True, False))]
 )
@@ -164,3 +133,36 @@ def test_nothing_is_downloaded_for_records_that_cannot_be_written(
         assert code == 2, err
     assert "cannot write file/r.jsonl: " in err
     assert "installing" not in err
+
+
+@pytest.mark.compilers
+class TestOneOfThreeCells:
+    """Three programs, of which one does not compile; None stands for none of them."""
+
+    @pytest.fixture(autouse=True)
+    def _toolkit(self, toolkit: Callable[[str], Installed]) -> None:
+        toolkit("12.4")
+
+    @pytest.mark.parametrize("bad", [None, 0, 1, 2])
+    def test_try(self, folder: Path, bad: int | None) -> None:
+        files = [f"{name}.cu" for name in "abc"]
+        for place, name in enumerate(files):
+            (folder / name).write_text(BAD if place == bad else GOOD)
+        done = call(
+            "try", *files, "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "-j", "1", "--no-cache", "--out", "r.jsonl"
+        )
+        statuses = [json.loads(line)["status"] for line in (folder / "r.jsonl").read_text().splitlines()]
+        assert statuses == ["rejected" if place == bad else "built" for place in range(3)], "they finish in this order"
+        assert done.code == (0 if bad is None else 1), done.err
+
+    def test_pytest(self, folder: Path) -> None:
+        for place, name in enumerate("abc"):
+            case = folder / "cases" / "made" / name
+            case.mkdir(parents=True)
+            (case / "k.cu").write_text(BAD if place == 1 else GOOD)
+            (case / "case.toml").write_text('title = "made"\n[source]\ncuda = "k.cu"\n')
+        axes = ["--cumatrix-backend=nvrtc", "--cumatrix-toolkit=12.4", "--cumatrix-target=sm_80"]
+        argv = [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", "cases", *axes]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=600)
+        assert [done.stdout.count(word) for word in (" PASSED ", " FAILED ")] == [2, 1]
+        assert done.returncode == 1, done.stdout

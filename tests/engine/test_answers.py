@@ -13,6 +13,7 @@ from harness.engine.answers import Answers
 from harness.engine.cache import ResultCache
 from harness.engine.files import Files
 from harness.engine.reads import Reads
+from harness.engine.roots import Roots
 
 FIRST = "the first key"
 
@@ -220,3 +221,13 @@ def test_a_hard_link_made_meanwhile_changes_nothing(cache: ResultCache, source: 
     reads = read([source])
     source.write_text("two")
     assert answers.key_of(FIRST, reads).key == ""
+
+
+@pytest.mark.parametrize("unnamed", ["$NOWHERE/header.h", "$NOWHERE"])
+def test_files_in_a_folder_that_has_no_name_here_prove_nothing(cache: ResultCache, source: Path, unnamed: str) -> None:
+    """Results of another machine: what such a file says here is not known, however the others are."""
+    cache.keep_fact(FIRST, {"sets": ["s"]})
+    cache.keep_fact("set:s", {"paths": [[str(source), False], [unnamed, False]], "hashes": []})
+    assert found(cache) == []
+    roots = Roots({"$NOWHERE": str(source.parent)})
+    assert len(list(Answers(cache, roots).keys(FIRST))) == 1

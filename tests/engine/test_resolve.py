@@ -18,9 +18,9 @@ from harness.engine.executor import ThreadExecutor
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result
 from harness.engine.run import Run
-from harness.model import Cell, Outcome, Status
+from harness.model import Cell, Headers, Outcome, Status
 from harness.protocol.wire import Limits
-from harness.toolkits import Installed, ToolkitStore
+from harness.toolkits import LIBRARIES, Installed, ToolkitStore
 
 PLAIN = Environment(name="mine", python=sys.executable, version="3.11.7", distributions={})
 TEXT = 'extern "C" __global__ void k(float *x) { *x = 1; }\n'
@@ -110,3 +110,38 @@ class TestPrepared:
             assert run.result(cell).key == "elsewhere"
         assert [each.cell.id for each in executor.seen] == [cell.id]
         assert executor.closed
+
+
+def test_every_rule_of_the_case_counts(resolver: Resolver, tmp_path: Path) -> None:
+    rules = "".join(
+        f"[[unsupported]]\nwhen = 'cc {when}'\nreason = \"{reason}\"\n"
+        for when, reason in (('< "7.0"', "first"), ('== "8.0"', "second"), ('> "9.0"', "third"))
+    )
+    write_case(tmp_path, "made/rules", TEXT, rules)
+    (case,) = load_cases(tmp_path)
+    found = [
+        resolver.resolve(make_cell(case, target=target, environment=PLAIN)) for target in ("sm_60", "sm_80", "sm_100")
+    ]
+    assert [isinstance(each, Result) and each.outcome.reason for each in found] == ["first", "second", "third"]
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [("1.0", "its commit is gone"), ("9.9.9", "cutlass==9.9.9 is not installed: run `cumatrix toolkits install")],
+)
+def test_headers_that_are_not_there_settle_a_cell(
+    resolver: Resolver, cell: Cell, toolkit: Callable[[str], Installed], number: str, words: str
+) -> None:
+    toolkit("12.4")
+    library = replace(LIBRARIES["cutlass"], built={"1.0": Headers(problem="its commit is gone"), "2.0": Headers()})
+    case = replace(cell.case, libraries={"cutlass": library})
+
+    def with_headers(version: str) -> Result | PreparedCell:
+        return resolver.resolve(replace(cell, case=case, variant=replace(cell.variant, libraries={"cutlass": version})))
+
+    resolved = with_headers(number)
+    assert isinstance(resolved, Result)
+    assert resolved.outcome.status == "unavailable"
+    assert words in resolved.outcome.reason
+    assert isinstance(with_headers("2.0"), PreparedCell)
