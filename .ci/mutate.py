@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import os
 import random
 import shutil
@@ -20,9 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,6 +49,10 @@ class Area:
     tests: str
     every: bool = False
 
+
+# Imported once. Nothing of cumatrix itself may be among them: each mutant is imported anew.
+LIBRARIES = ("hypothesis", "pandas", "pyarrow.parquet", "numpy", "rich.console", "click", "diskcache", "orjson", "xdist.plugin",
+             "yaml", "uv", "filelock", "packaging.specifiers")  # fmt: skip
 
 # Update this table where a module is renamed or merged: a file that is missing ends the script.
 AREAS = {
@@ -82,7 +90,10 @@ AREAS = {
 }
 
 # Mutants that change nothing anybody can see: by function, and what is changed in it. Each has its reason.
-EQUIVALENT: dict[tuple[str, str], str] = {}
+EQUIVALENT = {
+    ("Answers._remember", "self.files.fresh.difference_update((path for path, _ in paths))"): "a set is kept twice",
+    ("Resolver.ask", "not toolchain.toolchain.device"): "hashes are made later, and are the same",
+}
 
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
@@ -117,14 +128,14 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
             other = ast.Or() if isinstance(operator, ast.And) else ast.And()
             yield node, f"({ast.unparse(ast.BoolOp(other, values))})"
             for left_out in range(len(values)):
-                rest = [value for number, value in enumerate(values) if number != left_out]
+                rest = [value for place, value in enumerate(values) if place != left_out]
                 yield node, f"({ast.unparse(ast.BoolOp(operator, rest) if rest[1:] else rest[0])})"
         case ast.UnaryOp(op=ast.Not()):
             yield node, f"({ast.unparse(node.operand)})"
         case ast.Constant(value=bool()):
             yield node, str(not node.value)
-        case ast.Constant(value=int()):
-            yield node, str(node.value + 1)
+        case ast.Constant(value=int(number)):
+            yield node, str(number + 1)
         case ast.Call(keywords=keywords):
             for keyword in keywords:
                 if keyword.arg:
@@ -186,22 +197,46 @@ def copy_to(folder: Path) -> None:
 
 
 def run_tests(tests: str, folder: Path, limit: float) -> tuple[str, str]:
-    """Run tests until one fails: ``passed``, ``failed`` or ``timeout``, and the end of what pytest prints."""
-    argv = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests.split()]
-    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0"}
-    with (folder / "output").open("w+") as output:
-        process = subprocess.Popen(
-            argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
+    """Run tests until one fails: ``passed``, ``failed`` or ``timeout``, and the end of what pytest prints.
+
+    A forked child runs them, so that what is imported here (`LIBRARIES`) need not be imported for each mutant.
+    """
+    child = os.fork()
+    if not child:
+        code = 70
         try:
-            code = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            os.setsid()
+            os.chdir(folder)
+            output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            for descriptor, place in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
+                os.dup2(descriptor, place)
+            os.environ["PYTHONPATH"] = str(folder)
+            sys.path.insert(0, str(folder))
+            arguments = [
+                "-x",
+                "-q",
+                "-W",
+                "ignore::pytest.PytestAssertRewriteWarning",
+                "-p",
+                "no:cacheprovider",
+                "--hypothesis-seed=0",
+                *tests.split(),
+            ]
+            code = pytest.main(arguments)
+        except BaseException:  # noqa: BLE001 - this process must not go on as its parent does
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    until = time.monotonic() + limit
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > until:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
             return "timeout", ""
-        output.seek(0)
-        said = output.read()[-3000:]
-    return "failed" if code else "passed", said
+        time.sleep(0.05)
+    return "failed" if ended[1] else "passed", (folder / "output").read_text("utf-8", "replace")[-3000:]
 
 
 class Copy:
@@ -264,11 +299,14 @@ def main() -> int:
     options = parser.parse_args()
     mutants = chosen(options.area or list(AREAS), options.sample, options.seed, every=options.every)
     states: dict[Mutant, str] = {}
+    for name in LIBRARIES:
+        importlib.import_module(name)
     with tempfile.TemporaryDirectory(prefix="cumatrix-mutants-") as folder:
         copy_to(Path(folder))
         copy = Copy(Path(folder))
-        for mutant in mutants:
+        for number, mutant in enumerate(mutants, 1):
             states[mutant] = copy.state_of(mutant)
+            print(f"{number}/{len(mutants)} {states[mutant]}", file=sys.stderr, flush=True)
             if states[mutant] != "killed":
                 print(f"{states[mutant]}: {mutant}", flush=True)
     print("\n| area | mutants | killed | timeouts | survived |\n| --- | --- | --- | --- | --- |")

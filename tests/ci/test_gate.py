@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.toolkits import ToolkitStore
+
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "ci.md").read_text()
 GOOD = "__global__ void k(int *x) { *x = 1; }\n"
@@ -265,3 +267,29 @@ def test_the_recipe_for_tox(project: Path) -> None:
         done = shell(command, project)
         assert done.returncode == 0, done.stderr
     assert (project / "reports" / "html" / "index.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("a.cu kernel.cu z.cu -b nvrtc -t 12.9 -a sm_80", 1),  # the one in the middle
+        ("z.cu -b nvrtc -t 13.0 -a sm_50", 3),  # no compiler answers
+        ("z.cu -b nvrtc -t 11.7 -a sm_80 --offline", 4),  # not there
+    ],
+)
+def test_the_action_ends_as_its_command_does(
+    project: Path, tmp_path: Path, toolkit: Callable[[str], object], arguments: str, code: int
+) -> None:
+    """Steps after it run all the same, and none of them makes up for it."""
+    home = tmp_path / "home" / "toolkits"
+    home.mkdir(parents=True)
+    for release in ("12.9", "13.0"):
+        (home / release).symlink_to(ToolkitStore().root / release)
+    for name, text in (("a.cu", GOOD), ("kernel.cu", BAD), ("z.cu", GOOD)):
+        (project / name).write_text(text)
+    job = Job(project, tmp_path / "runner", command="try", arguments=arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUMATRIX_HOME", str(home.parent))
+        assert job.run() == code, job.said
+    assert job.outputs["gate"]["exit-code"] == str(code)
+    assert {step: done.returncode for step, done in job.said.items()} == {"gate": 0, "report": 0, "verdict": code}

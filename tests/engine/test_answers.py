@@ -14,6 +14,7 @@ from harness.engine.cache import ResultCache
 from harness.engine.files import Files
 from harness.engine.reads import Reads
 from harness.engine.roots import Roots
+from harness.records.inputs import state_name
 
 FIRST = "the first key"
 
@@ -231,3 +232,43 @@ def test_files_in_a_folder_that_has_no_name_here_prove_nothing(cache: ResultCach
     assert found(cache) == []
     roots = Roots({"$NOWHERE": str(source.parent)})
     assert len(list(Answers(cache, roots).keys(FIRST))) == 1
+
+
+def test_what_answers_follow_from(cache: ResultCache, source: Path) -> None:
+    library, missing = source.with_name("library.so"), source.with_name("missing.h")
+    library.write_text("code")
+    answers = Answers(cache, Roots({"$HERE": str(source.parent)}))
+    worker = answers.key_of_worker("worker", read([library])).key
+    own = answers.key_of(FIRST, read([source], missing=[missing], listed=[source.parent])).key
+    answers.workers[FIRST] = worker
+    lone = answers.key_of("of no worker", read([source])).key
+    found = answers.inputs_of([own, lone, "never heard of"], {worker: {"said": 1}, "another": {}})
+    _, name, _ = found.answers[own]
+    first, of_worker, said = found.workers[worker]
+    assert dict(found.answers) == {own: (FIRST, name, worker)}
+    assert (list(found.workers), first, said) == ([worker], "worker", {"said": 1})
+    assert dict(found.sets) == {
+        name: (("$HERE", True), ("$HERE/kernel.cu", False), ("$HERE/missing.h", False)),
+        of_worker: (("$HERE/library.so", False),),
+    }
+    files = Files()
+    assert dict(found.states) == {
+        state_name("$HERE", True): files.state(str(source.parent), True),
+        state_name("$HERE/kernel.cu", False): files.state(str(source), False),
+        state_name("$HERE/missing.h", False): files.state(str(missing), False),
+        state_name("$HERE/library.so", False): files.state(str(library), False),
+    }
+
+
+def test_hashes_of_files_that_changed_are_kept_as_a_run_ends(cache: ResultCache, source: Path) -> None:
+    Answers(cache).key_of(FIRST, read([source]))
+    source.write_text("another text")
+    while _now(source) - source.stat().st_ctime_ns < 30_000_000:
+        pass  # until the hash may be remembered
+    again = Answers(cache)
+    list(again.keys(FIRST))
+    assert again.files.fresh
+    again.close()
+    third = Answers(cache)
+    list(third.keys(FIRST))
+    assert not third.files.fresh, "it was not read again"

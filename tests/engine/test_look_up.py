@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,15 @@ def test_what_was_built_is_taken_only_where_the_artifact_is(
     assert all(ask(LookUp(cache, Answers(cache)), asked_for(cells))), "nobody asked for artifacts"
     keep(cache, cells[0], refused(cells[0]))
     assert ask(LookUp(cache, Answers(cache), folder), asked_for(cells[:1]))[0], "there is none to be kept"
+
+
+def test_what_was_asked_for_is_forgotten_last(cache: ResultCache, cells: list[Cell]) -> None:
+    keys = [keep(cache, each, refused(each)) for each in cells]
+    with closing(sqlite3.connect(cache.folder / "cache.db")) as connection:
+        connection.execute("UPDATE Cache SET access_time = 0")
+        connection.commit()
+        look_up = LookUp(cache, Answers(cache))
+        assert all(look_up.all(asked_for(cells[:2])))
+        look_up.close()
+        used = dict(connection.execute("SELECT key, access_time > 0 FROM Cache").fetchall())
+    assert [bool(used[key]) for key in keys] == [True, True, False]

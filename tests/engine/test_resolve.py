@@ -12,13 +12,14 @@ import pytest
 from cells import make_case, make_cell, write_case
 
 from harness.cases.select import load_cases
+from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.executor import ThreadExecutor
 from harness.engine.resolve import Resolver
 from harness.engine.result import PreparedCell, Result
 from harness.engine.run import Run
-from harness.model import Cell, Headers, Outcome, Status
+from harness.model import Cell, Headers, Outcome, Status, Target
 from harness.protocol.wire import Limits
 from harness.toolkits import LIBRARIES, Installed, ToolkitStore
 
@@ -145,3 +146,34 @@ def test_headers_that_are_not_there_settle_a_cell(
     assert resolved.outcome.status == "unavailable"
     assert words in resolved.outcome.reason
     assert isinstance(with_headers("2.0"), PreparedCell)
+
+
+@pytest.mark.compilers
+def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    """Nothing is started for a cell that has an answer, nor for a target that its compiler does not know."""
+    toolkit("12.4")
+    # NVRTC 12.4 knows no such target, but no rule says so before it is asked.
+    unknown = replace(cell, target=Target.parse("sm_120"))
+    inputs = []
+    for time in ("first", "later"):
+        with Run(RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), Limits(seconds=120))) as run:
+            resolved = list(run.resolver.resolve_all([cell, unknown]))
+            assert [isinstance(each, Result) for each in resolved] == [time == "later"] * 2
+            results = {result.cell.id: result for result in run.results([cell, unknown])}
+            assert results[cell.id].cached == (time == "later")
+            assert results[cell.id].outcome.status == "built"
+            refused = results[unknown.id].outcome
+            assert (refused.status, "sm_120" in refused.reason) == ("unsupported", True)
+            assert refused.observed["nvrtc"].startswith("12.4")
+            inputs.append(run.inputs([results[cell.id].key]))
+            if time == "later":  # a fork server is started beside what is known of earlier ones
+                other = run.result(replace(cell, target=Target.parse("sm_90")))
+                assert (other.outcome.status, other.cached) == ("built", False)
+    assert inputs[0] == inputs[1]
+    assert list(inputs[0].answers) == [results[cell.id].key]
+    ((worker, (_, _, ready)),) = inputs[0].workers.items()
+    assert inputs[0].answers[results[cell.id].key][2] == worker
+    assert ready["status"] is None or not ready["status"]
+    assert not ready.get("reads"), "they are kept once, as the set of files"

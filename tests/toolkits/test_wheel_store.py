@@ -21,9 +21,9 @@ TEXT = {"nvidia/fake/include/a.h": "1"}
 class Store:
     """A store in which one wheel is asked for."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, library: str = "") -> None:
         self.told: list[str] = []
-        self.inside = WheelStore(root, tell=self.told.append)
+        self.inside = WheelStore(root, library, tell=self.told.append)
 
     def put(self, version: str, *, force: bool = False) -> Installed:
         """Install `nvidia-fake` as 12.4, in exactly this version."""
@@ -51,6 +51,8 @@ def test_another_version_than_asked_for_is_not_kept(store: Store) -> None:
         PartUnavailable, match=r"CUDA 12\.4: asked for nvidia-fake==1\.0\.0, got \{'nvidia-fake': '1\.0'\}"
     ):
         store.put("1.0.0")
+    with pytest.raises(PartUnavailable, match=r"^cutlass 12\.4: asked for"):
+        Store(store.inside.root, "cutlass").put("1.0.0")
     assert store.left == []
     before = store.put("1.0")
     with pytest.raises(PartUnavailable, match="asked for"):
@@ -105,6 +107,8 @@ def test_folders_and_removing(store: Store) -> None:
     assert store.inside.remove("12.4") is False
     assert store.inside.find("12.4") is None
     assert store.left == ["13.0", "13.1", "mine"]
+    (unread,) = WheelStore(root, "cutlass").folders()
+    assert (unread.release, unread.library) == ("13.0", "cutlass")
 
 
 def test_a_folder_that_cannot_be_made_is_named(store: Store, tmp_path: Path) -> None:
