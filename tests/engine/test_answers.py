@@ -272,3 +272,10 @@ def test_hashes_of_files_that_changed_are_kept_as_a_run_ends(cache: ResultCache,
     third = Answers(cache)
     list(third.keys(FIRST))
     assert not third.files.fresh, "it was not read again"
+
+
+def test_what_was_read_last_is_tried_first(cache: ResultCache, source: Path) -> None:
+    other = source.with_name("other.h")
+    other.touch()
+    keys = [Answers(cache).key_of(FIRST, read(files)).key for files in ([source], [source, other], [other])]
+    assert found(cache) == keys[::-1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
-from harness.engine.collect import Remains, collect_outcome, leaked
+from harness.engine.collect import Remains, collect_outcome, leaked, lost_exit
 from harness.engine.logs import LOG_LIMIT
 from harness.model import Outcome
 
@@ -202,3 +203,67 @@ def test_a_full_folder_is_not_the_programs_fault(settled: Callable[..., Outcome]
     assert outcome.status == "harness_error"
     assert "temporary folder" in outcome.reason
     assert "TMPDIR" in outcome.reason
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize(
+    ("ended", "status", "words"),
+    [
+        ({"machine_full": True}, "harness_error", "the machine ran out of memory"),
+        ({"no_memory": True}, "crashed", "took more memory than they may (see --memory)"),
+        (
+            {"machine_full": True, "no_memory": True, "timed_out": True},
+            "harness_error",
+            "the machine ran out of memory",
+        ),
+        ({"no_memory": True, "timed_out": True}, "crashed", "took more memory than they may (see --memory)"),
+    ],
+)
+def test_a_lack_of_memory_outweighs_an_answer(
+    settled: Callable[..., Outcome],
+    built: dict[str, Any],
+    answers: bool,
+    ended: dict[str, Any],
+    status: str,
+    words: str,
+) -> None:
+    outcome = settled(built if answers else None, stages="compile assemble", **ended)
+    assert (outcome.status, outcome.artifact) == (status, None)
+    assert words in outcome.reason
+    said = [item.message for item in outcome.diagnostics]
+    assert said == ([f"out of memory: {outcome.reason}"] if status == "crashed" else [])
+    assert outcome.stage == ("assemble" if status == "crashed" else None)
+
+
+def test_nothing_is_believed_where_the_fork_server_was_lost(tmp_path: Path, built: dict[str, Any]) -> None:
+    source, scratch = tmp_path / "kernel.cu", tmp_path / "cell-1"
+    scratch.mkdir()
+    source.touch()
+    (scratch / "reply.json").write_text(json.dumps(built))
+    (scratch / "stages").write_text("compile\nlink")
+    order = replace(make_order(source, "compute_80", scratch, ["scale"]), device={"virtual": True})
+    cell = make_cell(make_case(source), "nvrtc", "12.4", "compute_80")
+    outcome = collect_outcome(
+        Remains.of(cell, order, lost_exit(2.5), tmp_path / "home", tmp_path / "tools" / "bin", lost="signal 9")
+    )
+    assert (outcome.status, outcome.stage, outcome.signal, outcome.seconds) == ("crashed", "link", None, 2.5)
+    assert outcome.reason == "the worker process was lost while this cell ran: signal 9"
+    assert [item.message for item in outcome.diagnostics] == [outcome.reason]
+    assert outcome.device == {"virtual": True}
+    assert outcome.notes == ()
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_what_a_python_program_prints_counts_once_it_is_dead(tmp_path: Path, lives: bool) -> None:
+    source, scratch = tmp_path / "program.py", tmp_path / "cell-1"
+    scratch.mkdir()
+    source.write_text("import numba")
+    if lives:
+        (scratch / "reply.json").write_text(json.dumps(REJECTED))
+    (scratch / "log").write_text('kernel.cu(1): error: identifier "told" is undefined\n')
+    ended = make_exit(output='kernel.cu(2): error: identifier "printed" is undefined\n')
+    cell = make_cell(make_case(source), "numba", "12.4", "sm_80")
+    order = make_order(source, "sm_80", scratch)
+    outcome = collect_outcome(Remains.of(cell, order, ended, tmp_path / "home", tmp_path / "tools"))
+    said = " ".join(item.message for item in outcome.diagnostics)
+    assert ("told" in said, "printed" in said) == (True, not lives)

@@ -207,3 +207,11 @@ def test_cases_of_one_name_of_two_projects_are_two_cells_in_whatever_order() -> 
     assert steps.records == whole.records
     # The plain name is anybody's who has it alone, merged before or not.
     assert merge(records[:1], plans[:1]).records == merge(whole.records[1:2], whole.plans[:1]).records == (records[0],)
+
+
+@pytest.mark.parametrize("silent", [(UNAVAILABLE, OURS), (OURS, UNAVAILABLE)], ids=["ours last", "unavailable last"])
+def test_two_lacks_of_an_answer_are_both_told(silent: tuple[Outcome, Outcome]) -> None:
+    records = [record(outcome=outcome, run=run) for outcome, run in zip(silent, ("old", "new"), strict=True)]
+    merged = merge(records, [plan(cell(), run="old", day=1), plan(cell(), run="new", day=2)])
+    (best,) = merged.records
+    assert (best["run"], [other["reason"] for other in best["others"]]) == ("new", [silent[0].reason])
