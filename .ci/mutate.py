@@ -92,6 +92,10 @@ AREAS = {
 # Mutants that change nothing anybody can see: by function, and what is changed in it. Each has its reason.
 EQUIVALENT = {
     ("Answers._remember", "self.files.fresh.difference_update((path for path, _ in paths))"): "a set is kept twice",
+    (
+        "Answers.close",
+        "paths and any((path in self.files.fresh for path, _ in paths))",
+    ): "sets are kept again that have not changed",
     ("Resolver.ask", "not toolchain.toolchain.device"): "hashes are made later, and are the same",
 }
 

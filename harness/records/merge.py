@@ -196,7 +196,7 @@ def _one_a_run(plans: Iterable[Plan]) -> list[Plan]:
     runs: dict[str, Plan] = {}
     for plan in plans:
         known = runs.setdefault(plan["run"], plan)
-        if known is not plan and known["cells"] != plan["cells"]:
+        if known["cells"] != plan["cells"]:
             cells = {cell["cell"]: cell for cell in (*known["cells"], *plan["cells"])}
             runs[plan["run"]] = {**known, "cells": list(cells.values())}
     return sorted(runs.values(), key=started_at)

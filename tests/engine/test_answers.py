@@ -177,6 +177,10 @@ def test_without_a_cache_there_are_keys_all_the_same(cache: ResultCache, source:
     reads = read([source])
     assert Answers(None).key_of(FIRST, reads).key == Answers(cache).key_of(FIRST, reads).key != ""
     assert list(Answers(None).keys(FIRST)) == []
+    answers = Answers(None)
+    answers.key_of(FIRST, reads)
+    answers.files.fresh.add(str(source))
+    answers.close()
 
 
 def test_hashes_are_kept_so_that_files_are_not_read_again(
@@ -243,6 +247,7 @@ def test_what_answers_follow_from(cache: ResultCache, source: Path) -> None:
     answers.workers[FIRST] = worker
     lone = answers.key_of("of no worker", read([source])).key
     found = answers.inputs_of([own, lone, "never heard of"], {worker: {"said": 1}, "another": {}})
+    assert dict(answers.inputs_of([own], {}).answers) == {}, "what its worker said is not known"
     _, name, _ = found.answers[own]
     first, of_worker, said = found.workers[worker]
     assert dict(found.answers) == {own: (FIRST, name, worker)}
@@ -279,3 +284,15 @@ def test_what_was_read_last_is_tried_first(cache: ResultCache, source: Path) -> 
     other.touch()
     keys = [Answers(cache).key_of(FIRST, read(files)).key for files in ([source], [source, other], [other])]
     assert found(cache) == keys[::-1]
+
+
+def test_a_set_has_one_name_wherever_its_folders_lie(tmp_path: Path) -> None:
+    keys = set()
+    for machine, places in (("one", ("y", "z")), ("two", ("z", "y"))):
+        folders = {name: tmp_path / machine / place for name, place in zip(("$A", "$B"), places, strict=True)}
+        for name, folder in folders.items():
+            folder.mkdir(parents=True)
+            (folder / "file").write_text(name)
+        roots = Roots({name: str(folder) for name, folder in folders.items()})
+        keys.add(Answers(None, roots).key_of(FIRST, read([folder / "file" for folder in folders.values()])).key)
+    assert len(keys) == 1

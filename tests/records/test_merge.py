@@ -11,7 +11,7 @@ import pytest
 from record_builders import built, cell, changed, plan, record, rejected
 
 from harness.model import Outcome, Stage, Status
-from harness.records import merge, plan_path, read_records, write_merged
+from harness.records import RecordWriter, merge, plan_path, read_records, write_merged
 from harness.records.plan import make_plan
 
 
@@ -215,3 +215,12 @@ def test_two_lacks_of_an_answer_are_both_told(silent: tuple[Outcome, Outcome]) -
     merged = merge(records, [plan(cell(), run="old", day=1), plan(cell(), run="new", day=2)])
     (best,) = merged.records
     assert (best["run"], [other["reason"] for other in best["others"]]) == ("new", [silent[0].reason])
+
+
+def test_a_text_is_written_as_it_is(tmp_path: Path) -> None:
+    """A merged file has the lines that a run writes."""
+    one = record(outcome=rejected("\u201ck\u201d is undefined"))
+    with RecordWriter(tmp_path / "one.jsonl", plan(cell())) as writer:
+        writer.append(one)
+    write_merged(merge([one], [plan(cell())]), tmp_path / "all.jsonl")
+    assert (tmp_path / "all.jsonl").read_text("utf-8") == (tmp_path / "one.jsonl").read_text("utf-8")
