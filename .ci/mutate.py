@@ -89,14 +89,20 @@ AREAS = {
     "stores": Area("harness/toolkits/store.py::WheelStore", "tests/toolkits/test_wheel_store.py"),
 }
 
-# Mutants that change nothing anybody can see: by function, and what is changed in it. Each has its reason.
+# Mutants that change nothing anybody can see: function, old and new text, and the reason.
 EQUIVALENT = {
-    ("Answers._remember", "self.files.fresh.difference_update((path for path, _ in paths))"): "a set is kept twice",
+    (
+        "Answers._remember",
+        "self.files.fresh.difference_update((path for path, _ in paths))",
+        "pass",
+    ): "a set is kept twice",
+    ("Answers.close", "self.cache and self.files.fresh", "(self.cache)"): "sets are looked through for nothing",
     (
         "Answers.close",
         "paths and any((path in self.files.fresh for path, _ in paths))",
-    ): "sets are kept again that have not changed",
-    ("Resolver.ask", "not toolchain.toolchain.device"): "hashes are made later, and are the same",
+        "(paths)",
+    ): "sets are kept twice",
+    ("Resolver.ask", "not toolchain.toolchain.device", "(toolchain.toolchain.device)"): "files are hashed later",
 }
 
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -285,7 +291,9 @@ def chosen(names: Sequence[str], sample: int, seed: int, *, every: bool) -> list
     found: list[Mutant] = []
     sampled = [name for name in names if not (every or AREAS[name].every)]
     for name in names:
-        mutants = [each for each in mutants_of(name, AREAS[name]) if (each.function, each.old) not in EQUIVALENT]
+        mutants = [
+            each for each in mutants_of(name, AREAS[name]) if (each.function, each.old, each.new) not in EQUIVALENT
+        ]
         if name in sampled:
             number = sample // len(sampled) + (sampled.index(name) < sample % len(sampled))
             mutants = random_.sample(mutants, min(number, len(mutants)))
