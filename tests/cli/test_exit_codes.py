@@ -58,6 +58,7 @@ def test_one_answer_among_cells_that_have_none_is_enough(status: Status, place: 
     else:
         assert said == ""
     assert without_answer([]) == ""
+    assert "any of the 2 cells" in without_answer([{"status": "unavailable", "reason": "none"}] * 2)
     assert without_answer(records[:1]) in ("", f"no compiler answered the one cell: {records[0]['reason']}")
 
 

@@ -267,3 +267,9 @@ def test_what_a_python_program_prints_counts_once_it_is_dead(tmp_path: Path, liv
     outcome = collect_outcome(Remains.of(cell, order, ended, tmp_path / "home", tmp_path / "tools"))
     said = " ".join(item.message for item in outcome.diagnostics)
     assert ("told" in said, "printed" in said) == (True, not lives)
+
+
+def test_the_signal_that_ended_a_compiler_is_kept(settled: Callable[..., Outcome]) -> None:
+    outcome = settled({"status": "crashed", "stage": "assemble", "reason": "ptxas was ended", "signal": 11})
+    assert (outcome.status, outcome.stage, outcome.signal) == ("crashed", "assemble", 11)
+    assert (outcome.reason, outcome.diagnostics[0].message) == ("ptxas was ended", "ptxas was ended")
