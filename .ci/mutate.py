@@ -102,6 +102,11 @@ EQUIVALENT = {
         "paths and any((path in self.files.fresh for path, _ in paths))",
         "(paths)",
     ): "sets are kept twice",
+    (
+        "collect_outcome",
+        "replace(base, status=Status.HARNESS_ERROR, reason=reason)",
+        "replace(base, reason=reason)",
+    ): "base has it",
     ("Resolver.ask", "not toolchain.toolchain.device", "(toolchain.toolchain.device)"): "files are hashed later",
 }
 
