@@ -18,7 +18,7 @@ from typing import Any
 from harness.engine.cache import Facts
 from harness.engine.files import Files
 from harness.engine.key import Key
-from harness.engine.reads import Reads
+from harness.engine.reads import Reads, is_system
 from harness.engine.roots import Roots
 from harness.records.inputs import FileSet as Set
 from harness.records.inputs import Inputs, state_name
@@ -183,6 +183,8 @@ class Answers:
             for *numbers, digest in kept["hashes"]:
                 self.files.hashes.setdefault(tuple(map(int, numbers)), str(digest))
             paths = [(self.roots.path(str(name)), bool(listed)) for name, listed in kept["paths"]]
+            if any(is_system(path) for path, _ in paths if path):
+                return None
             # A folder that there is no name for here: nothing can be said of what lies in it.
             return tuple((path, listed) for path, listed in paths if path) if all(path for path, _ in paths) else None
         except (KeyError, TypeError, ValueError, OverflowError):

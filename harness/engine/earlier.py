@@ -7,7 +7,6 @@ compiler is: their outcomes are believed.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 from harness.engine.cache import Facts, lasting
 from harness.engine.fetched import fetch, is_address
 from harness.engine.files import Files
-from harness.engine.reads import LINK
+from harness.engine.reads import LINK, is_system
 from harness.engine.roots import Roots
 from harness.errors import PartUnavailable
 from harness.model import Outcome
@@ -28,9 +27,6 @@ from harness.records.remarks import of_neighbours
 from harness.web.address import public
 
 _FIELDS = "status stage stages reason artifact signal seconds command log device notes peak_bytes shared_steps diagnostics".split()
-# Reading some of the kernel's own files never ends, and none is ever an input (`harness.engine.reads`).
-_SYSTEM = ("/proc/", "/sys/", "/dev/")
-_MEMORY_DISK = "/dev/shm/"  # noqa: S108 (its name is looked for; nothing is put there)
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ class Earlier:
     def _add(self, source: Source) -> None:
         inputs = source.inputs
         for name, paths in inputs.sets.items():
-            if self._harmless(path for path, _ in paths):
+            if not any(is_system(self.roots.path(path) or path) for path, _ in paths):
                 # No hashes: those of files that lie here are made here.
                 self._facts[f"set:{name}"] = {"paths": [list(path) for path in paths], "hashes": []}
         for first, name, _ in (*inputs.answers.values(), *inputs.workers.values()):
@@ -131,13 +127,6 @@ class Earlier:
             self._cells[cell, whose] = self._cells[cell, ""] = (record, source)
             if record["fingerprint"] in inputs.answers:
                 self._outcomes[record["fingerprint"]] = (record, source.name)
-
-    def _harmless(self, names: Iterable[str]) -> bool:
-        for name in names:
-            path = os.path.normpath((self.roots.path(name) or "/").removeprefix(LINK)).replace("//", "/") + "/"
-            if path.startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK):
-                return False
-        return True
 
     def outcome(self, key: str) -> Outcome | None:
         """The outcome under a key, of the cache or else of results."""

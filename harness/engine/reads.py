@@ -54,6 +54,12 @@ class Reads:
     unknown: str = ""
 
 
+def is_system(path: str) -> bool:
+    """Whether a path, perhaps after `LINK`, is one of the kernel's own: reading some of these never ends."""
+    path = os.path.normpath(path.removeprefix(LINK)).replace("//", "/") + "/"
+    return path.startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK)
+
+
 def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
     """Make sense of records.
 

@@ -296,3 +296,17 @@ def test_a_set_has_one_name_wherever_its_folders_lie(tmp_path: Path) -> None:
         roots = Roots({name: str(folder) for name, folder in folders.items()})
         keys.add(Answers(None, roots).key_of(FIRST, read([folder / "file" for folder in folders.values()])).key)
     assert len(keys) == 1
+
+
+@pytest.mark.parametrize("path", ["/proc/kmsg", "/dev/../proc/kmsg", "link:/proc/self/exe", "/sys/kernel"])
+def test_a_set_with_a_file_of_the_kernel_counts_as_missing(cache: ResultCache, path: str) -> None:
+    """Reading some of them never ends, and no result follows from any."""
+    cache.keep_fact(FIRST, {"sets": ["name"]})
+    cache.keep_fact("set:name", {"paths": [[path, False]], "hashes": []})
+    assert found(cache) == []
+
+
+@pytest.mark.parametrize("sets", [7, None, "name", {"a": 1}, [7, None, "\ud800"]])
+def test_names_of_sets_of_another_type_count_as_missing(cache: ResultCache, sets: object) -> None:
+    cache.keep_fact(FIRST, {"sets": sets})
+    assert found(cache) == []
