@@ -16,8 +16,9 @@ from threading import Lock
 from typing import Any
 
 from harness.engine.cache import Facts
-from harness.engine.files import Files
+from harness.engine.files import Files, marks_in
 from harness.engine.key import Key
+from harness.engine.marks import METADATA, PLACE, TIME
 from harness.engine.reads import Reads, is_system
 from harness.engine.roots import Roots
 from harness.records.inputs import FileSet as Set
@@ -82,16 +83,26 @@ class Answers:
         for name in self._names(first):
             paths = self._set(name)
             if paths is not None:
-                yield self._second(first, name, self.files.hash_of_set(name, paths))
+                yield self._second(first, name, self.files.hash_of_set(name, paths, self._places))
 
     def unread(self, firsts: Iterable[str]) -> Iterator[str]:
         """Those of the first keys of which the cache has not been asked yet."""
         return (first for first in firsts if first not in self._known)
 
-    def key_of(self, first: str, reads: Reads) -> AnswerKey:
+    def key_of(self, first: str, reads: Reads, program: tuple[str, ...] = ()) -> AnswerKey:
         """The second key of an answer that has just come about; the set of files is remembered.
 
         Nothing that was read may have changed since: each file must still have the signature that it was read with.
+
+        Parameters
+        ----------
+        first : str
+            The first key.
+        reads : Reads
+            What was read.
+        program : tuple of str
+            Folders of the program, each with a ``/`` at its end: with them there is no key if a file that was read uses the time of compilation, or one below
+            them metadata (`harness.engine.marks`). Empty for a worker.
         """
         if reads.unknown:
             return AnswerKey("", reads.unknown)
@@ -102,9 +113,22 @@ class Answers:
             state = self.files.state_of_read(path, listed, reads.seen[path])
             if state is None:
                 return AnswerKey("", f"{path} changed while it was read")
+            if program and (marks := marks_in(state)):
+                if TIME in marks:
+                    return AnswerKey("", f"{path} uses __TIME__, __DATE__ or __TIMESTAMP__")
+                if METADATA in marks and path.startswith(program):
+                    return AnswerKey(
+                        "",
+                        f"{path} may ask for what is not followed: times and modes of files, the machine, other processes",
+                    )
             states.append(state)
         self._remember(first, name, paths)
-        return AnswerKey(self._second(first, name, self.files.hash_of(states)))
+        return AnswerKey(self._second(first, name, self.files.hash_of([*states, *self._places(paths, states)])))
+
+    def _places(self, paths: Set, states: Iterable[str]) -> list[str]:
+        """Where the user's own files lie, if one of them may tell; other files have the same place in every key."""
+        own = [(path, state) for (path, _), state in zip(paths, states, strict=True) if self.roots.is_own(path)]
+        return [path for path, _ in own] if any(PLACE in marks_in(state) for _, state in own) else []
 
     def key_of_worker(self, first: str, reads: Reads) -> AnswerKey:
         """`key_of` what a worker has read while it was loaded; where another one has read just the same, that one's."""

@@ -16,7 +16,7 @@ from typing import Any
 from harness.engine.cache import Facts, lasting
 from harness.engine.fetched import fetch, is_address
 from harness.engine.files import Files
-from harness.engine.reads import LINK, is_system
+from harness.engine.reads import is_system, plain
 from harness.engine.roots import Roots
 from harness.errors import PartUnavailable
 from harness.model import Outcome
@@ -199,7 +199,7 @@ class Earlier:
             for path, listed in inputs.sets.get(name, ()) if f"set:{name}" in self._facts else ():
                 here = self.roots.path(path)
                 if here is None or self._files.state(here, listed) != inputs.states.get(state_name(path, listed)):
-                    found = (here or path).removeprefix(LINK)
+                    found = plain(here or path)
                     break
             self._differ[number, name] = found
         return self._differ[number, name]

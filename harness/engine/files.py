@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from harness.engine.reads import DIRECTORY, LINK, Signature
+from harness.engine.marks import LARGEST, marks_of
+from harness.engine.reads import ASPECTS, BYTECODE, DIRECTORY, LINK, TIMES, Signature
+from harness.engine.trust import Timestamps
 
 # Above this, a file's signature stands for its content: libraries of PyTorch have gigabytes.
 _HASHED = 512 << 20
 _PIECE = 2 << 20
 # A state that was looked at so shortly ago is not looked at again (s).
 _MEMORY = 2.0
-# A file that changed so shortly ago may change again under the same signature (ns).
-_FRESH = 20_000_000
+# Bytes that are hashed in a second, roughly: a hash that cannot be kept holds for as long as making it may take from a run.
+_SPEED = 10 << 20
+# Where a bytecode cache says how Python checks it (PEP 552, https://peps.python.org/pep-0552/).
+_CHECKED = "checked"
+_USER = os.getuid()
 
 
 class Files:
@@ -27,7 +33,7 @@ class Files:
     Attributes
     ----------
     hashes : dict
-        Hashes of content by signature.
+        Hashes of content by signature, each with the marks of the text (`harness.engine.marks`), as long as timestamps tell of every change.
     fresh : set of str
         Paths whose hash was made here.
     """
@@ -35,6 +41,8 @@ class Files:
     def __init__(self) -> None:
         self.hashes: dict[Signature, str] = {}
         self.fresh: set[str] = set()
+        self._timestamps = Timestamps()
+        self._brief: dict[Signature, tuple[float, str]] = {}
         self._reading: dict[Signature, threading.Lock] = {}
         self._states: dict[tuple[str, bool], tuple[float, str]] = {}
         self._sets: dict[str, tuple[float, str]] = {}
@@ -45,19 +53,26 @@ class Files:
         Returns
         -------
         str
-            ``f:`` and the hash of a file's content, ``d`` for a directory (with a hash of its names if `listed`),
-            ``-`` for nothing, ``l`` with a hash of where a link leads for a path after `LINK`, ``o`` for anything else.
+            ``f:`` and the hash of a file's content, with the marks of its text after a ``:`` and ``+x`` where this user may run it, ``d`` for a
+            directory (with a hash of its names if `listed`), ``-`` for nothing, ``e:`` and the error where this user may not read it, ``l`` with a
+            hash of where a link leads for a path after `LINK`, mode, owner, size and time for one after `TIMES`, ``o`` for anything else.
         """
         return self._seen(path, listed, time.monotonic())[1]
 
-    def hash_of_set(self, name: str, paths: Iterable[tuple[str, bool]]) -> str:
-        """`hash_of` the states of files that go by a name together; as with `state`, nothing of it is older than two seconds."""
+    def hash_of_set(
+        self,
+        name: str,
+        paths: tuple[tuple[str, bool], ...],
+        more: Callable[[tuple[tuple[str, bool], ...], list[str]], list[str]] = lambda _paths, _states: [],
+    ) -> str:
+        """`hash_of` the states of files that go by a name together, and of what `more` makes of them; as with `state`, nothing of it is older than two seconds."""
         now = time.monotonic()
         known = self._sets.get(name)
         if known and now - known[0] < _MEMORY:
             return known[1]
         seen = [self._seen(path, listed, now) for path, listed in paths]
-        found = self.hash_of(state for _, state in seen)
+        states = [state for _, state in seen]
+        found = self.hash_of([*states, *more(paths, states)])
         self._sets[name] = (min((when for when, _ in seen), default=now), found)
         return found
 
@@ -72,6 +87,10 @@ class Files:
         """State and signature at this moment; None as the signature of nothing."""
         if path.startswith(LINK):
             return _leading(path.removeprefix(LINK))
+        if path.startswith(TIMES):
+            return _metadata(path.removeprefix(TIMES))
+        if path.startswith(BYTECODE):
+            return self._bytecode(path.removeprefix(BYTECODE)), ()
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -82,13 +101,15 @@ class Files:
         if stat.S_ISDIR(found.st_mode):
             return _listing(path, signature) if listed else ("d", DIRECTORY)
         if not stat.S_ISREG(found.st_mode):
-            return "o", None
-        return self._content(path, signature), signature
+            return f"o:{stat.S_IFMT(found.st_mode):o}", None
+        return self._content(path, found), signature
 
     def share(self, read: Mapping[str, Signature | None]) -> None:
         """Hash those of these files that nobody else is hashing: runners that start together have read the same libraries, and share them out so."""
         for path, signature in read.items():
-            if not signature or len(signature) < 5 or signature in self.hashes or signature[2] > _HASHED:
+            if not signature or len(signature) < 5 or signature[2] > _HASHED or self._known(signature):
+                continue
+            if path.startswith(ASPECTS):
                 continue
             lock = self._reading.setdefault(signature, threading.Lock())
             if not lock.acquire(blocking=False):
@@ -103,41 +124,76 @@ class Files:
 
     def state_of_read(self, path: str, listed: bool, read: Signature | None) -> str | None:
         """State at this moment of what was read with a signature; None where it is not what was read."""
-        if read and not listed and (digest := self.hashes.get(read)):
+        if read and not listed and not path.startswith(ASPECTS) and (digest := self._known(read)):
             try:
-                if signature_of(os.stat(path)) == read:
-                    return f"f:{digest}"
+                if signature_of(found := os.stat(path)) == read:
+                    return _rights(path, found) or f"f:{digest}{_runs(path, found)}"
             except (OSError, ValueError):
-                pass  # it is gone, or it is a link that is asked where it leads
+                pass  # it is gone
         state, signature = self.state_now(path, listed)
         return state if read in (signature, ()) or self._same_content(read, state) else None
 
-    def _content(self, path: str, signature: Signature) -> str:
+    def _known(self, signature: Signature) -> str:
+        """The hash under a signature, where it stands for the content; else one that was made a moment ago, or nothing."""
+        if digest := self.hashes.get(signature):
+            return digest
+        when, digest = self._brief.get(signature, (0.0, ""))
+        return digest if digest and time.monotonic() - when < _MEMORY + signature[2] / _SPEED else ""
+
+    def _content(self, path: str, found: os.stat_result) -> str:
+        signature = signature_of(found)
+        if refused := _rights(path, found):
+            return refused
         if signature[2] > _HASHED:
-            return f"s:{signature}"
-        if signature in self.hashes:
-            return f"f:{self.hashes[signature]}"
-        with self._reading.setdefault(signature, threading.Lock()):
-            return self._hashed(path, signature)
+            return f"s:{signature}{_runs(path, found)}"
+        digest = self._known(signature)
+        if not digest:
+            with self._reading.setdefault(signature, threading.Lock()):
+                digest = self._hashed(path, signature)
+        return digest if digest.startswith("e:") else f"f:{digest}{_runs(path, found)}"
 
     def _hashed(self, path: str, signature: Signature) -> str:
-        if signature in self.hashes:
-            return f"f:{self.hashes[signature]}"
+        """The hash of a file, from memory or made now, or the error."""
+        if digest := self._known(signature):
+            return digest
         try:
             digest = _digest_of(path, signature[2])
         except OSError as error:
             return f"e:{error.errno}"
-        if time.time_ns() - signature[4] >= _FRESH:
+        self._keep(path, signature, digest)
+        return digest
+
+    def _keep(self, path: str, signature: Signature, digest: str) -> None:
+        if self._timestamps.hold(path, signature):
             self.hashes[signature] = digest
             self.fresh.add(path)
-        return f"f:{digest}"
+        else:
+            self._brief[signature] = (time.monotonic(), digest)
+
+    def _bytecode(self, path: str) -> str:
+        """State of a bytecode cache beside a source that counts: its content only where Python runs it without looking at the source."""
+        try:
+            found = os.stat(path)
+            signature = signature_of(found)
+            known = self._known(signature)
+            if not known:
+                with open(path, "rb") as file:
+                    flags = int.from_bytes(file.read(8)[4:], "little")
+                known = _digest_of(path, signature[2]) if flags & 3 == 1 else _CHECKED
+                self._keep(path, signature, known)
+        except (OSError, ValueError):
+            return _CHECKED  # Python makes one
+        return known
 
     def _same_content(self, signature: Signature | None, state: str) -> bool:
         """Whether a file had the content of this state when it had this signature, as far as that was ever looked at.
 
         A hard link to a file, which uv makes for a further environment, changes its signature and nothing else.
         """
-        return signature in self.hashes and state == f"f:{self.hashes[signature]}"
+        if not signature:
+            return False
+        digest = self.hashes.get(signature) or self._brief.get(signature, (0.0, ""))[1]
+        return bool(digest) and state.removesuffix(_RUNS) == f"f:{digest}"
 
     def hash_of(self, states: Iterable[str]) -> str:
         """One hash over states in their order."""
@@ -145,12 +201,47 @@ class Files:
 
 
 def _digest_of(path: str, size: int) -> str:
-    """SHA-256 of a file, in large pieces: a thread that hashes waits for the interpreter's lock after each of them, as long as the others like."""
+    """SHA-256 of a file and the marks of its text. It is read in large pieces: a thread that hashes waits for the interpreter's lock after each of them, as long as the others like."""
     digest, piece = hashlib.sha256(), memoryview(bytearray(min(max(1, size), _PIECE)))
+    text: bytearray | None = bytearray()
     with open(path, "rb", buffering=0) as file:
         while count := file.readinto(piece):
             digest.update(piece[:count])
-    return digest.hexdigest()
+            if text is not None:
+                text += piece[:count]
+                if len(text) > LARGEST or b"\0" in text[:4096]:
+                    text = None
+    marks = marks_of(bytes(text), path) if text else ""
+    return f"{digest.hexdigest()}:{marks}" if marks else digest.hexdigest()
+
+
+def marks_in(state: str) -> str:
+    """The marks of the text that a file with this state has."""
+    return state.removesuffix(_RUNS).partition(":")[2].partition(":")[2] if state.startswith("f:") else ""
+
+
+_RUNS = "+x"
+
+
+def _runs(path: str, found: os.stat_result) -> str:
+    """`_RUNS` where this user may run a file."""
+    return _RUNS if found.st_mode & 0o111 and os.access(path, os.X_OK) else ""
+
+
+def _rights(path: str, found: os.stat_result) -> str:
+    """The error with which this user is refused to read a file; empty where it may be read. Its hash may be known from another user."""
+    own = found.st_uid == _USER and found.st_mode & 0o400
+    return "" if own or os.access(path, os.R_OK) else f"e:{errno.EACCES}"
+
+
+def _metadata(path: str) -> tuple[str, Signature | None]:
+    """State and signature of a file by what stat(2) tells of it, but for its inode."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "-", None
+    told = (found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime_ns)
+    return "t:" + ":".join(map(str, told)), signature_of(found)
 
 
 def signature_of(found: os.stat_result) -> Signature:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from dataclasses import replace
 
@@ -10,6 +12,7 @@ from harness.engine.cache import lasting
 from harness.engine.context import RunContext
 from harness.engine.fork_server import Compiled
 from harness.engine.jobs import HeaderLibraries, source_of
+from harness.engine.marks import TIME, marks_of
 from harness.engine.missing import without_part
 from harness.engine.needs import Needs
 from harness.engine.reads import DIRECTORY, Reads
@@ -70,10 +73,17 @@ class Finisher:
         first = prepared.first_key(worker.keys[0]) if worker.keys else ""
         if first:
             self.answers.workers[first] = worker.keys[0]
-        second = self.answers.key_of(first, reads) if first else AnswerKey("", worker.unfollowed)
+        second = self._second(prepared, first, reads) if first else AnswerKey("", worker.unfollowed)
         if self.context.cache and not prepared.cell.toolchain.device and lasting(outcome):
             if second.key:
                 self.context.cache.keep_outcome(second.key, outcome)
             elif second.problem:
                 self.unkept[second.problem] += 1
         return second.key
+
+    def _second(self, prepared: PreparedCell, first: str, reads: Reads) -> AnswerKey:
+        definitions = json.dumps([prepared.job.definitions, prepared.job.options]).encode()
+        if TIME in marks_of(definitions, ""):
+            return AnswerKey("", "a macro or an option uses __TIME__, __DATE__ or __TIMESTAMP__")
+        folder = str(prepared.job.source.parent)
+        return self.answers.key_of(first, reads, (f"{folder}/", f"{os.path.realpath(folder)}/"))

@@ -14,6 +14,7 @@ from harness.backends import BACKENDS
 from harness.cases.launch import launches_for, references_of
 from harness.cases.options import include_of, releases_named
 from harness.engine.key import Key
+from harness.engine.marks import observes_place
 from harness.engine.roots import Roots
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import PartUnavailable
@@ -111,7 +112,10 @@ class Common:
             name: value if name != "launches" else [each.to_json() for each in value]
             for name, value in _own(cell).items()
         }
-        return self.key.copy().add("own", own).hex()
+        key = self.key.copy().add("own", own)
+        if observes_place(_JSON(own["definitions"])):
+            key.add("place", str(self.job.source))
+        return key.hex()
 
 
 def _own(cell: Cell) -> dict[str, Any]:
@@ -208,6 +212,8 @@ class Jobs:
         fingerprints = {tool: [found.fingerprint, named(str(found.home))] for tool, found in tools.items()}
         places = {"source": named(str(job.source)), "include": list(map(named, job.include)), **fingerprints}
         key = Key("question").add("job", {**job.to_json(), **places})
+        if observes_place(_JSON(options)):
+            key.add("place", [str(job.source), *job.include])
         key.add("references", [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths])
         key.add("root", str(case.root or ""))  # the log names files as seen from there
         key.add("libraries", {name: found.fingerprint for name, found in libraries.items()})

@@ -21,18 +21,32 @@ DIRECTORY: Signature = (0,)
 LINK = "link:"
 """Stands before the path of a symbolic link of which it was asked where it leads, and not what lies there."""
 
-# The kernel's own files, and compiled modules: Python holds those against their source, which it looks at as well.
+TIMES = "times:"
+"""Prefix of a path whose mode, owner, size and time of modification a program asked for, rather than its content."""
+
+BYTECODE = "pyc:"
+"""Prefix of the path of a bytecode cache whose source was read too: it counts only if Python loads it without checking that source."""
+
+ASPECTS = (LINK, TIMES, BYTECODE)
+
+# The kernel's own files.
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
 # A disk in memory, where people keep files as on any other.
 _MEMORY_DISK = "/dev/shm/"  # noqa: S108 (its name is looked for; nothing is put there)
-_COMPILED = "/__pycache__"
+# Links that lead out of /proc and /dev, to the root, the current folder or an open file of a process.
+_OUT_OF_PROC = re.compile(r"/proc/([^/]+)(?:/task/[^/]+)?/(root|cwd|fd/[^/]+|map_files/[^/]+)(/.*)?|/dev/fd/[^/]+/.+")
+_OWN_PROCESS = ("self", "thread-self")
+# PEP 3147 (https://peps.python.org/pep-3147/).
+_BYTECODE = re.compile(r"(.*/)__pycache__/([^/]+?)\.[a-z]+-?\d+[a-z]*(?:\.opt-\w+)?\.pyc(?:\.\d+)?")
 
 
-_SIGNATURES: Mapping[str, Signature | None] = {"M": None, "E": (), "D": DIRECTORY}
+_SIGNATURES: Mapping[str, Signature | None] = {"M": None, "k": None, "E": (), "D": DIRECTORY}
 """Of what has no numbers of its own, by the kind of record."""
 
+_ASPECT = {"K": LINK, "k": LINK, "T": TIMES}
+
 # A program could write records of its own.
-_RECORD = re.compile(r"[RrMEDLKWXYB](?: -?\d{1,20}){5} ")
+_RECORD = re.compile(r"[RrMEDLKkTWXYBNA](?: -?\d{1,20}){5} ")
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class Reads:
     Parameters
     ----------
     seen : Mapping[str, Signature or None]
-        Absolute paths, or links by `LINK`, with the signature of what was there: None where nothing was, empty where it could not be looked at.
+        Absolute paths, some of them after one of `ASPECTS`, with the signature of what was there: None where nothing was, empty where it could not be looked at.
     listed : frozenset of str
         Those of `seen` that are directories whose names were listed.
     unknown : str
@@ -55,8 +69,8 @@ class Reads:
 
 
 def is_system(path: str) -> bool:
-    """Whether a path, perhaps after `LINK`, is one of the kernel's own: reading some of these never ends."""
-    path = os.path.normpath(path.removeprefix(LINK)).replace("//", "/") + "/"
+    """Return whether a path, with or without an aspect, is one of the kernel's own: reading some of these never ends."""
+    path = os.path.normpath(plain(path)).replace("//", "/") + "/"
     return path.startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK)
 
 
@@ -85,16 +99,28 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
         if kind in "XYB":
             begun += {"X": -1, "Y": 1, "B": 1}[kind]
             continue
+        if kind == "N":
+            problem = path.removeprefix("/")
+            continue
+        if "/proc/" in path or "/dev/" in path:
+            path, elsewhere = _out_of_proc(path)
+            if elsewhere and kind not in "KkW":
+                problem = f"{path} was read, which leads to another place in each process"
         if f"{path}/".startswith(apart):
             # A link that is made there is a product, and what it leads to is none.
-            if kind in "KW":
+            if kind in "KkWA":
                 continue
             path = os.path.realpath(path)
         of_system = f"{path}/".startswith(_SYSTEM) and not path.startswith(_MEMORY_DISK)
-        if of_system or f"{path}/".startswith(apart) or _COMPILED in path or path in written:
+        if of_system or f"{path}/".startswith(apart) or path in written:
+            continue
+        if kind == "A":
+            problem = f"a program asked for the attributes of {path}"
+            continue
+        if kind == "D" and path.endswith("/__pycache__"):
             continue
         # Cells read much the same files: each name is kept once in a run of thousands.
-        path = sys.intern(LINK + path if kind == "K" else path)
+        path = sys.intern(_ASPECT.get(kind, "") + path)
         if kind == "W":
             written.add(path)
             continue
@@ -105,12 +131,46 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
             listed.add(path)
         if before == DIRECTORY and kind == "L":
             before = now
-        elif before not in (now, ()) and now not in ((), DIRECTORY):
+        elif before not in (now, ()) and now not in ((), DIRECTORY) and not _BYTECODE.fullmatch(path):
             problem = f"{path} changed while it was read"
         seen[path] = before
     if begun < 0:
         problem = "a program was started that cannot be followed: it is linked statically, or drops its environment"
-    return Reads(seen, frozenset(listed), problem)
+    return Reads(_without_bytecode(seen), frozenset(listed), problem)
+
+
+def _out_of_proc(path: str) -> tuple[str, bool]:
+    """A path through ``/proc`` as every process sees it, and whether it cannot be told where that is."""
+    plain = "/" + os.path.normpath(path).lstrip("/")
+    found = _OUT_OF_PROC.fullmatch(plain)
+    if not found:
+        return (plain if plain.startswith(_SYSTEM) else path), False
+    process, link, rest = found[1], found[2], found[3]
+    if process in _OWN_PROCESS and link == "root":
+        return rest or "/", False
+    # An open file of the process itself was followed when it was opened.
+    opened = process in _OWN_PROCESS and link.startswith("fd/") and not rest
+    return plain, not opened
+
+
+def _without_bytecode(seen: dict[str, Signature | None]) -> dict[str, Signature | None]:
+    """Bytecode caches whose source was read, by `BYTECODE`: Python writes them again whenever they are out of date."""
+    found: dict[str, Signature | None] = {}
+    for path, signature in seen.items():
+        cached = _BYTECODE.fullmatch(path) if "/__pycache__/" in path else None
+        if cached and seen.get(f"{cached[1]}{cached[2]}.py"):
+            found[sys.intern(BYTECODE + path)] = ()
+        else:
+            found[path] = signature
+    return found
+
+
+def plain(path: str) -> str:
+    """A path without the aspect of it that counts."""
+    for aspect in ASPECTS:
+        if path.startswith(aspect):
+            return path.removeprefix(aspect)
+    return path
 
 
 @lru_cache(1 << 13)

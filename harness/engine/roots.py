@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import harness
-from harness.engine.reads import LINK
+from harness.engine.reads import ASPECTS, plain
 from harness.toolkits.store import data_folder
 
 _MOST = 1 << 14
@@ -15,6 +16,12 @@ _MOST = 1 << 14
 
 _SYSTEM = ("/", "/usr", "/usr/local")
 """Prefixes of interpreters that hold the system's files, which have the same place everywhere."""
+
+_INSTALLED = frozenset(("$CUMATRIX_HOME", "$CUMATRIX", "$PYTHON"))
+"""Roots of what an installer puts there."""
+
+_LIBRARY = re.compile(r"\blib(?:64)?/python3\.\d+/")
+"""Libraries of an interpreter below the home, as uv and pyenv install it."""
 
 
 class Roots:
@@ -66,7 +73,7 @@ class Roots:
         return cls(found)
 
     def name(self, path: str) -> str:
-        """The name of an absolute path, or of one after `LINK`."""
+        """The name of an absolute path, or of one after one of `ASPECTS`."""
         # Cells read much the same files.
         name = self._names.get(path)
         if name is None:
@@ -76,18 +83,25 @@ class Roots:
         return name
 
     def _name(self, path: str) -> str:
-        if path.startswith(LINK):
-            return LINK + self.name(path.removeprefix(LINK))
+        for aspect in ASPECTS:
+            if path.startswith(aspect):
+                return aspect + self.name(path.removeprefix(aspect))
         for folder, name in self._deepest_first:
             if path.startswith(folder) and (len(path) == len(folder) or path[len(folder)] == "/"):
                 return name + path[len(folder) :]
         return path
 
+    def is_own(self, path: str) -> bool:
+        """Whether a file is the user's: its folder has a name, and is none of an interpreter, of toolkits or of cumatrix itself."""
+        root, _, rest = self.name(plain(path)).partition("/")
+        return bool(root) and root.rstrip("~") not in _INSTALLED and not _LIBRARY.search(rest)
+
     def path(self, name: str) -> str | None:
         """The path of a name; None where there is no such folder here."""
-        if name.startswith(LINK):
-            found = self.path(name.removeprefix(LINK))
-            return None if found is None else LINK + found
+        for aspect in ASPECTS:
+            if name.startswith(aspect):
+                found = self.path(name.removeprefix(aspect))
+                return None if found is None else aspect + found
         root, slash, rest = name.partition("/")
         if root:
             return self.folders[root] + slash + rest if root in self.folders else None

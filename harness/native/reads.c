@@ -9,6 +9,10 @@
  *   K  a symbolic link that somebody asked where it leads; the same, with a sum over that in the place of MTIME
  *   M  looked for and missing
  *   E  there, or not: it could not be looked at
+ *   k  looked at without following links, and no symbolic link
+ *   T  asked for its mode, owner, size and times, by a program that is no compiler; with this signature
+ *   A  asked for its extended attributes
+ *   N  something happened that nothing tells of; the path is a sentence
  *   W  opened for writing
  *   X  about to run this program;  Y  that failed;  B  a program began, with this file loaded into it
  * A program that X names and that never says B is linked statically, or has dropped its environment. `ldconfig -p` is the one such program of which
@@ -26,14 +30,18 @@
 #include <glob.h>
 #include <limits.h>
 #include <link.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,9 +65,26 @@ static uint64_t seen[SLOTS];
     if (!real)                                                      \
         real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 
+/* The C library's own, since ours is told of what other programs call by number. */
+static long kernel(long number, ...)
+{
+    static long (*real)(long, ...);
+    long a[6];
+    va_list rest;
+    va_start(rest, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+    if (!real)
+        real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static int looks_at_times; /* this program may tell of times and modes: it is no interpreter of Python and no compiler */
+
 static int look(int folder, const char *path, Stat *found, int flags)
 {
-    return (int)syscall(SYS_newfstatat, folder, path, found, flags);
+    return (int)kernel(SYS_newfstatat, folder, path, found, flags);
 }
 
 /* The channel's number may have been closed, and given to another file, by a program that closes all it inherited. */
@@ -71,12 +96,12 @@ static int ready(void)
     channel = -1;
     if (!where[0])
         return 0;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, where, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    int fd = (int)kernel(SYS_openat, AT_FDCWD, where, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return 0;
     int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
     if (high >= 0) {
-        syscall(SYS_close, fd);
+        kernel(SYS_close, fd);
         fd = high;
     }
     fcntl(fd, F_SETFL, O_APPEND); /* a full pipe is waited for */
@@ -111,12 +136,12 @@ static void put(char kind, const Stat *found, int folder, const char *path, int 
     char line[LINE], base[PATH_MAX] = "";
     if (path[0] != '/') {
         if (folder == AT_FDCWD) {
-            if (syscall(SYS_getcwd, base, sizeof base) < 0)
+            if (kernel(SYS_getcwd, base, sizeof base) < 0)
                 base[0] = 0;
         } else {
             char link[64];
             snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
-            ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, base, sizeof base - 1);
+            ssize_t length = kernel(SYS_readlinkat, AT_FDCWD, link, base, sizeof base - 1);
             base[length > 0 ? length : 0] = 0;
         }
     }
@@ -132,7 +157,7 @@ static void put(char kind, const Stat *found, int folder, const char *path, int 
     }
     if (once && known(line, (size_t)length))
         return;
-    if (!ready() || syscall(SYS_write, channel, line, length + 1) != length + 1)
+    if (!ready() || kernel(SYS_write, channel, line, length + 1) != length + 1)
         lost++;
 }
 
@@ -192,11 +217,11 @@ static void note_names(int folder, const char *path, int fd)
     int before = errno;
     uint64_t sum = 0;
     long got;
-    int own = fd < 0 ? -1 : (int)syscall(SYS_openat, fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int own = fd < 0 ? -1 : (int)kernel(SYS_openat, fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         note(folder, path, NULL, before);
     } else if (own >= 0 && !look(own, "", &found, AT_EMPTY_PATH)) {
-        while ((got = syscall(SYS_getdents64, own, data, sizeof data)) > 0)
+        while ((got = kernel(SYS_getdents64, own, data, sizeof data)) > 0)
             for (long at = 0; at < got; at += ((struct entry *)(data + at))->length) {
                 const char *name = ((struct entry *)(data + at))->name;
                 if (strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "__pycache__"))
@@ -207,7 +232,7 @@ static void note_names(int folder, const char *path, int fd)
         put('E', NULL, folder, path, 1);
     }
     if (own >= 0)
-        syscall(SYS_close, own);
+        kernel(SYS_close, own);
     errno = before;
 }
 
@@ -217,6 +242,28 @@ static void note_path(int folder, const char *path)
     int before = errno;
     int bad = look(folder, path, &found, 0);
     note(folder, path, bad ? NULL : &found, errno);
+    errno = before;
+}
+
+/* What stat(2) told. Compilers and Python's importer ask for no more than whether a file is there, and which one; other programs (make, find, test, stat)
+ * may go by its times. Of a symbolic link that was not followed, where it leads counts as well. */
+static void note_link(int folder, const char *path);
+static void note_stat(int folder, const char *path, int flags)
+{
+    Stat found;
+    int before = errno;
+    if (flags & AT_SYMLINK_NOFOLLOW)
+        note_link(folder, path);
+    note_path(folder, path);
+    if (looks_at_times && !look(folder, path, &found, 0) && !S_ISDIR(found.st_mode))
+        put('T', &found, folder, path, 1);
+    errno = before;
+}
+
+static void note_words(const char *words)
+{
+    int before = errno;
+    put('N', NULL, AT_FDCWD, words, 1);
     errno = before;
 }
 
@@ -362,7 +409,7 @@ SCANDIR(scandir64, dirent64)
     EXPORT int name(const char *path, Stat *found)                                \
     {                                                                             \
         int result = look(AT_FDCWD, path, found, flags);                          \
-        note_path(AT_FDCWD, path);                                                \
+        note_stat(AT_FDCWD, path, flags);                                         \
         return result;                                                            \
     }                                                                             \
     EXPORT int our_##name##64(const char *path, Stat *found) __asm__(#name "64");   \
@@ -375,7 +422,7 @@ STAT(lstat, AT_SYMLINK_NOFOLLOW)
     {                                                                             \
         (void)version;                                                            \
         int result = look(AT_FDCWD, path, found, flags);                          \
-        note_path(AT_FDCWD, path);                                                \
+        note_stat(AT_FDCWD, path, flags);                                         \
         return result;                                                            \
     }                                                                             \
     EXPORT int name##64(int version, const char *path, Stat *found) __attribute__((alias(#name)));
@@ -386,7 +433,7 @@ EXPORT int fstatat(int folder, const char *path, Stat *found, int flags)
 {
     int result = look(folder, path, found, flags);
     if (path && path[0])
-        note_path(folder, path);
+        note_stat(folder, path, flags);
     return result;
 }
 EXPORT int our_fstatat64(int folder, const char *path, Stat *found, int flags) __asm__("fstatat64");
@@ -401,15 +448,15 @@ EXPORT int __fxstatat64(int version, int folder, const char *path, Stat *found, 
 
 EXPORT int statx(int folder, const char *restrict path, int flags, unsigned mask, struct statx *restrict found)
 {
-    int result = (int)syscall(SYS_statx, folder, path, flags, mask, found);
+    int result = (int)kernel(SYS_statx, folder, path, flags, mask, found);
     if (path && path[0])
-        note_path(folder, path);
+        note_stat(folder, path, flags);
     return result;
 }
 
 EXPORT int access(const char *path, int mode)
 {
-    int result = (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
+    int result = (int)kernel(SYS_faccessat, AT_FDCWD, path, mode);
     note_path(AT_FDCWD, path);
     return result;
 }
@@ -446,8 +493,10 @@ static void note_link(int folder, const char *path)
     Stat found;
     char to[PATH_MAX];
     int before = errno;
-    long length = syscall(SYS_readlinkat, folder, path, to, sizeof to - 1);
+    long length = kernel(SYS_readlinkat, folder, path, to, sizeof to - 1);
     if (length < 0 || !path[0]) {
+        if (path[0])
+            put(errno == EINVAL ? 'k' : 'M', NULL, folder, path, 1);
         if (path[0])
             note_path(folder, path);
     } else if (!look(folder, path, &found, AT_SYMLINK_NOFOLLOW)) {
@@ -459,7 +508,7 @@ static void note_link(int folder, const char *path)
 
 EXPORT ssize_t readlinkat(int folder, const char *restrict path, char *restrict out, size_t size)
 {
-    ssize_t result = syscall(SYS_readlinkat, folder, path, out, size);
+    ssize_t result = kernel(SYS_readlinkat, folder, path, out, size);
     note_link(folder, path);
     return result;
 }
@@ -480,7 +529,7 @@ EXPORT ssize_t __readlinkat_chk(int folder, const char *restrict path, char *res
 /* A link that was made here is a product, as a file that was written. */
 EXPORT int symlinkat(const char *to, int folder, const char *path)
 {
-    int result = (int)syscall(SYS_symlinkat, to, folder, path);
+    int result = (int)kernel(SYS_symlinkat, to, folder, path);
     if (!result)
         note_write(folder, path);
     return result;
@@ -646,7 +695,7 @@ EXPORT void cumatrix_note_libraries(int remember)
     } room;
     int before = errno;
     size_t count = told_count;
-    struct link_map *first = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
+    struct link_map *first = _r_debug.r_map;
     for (struct link_map *object = first; object; object = object->l_next)
         if (object->l_name[0] == '/' && is_new(object))
             note_path(AT_FDCWD, object->l_name);
@@ -672,9 +721,175 @@ EXPORT void cumatrix_note_libraries(int remember)
             told[count++].entries = object->l_ld;
         }
     told_count = count;
-    if (first)
-        dlclose(first);
     errno = before;
+}
+
+/* A library that is closed again is on no list later. */
+EXPORT int dlclose(void *handle)
+{
+    REAL(int, "dlclose", void *);
+    if (where[0])
+        cumatrix_note_libraries(0);
+    return real(handle);
+}
+
+/* Where a library is looked for by name, found there or not: as its caller (RPATH, RUNPATH) and the program have it, and by the linker's cache. */
+static void note_library(const char *name, const void *caller)
+{
+    union {
+        Dl_serinfo info;
+        char bytes[1 << 14];
+    } room;
+    Dl_info object;
+    struct link_map *objects[2] = {NULL, NULL};
+    char path[PATH_MAX];
+    int before = errno;
+    if (strchr(name, '/')) {
+        note_path(AT_FDCWD, name);
+    } else {
+        objects[0] = _r_debug.r_map;
+        dladdr1(caller, &object, (void **)&objects[1], RTLD_DL_LINKMAP);
+        for (int i = 0; i < 2; i++) {
+            Dl_serinfo *places = objects[i] && (i == 0 || objects[i] != objects[0]) ? places_of(objects[i], &room, sizeof room) : NULL;
+            for (unsigned at = 0; places && at < places->dls_cnt; at++) {
+                snprintf(path, sizeof path, "%s/%s", places->dls_serpath[at].dls_name, name);
+                note_path(AT_FDCWD, path);
+            }
+        }
+        note_path(AT_FDCWD, "/etc/ld.so.cache");
+    }
+    errno = before;
+}
+
+/* A jump to the real ones, so that the linker takes their caller for the caller: its RUNPATH counts. */
+#define JUMPS __attribute__((visibility("default"), optimize("O2"), noinline))
+JUMPS void *dlopen(const char *name, int mode)
+{
+    static void *(*real)(const char *, int);
+    if (!real)
+        real = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
+    if (where[0] && name && name[0])
+        note_library(name, __builtin_return_address(0));
+    return real(name, mode);
+}
+JUMPS void *dlmopen(Lmid_t space, const char *name, int mode)
+{
+    static void *(*real)(Lmid_t, const char *, int);
+    if (!real)
+        real = (void *(*)(Lmid_t, const char *, int))dlsym(RTLD_NEXT, "dlmopen");
+    if (where[0] && name && name[0])
+        note_words("a program loads libraries into a name space of their own");
+    return real(space, name, mode);
+}
+
+/* What is called by number goes by no function of ours. */
+EXPORT long syscall(long number, ...)
+{
+    static const short files[] = {SYS_open, SYS_openat, SYS_openat2, SYS_creat, SYS_stat, SYS_lstat, SYS_newfstatat, SYS_statx, SYS_access, SYS_faccessat,
+        SYS_faccessat2, SYS_readlink, SYS_readlinkat, SYS_execve, SYS_execveat, SYS_open_by_handle_at, SYS_getdents, SYS_getdents64,
+        SYS_getxattr, SYS_lgetxattr, SYS_listxattr, SYS_llistxattr, SYS_connect, SYS_uname, SYS_getpriority, SYS_io_uring_setup};
+    long a[6];
+    va_list rest;
+    va_start(rest, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+    for (size_t i = 0; where[0] && i < sizeof files / sizeof *files; i++)
+        if (files[i] == number)
+            note_words("a program makes system calls on files by their numbers, which cannot be followed");
+    return kernel(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* What lies outside of files. */
+EXPORT int connect(int fd, const struct sockaddr *to, socklen_t size)
+{
+    REAL(int, "connect", int, const struct sockaddr *, socklen_t);
+    if (where[0])
+        note_words("a program connects to another one, whose answers cannot be followed");
+    return real(fd, to, size);
+}
+
+/* Which machine it is stays hidden: caches and results are shared between machines. */
+#define NODE "localhost"
+EXPORT int uname(struct utsname *out)
+{
+    int result = (int)kernel(SYS_uname, out);
+    if (!result && where[0])
+        snprintf(out->nodename, sizeof out->nodename, NODE);
+    return result;
+}
+EXPORT int gethostname(char *out, size_t size)
+{
+    struct utsname found;
+    if (uname(&found))
+        return -1;
+    if (strlen(found.nodename) >= size) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(out, found.nodename);
+    return 0;
+}
+EXPORT int __gethostname_chk(char *out, size_t size, size_t room)
+{
+    if (size > room)
+        abort();
+    return gethostname(out, size);
+}
+
+#define TOLD(words, result, name, declared, ...)                                  \
+    EXPORT result name declared                                                   \
+    {                                                                             \
+        static result(*real) declared;                                            \
+        if (!real)                                                                \
+            real = (result(*) declared)dlsym(RTLD_NEXT, #name);                   \
+        if (where[0])                                                             \
+            note_words(words);                                                    \
+        return real(__VA_ARGS__);                                                 \
+    }
+TOLD("a program asks for its priority", int, getpriority, (__priority_which_t which, id_t who), which, who)
+TOLD("a program asks for its priority", int, nice, (int step), step)
+TOLD("a program opens a file by its handle, which cannot be followed", int, open_by_handle_at, (int mount, struct file_handle *handle, int flags), mount, handle, flags)
+
+/* Python and compilers count processors to start threads; other programs (nproc) print them. */
+EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *out)
+{
+    REAL(int, "sched_getaffinity", pid_t, size_t, cpu_set_t *);
+    if (where[0] && looks_at_times)
+        note_words("a program asks for its processors");
+    return real(pid, size, out);
+}
+
+#define ATTRIBUTES(name, result, declared, ...)                                   \
+    EXPORT result name declared                                                   \
+    {                                                                             \
+        static result(*real) declared;                                            \
+        if (!real)                                                                \
+            real = (result(*) declared)dlsym(RTLD_NEXT, #name);                   \
+        int before = errno;                                                       \
+        put('A', NULL, AT_FDCWD, path, 1);                                        \
+        errno = before;                                                           \
+        return real(__VA_ARGS__);                                                 \
+    }
+ATTRIBUTES(getxattr, ssize_t, (const char *path, const char *name, void *value, size_t size), path, name, value, size)
+ATTRIBUTES(lgetxattr, ssize_t, (const char *path, const char *name, void *value, size_t size), path, name, value, size)
+ATTRIBUTES(listxattr, ssize_t, (const char *path, char *list, size_t size), path, list, size)
+ATTRIBUTES(llistxattr, ssize_t, (const char *path, char *list, size_t size), path, list, size)
+EXPORT ssize_t fgetxattr(int fd, const char *name, void *value, size_t size)
+{
+    REAL(ssize_t, "fgetxattr", int, const char *, void *, size_t);
+    int before = errno;
+    put('A', NULL, fd, "", 1);
+    errno = before;
+    return real(fd, name, value, size);
+}
+EXPORT ssize_t flistxattr(int fd, char *list, size_t size)
+{
+    REAL(ssize_t, "flistxattr", int, char *, size_t);
+    int before = errno;
+    put('A', NULL, fd, "", 1);
+    errno = before;
+    return real(fd, list, size);
 }
 
 /* Programs that are run. */
@@ -738,11 +953,11 @@ static int prints_cache(const char *path, char *const argv[], char *const env[])
         return 0;
     for (char *const *one = env; one && *one; one++)
         plain |= !strcmp(*one, "LC_ALL=C");
-    int fd = plain ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = plain ? (int)kernel(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return 0;
-    long got = syscall(SYS_read, fd, magic, sizeof magic);
-    syscall(SYS_close, fd);
+    long got = kernel(SYS_read, fd, magic, sizeof magic);
+    kernel(SYS_close, fd);
     return got == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic);
 }
 
@@ -762,12 +977,19 @@ EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
     WITH_OURS(env);
     int follows = note_program(path, argv, env);
-    int result = (int)syscall(SYS_execve, path, argv, with);
+    int result = (int)kernel(SYS_execve, path, argv, with);
     int error = errno;
     if (follows)
         put('Y', NULL, AT_FDCWD, path, 0);
     errno = error;
     return result;
+}
+
+EXPORT int execveat(int folder, const char *path, char *const argv[], char *const env[], int flags)
+{
+    REAL(int, "execveat", int, const char *, char *const[], char *const[], int);
+    note_words("a program is started by its folder's number, which cannot be followed");
+    return real(folder, path, argv, env, flags);
 }
 
 EXPORT int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
@@ -878,7 +1100,7 @@ EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_act
         return posix_spawn(pid, name, actions, how, argv, env);
     while (candidate(&path, name, full, sizeof full)) {
         note_path(AT_FDCWD, full);
-        if (!syscall(SYS_faccessat, AT_FDCWD, full, X_OK))
+        if (!kernel(SYS_faccessat, AT_FDCWD, full, X_OK))
             return posix_spawn(pid, full, actions, how, argv, env);
     }
     return ENOENT;
@@ -916,6 +1138,22 @@ EXPORT void _exit(int code)
 }
 EXPORT void _Exit(int code) { _exit(code); }
 
+/* Programs that look at files by the thousand, and never at their times. */
+static int is_compiler(const char *name)
+{
+    static const char *const names[] = {"python", "pypy", "nvcc", "cicc", "ptxas", "fatbinary", "nvlink", "cudafe++", "bin2c", "cuobjdump", "nvdisasm",
+        "gcc", "g++", "cc", "c++", "cpp", "cc1", "cc1plus", "as", "ld", "ld.bfd", "ld.gold", "ld.lld", "lld", "collect2", "lto", "lto-wrapper", "clang",
+        "ninja"};
+    const char *cross = strstr(name, "-linux-gnu-");
+    name = cross ? cross + strlen("-linux-gnu-") : name;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t length = strlen(names[i]);
+        if (!strncmp(name, names[i], length) && !name[length + strspn(name + length, "0123456789.-t")])
+            return 1;
+    }
+    return 0;
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     const char *name = getenv("CUMATRIX_READS"), *load = getenv("LD_PRELOAD");
@@ -926,8 +1164,13 @@ __attribute__((constructor)) static void begin(void)
     snprintf(preload, sizeof preload, "%s", self.dli_fname);
     born = getpid();
     char exe[PATH_MAX];
-    ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
+    ssize_t length = kernel(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
     exe[length > 0 ? length : 0] = 0;
+    const char *program = last_of(exe);
+    looks_at_times = !is_compiler(program);
+    /* The dynamic linker was started by its name, and has opened the program that runs unseen. */
+    if (!strncmp(program, "ld-", 3) || !strncmp(program, "ld.so", 5))
+        note_words("the dynamic linker is started as a program, and what it runs cannot be followed");
     put('B', NULL, AT_FDCWD, exe, 0);
     note_path(AT_FDCWD, exe);
     cumatrix_note_libraries(0);
@@ -939,7 +1182,7 @@ __attribute__((destructor)) static void end(void) { libraries(); }
 EXPORT void cumatrix_reads_to(const char *path)
 {
     if (channel >= 0 && ready())
-        syscall(SYS_close, channel);
+        kernel(SYS_close, channel);
     channel = -1;
     lost = 0;
     memset(seen, 0, sizeof seen);

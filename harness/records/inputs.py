@@ -188,7 +188,7 @@ def _path(value: Any) -> str:
     """The name of a path."""
     if not isinstance(value, str) or "\0" in value or len(value) > 8192:
         raise ValueError("the name of a file is none")
-    path = value.removeprefix("link:")
+    path = value.removeprefix("link:").removeprefix("times:").removeprefix("pyc:")
     if not path.startswith(("/", "$")):
         raise ValueError("the name of a file is not absolute")
     return value

@@ -77,6 +77,7 @@ def _isolate(order: Order, output: int) -> None:
     os.dup2(output, 2)
     close_others()  # the scheduler's socket, above all
     os.chdir(order.scratch)
+    os.umask(0o022)  # linkers and programs give their files modes by it
     for name in ("TMPDIR", "HOME"):
         os.environ[name] = str(order.scratch)
     tempfile.tempdir = None  # the worker may have asked for its own
