@@ -16,10 +16,11 @@ LARGEST = 16 << 20
 _TIME = re.compile(rb"__(?:TIME|DATE|TIMESTAMP)__")
 _PLACE = re.compile(
     rb"__(?:BASE_)?FILE(?:_NAME)?__|__builtin_(?:FILE|source_location)|\bsource_location\b|\b(?:assert|__assert_fail|__assertfail)\b"
+    rb"|include\w*[ \t(]*[\"<]/"
 )
 _PLACE_IN_PYTHON = re.compile(
     rb"__file__|__path__|__cached__|__spec__|\bco_filename\b|\binspect\b|\btraceback\b|\b_getframe\b|\blinecache\b|\bsys\.(?:argv|path)\b|\blineinfo\b"
-    rb"|\bdebug\b|\b(?:abspath|realpath|resolve|absolute|importlib)\b"
+    rb"|\bdebug\b|\b(?:abspath|realpath|resolve|absolute|importlib)\b|[\"']/\w"
 )
 _METADATA = re.compile(
     rb"\bst_(?:mode|uid|gid|[amc]time)|\bl?stat\(|\.stat\b|\bget[acm]time\b|\bxattr|\b(?:get|list)xattr|\bsamestat\b|\bowner\(|\bos\.access\b"

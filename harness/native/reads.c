@@ -53,7 +53,7 @@
 typedef struct stat Stat;
 extern char **environ;
 
-static char where[PATH_MAX], preload[PATH_MAX];
+static char exe[PATH_MAX], where[PATH_MAX], preload[PATH_MAX];
 static int channel = -1, lost;
 static dev_t channel_dev;
 static ino_t channel_ino;
@@ -260,10 +260,18 @@ static void note_stat(int folder, const char *path, int flags)
     errno = before;
 }
 
+static const char *last_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static void note_words(const char *words)
 {
+    char sentence[PATH_MAX];
     int before = errno;
-    put('N', NULL, AT_FDCWD, words, 1);
+    snprintf(sentence, sizeof sentence, "/%s %s", last_of(exe), words);
+    put('N', NULL, AT_FDCWD, sentence, 1);
     errno = before;
 }
 
@@ -617,12 +625,6 @@ EXPORT int our_nftw64(const char *path, Nwalk each, int most, int flags) { retur
  * Each object names what it needs, and dlinfo says where that is looked for: RPATH, LD_LIBRARY_PATH, RUNPATH, the system's own. What
  * was opened by name later (dlopen) is taken to have been looked for from the program. */
 
-static const char *last_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The places that come before the one where a library was found. */
 static void note_before(const Dl_serinfo *places, const char *name, const char *found, int must)
 {
@@ -778,26 +780,60 @@ JUMPS void *dlmopen(Lmid_t space, const char *name, int mode)
     if (!real)
         real = (void *(*)(Lmid_t, const char *, int))dlsym(RTLD_NEXT, "dlmopen");
     if (where[0] && name && name[0])
-        note_words("a program loads libraries into a name space of their own");
+        note_words("loads libraries into a name space of their own");
     return real(space, name, mode);
 }
 
-/* What is called by number goes by no function of ours. */
+/* What is called by number is followed where a function of the C library would be, and told of else. */
 EXPORT long syscall(long number, ...)
 {
-    static const short files[] = {SYS_open, SYS_openat, SYS_openat2, SYS_creat, SYS_stat, SYS_lstat, SYS_newfstatat, SYS_statx, SYS_access, SYS_faccessat,
-        SYS_faccessat2, SYS_readlink, SYS_readlinkat, SYS_execve, SYS_execveat, SYS_open_by_handle_at, SYS_getdents, SYS_getdents64,
-        SYS_getxattr, SYS_lgetxattr, SYS_listxattr, SYS_llistxattr, SYS_connect, SYS_uname, SYS_getpriority, SYS_io_uring_setup};
-    long a[6];
+    static const short unknown[] = {SYS_creat, SYS_faccessat2, SYS_execveat, SYS_open_by_handle_at, SYS_getdents, SYS_getdents64, SYS_getxattr,
+        SYS_lgetxattr, SYS_listxattr, SYS_llistxattr, SYS_fgetxattr, SYS_flistxattr, SYS_connect, SYS_uname, SYS_getpriority, SYS_fork, SYS_vfork};
+    long a[6], result;
     va_list rest;
     va_start(rest, number);
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(rest, long);
     va_end(rest);
-    for (size_t i = 0; where[0] && i < sizeof files / sizeof *files; i++)
-        if (files[i] == number)
-            note_words("a program makes system calls on files by their numbers, which cannot be followed");
-    return kernel(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (number == SYS_execve)
+        return execve((const char *)a[0], (char *const *)a[1], (char *const *)a[2]);
+    for (size_t i = 0; where[0] && i < sizeof unknown / sizeof *unknown; i++)
+        if (unknown[i] == number)
+            note_words("makes a system call by its number, which cannot be followed");
+    result = kernel(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (!where[0])
+        return result;
+    switch (number) {
+    case SYS_open:
+        note_open(AT_FDCWD, (const char *)a[0], (int)a[1], (int)result);
+        break;
+    case SYS_openat:
+        note_open((int)a[0], (const char *)a[1], (int)a[2], (int)result);
+        break;
+    case SYS_openat2: /* its first field is the flags; what it refuses to resolve is not missing */
+        note_open((int)a[0], (const char *)a[1], (int)*(uint64_t *)a[2], (int)result);
+        break;
+    case SYS_stat:
+    case SYS_access:
+        note_stat(AT_FDCWD, (const char *)a[0], 0);
+        break;
+    case SYS_lstat:
+        note_stat(AT_FDCWD, (const char *)a[0], AT_SYMLINK_NOFOLLOW);
+        break;
+    case SYS_newfstatat:
+    case SYS_statx:
+    case SYS_faccessat:
+        if (a[1] && *(const char *)a[1])
+            note_stat((int)a[0], (const char *)a[1], number == SYS_newfstatat ? (int)a[3] : number == SYS_statx ? (int)a[2] : 0);
+        break;
+    case SYS_readlink:
+        note_link(AT_FDCWD, (const char *)a[0]);
+        break;
+    case SYS_readlinkat:
+        note_link((int)a[0], (const char *)a[1]);
+        break;
+    }
+    return result;
 }
 
 /* What lies outside of files. */
@@ -805,7 +841,7 @@ EXPORT int connect(int fd, const struct sockaddr *to, socklen_t size)
 {
     REAL(int, "connect", int, const struct sockaddr *, socklen_t);
     if (where[0])
-        note_words("a program connects to another one, whose answers cannot be followed");
+        note_words("connects to another one, whose answers cannot be followed");
     return real(fd, to, size);
 }
 
@@ -847,16 +883,16 @@ EXPORT int __gethostname_chk(char *out, size_t size, size_t room)
             note_words(words);                                                    \
         return real(__VA_ARGS__);                                                 \
     }
-TOLD("a program asks for its priority", int, getpriority, (__priority_which_t which, id_t who), which, who)
-TOLD("a program asks for its priority", int, nice, (int step), step)
-TOLD("a program opens a file by its handle, which cannot be followed", int, open_by_handle_at, (int mount, struct file_handle *handle, int flags), mount, handle, flags)
+TOLD("asks for its priority", int, getpriority, (__priority_which_t which, id_t who), which, who)
+TOLD("asks for its priority", int, nice, (int step), step)
+TOLD("opens a file by its handle, which cannot be followed", int, open_by_handle_at, (int mount, struct file_handle *handle, int flags), mount, handle, flags)
 
 /* Python and compilers count processors to start threads; other programs (nproc) print them. */
 EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *out)
 {
     REAL(int, "sched_getaffinity", pid_t, size_t, cpu_set_t *);
     if (where[0] && looks_at_times)
-        note_words("a program asks for its processors");
+        note_words("asks for its processors");
     return real(pid, size, out);
 }
 
@@ -988,7 +1024,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const env[])
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const env[], int flags)
 {
     REAL(int, "execveat", int, const char *, char *const[], char *const[], int);
-    note_words("a program is started by its folder's number, which cannot be followed");
+    note_words("starts a program by the number of a folder, which cannot be followed");
     return real(folder, path, argv, env, flags);
 }
 
@@ -1163,14 +1199,13 @@ __attribute__((constructor)) static void begin(void)
     snprintf(where, sizeof where, "%s", name);
     snprintf(preload, sizeof preload, "%s", self.dli_fname);
     born = getpid();
-    char exe[PATH_MAX];
     ssize_t length = kernel(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
     exe[length > 0 ? length : 0] = 0;
     const char *program = last_of(exe);
     looks_at_times = !is_compiler(program);
     /* The dynamic linker was started by its name, and has opened the program that runs unseen. */
     if (!strncmp(program, "ld-", 3) || !strncmp(program, "ld.so", 5))
-        note_words("the dynamic linker is started as a program, and what it runs cannot be followed");
+        note_words("was started as a program, and what it runs cannot be followed");
     put('B', NULL, AT_FDCWD, exe, 0);
     note_path(AT_FDCWD, exe);
     cumatrix_note_libraries(0);

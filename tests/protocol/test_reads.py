@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from follow import Follow, python
 
 from harness import native
 from harness.engine.files import Files
-from harness.engine.reads import LINK, Reads, reads_of
+from harness.engine.reads import LINK
 from harness.protocol.reads import VARIABLE, paths_of, unique, without
 
 ROOT = Path(__file__).parents[2]
@@ -23,28 +24,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return native.build(tmp_path_factory.mktemp("tools"), "cumatrix-reads.so", native.source("reads.c"))
 
 
-class Follow:
-    """Runs a program and tells what it read."""
-
-    def __init__(self, library: Path, folder: Path) -> None:
-        self.library, self.folder, self.records = library, folder, folder / "records"
-
-    def __call__(self, *argv: str | Path, **variables: str) -> Reads:
-        self.records.write_bytes(b"X 0 0 0 0 0 the program itself\0")
-        env = {**os.environ, "LD_PRELOAD": str(self.library), VARIABLE: str(self.records), **variables}
-        self.done = subprocess.run(
-            list(map(str, argv)), env=env, cwd=self.folder, capture_output=True, text=True, timeout=800
-        )
-        return reads_of(unique(self.records.read_bytes()), [str(self.library.parent)])
-
-
 @pytest.fixture
 def follow(library: Path, tmp_path: Path) -> Follow:
     return Follow(library, tmp_path)
-
-
-def python(code: str) -> list[str]:
-    return [sys.executable, "-I", "-c", code]
 
 
 @pytest.mark.parametrize(
