@@ -625,6 +625,28 @@ EXPORT int our_nftw64(const char *path, Nwalk each, int most, int flags) { retur
  * Each object names what it needs, and dlinfo says where that is looked for: RPATH, LD_LIBRARY_PATH, RUNPATH, the system's own. What
  * was opened by name later (dlopen) is taken to have been looked for from the program. */
 
+/* In each folder the linker looks for variants for newer processors first (ld.so(8), glibc-hwcaps). */
+static void note_variants(const char *folder, const char *name)
+{
+    Stat found;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/glibc-hwcaps", folder);
+    note_path(AT_FDCWD, path);
+    for (int level = 2; level <= 4 && !look(AT_FDCWD, path, &found, 0); level++) {
+        snprintf(path, sizeof path, "%s/glibc-hwcaps/x86-64-v%d/%s", folder, level, name);
+        note_path(AT_FDCWD, path);
+        snprintf(path, sizeof path, "%s/glibc-hwcaps", folder);
+    }
+}
+
+static void note_place(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    note_variants(folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    note_path(AT_FDCWD, path);
+}
+
 /* The places that come before the one where a library was found. */
 static void note_before(const Dl_serinfo *places, const char *name, const char *found, int must)
 {
@@ -639,10 +661,10 @@ static void note_before(const Dl_serinfo *places, const char *name, const char *
     }
     if (must && at == places->dls_cnt)
         return;
-    for (unsigned i = 0; i < at; i++) {
-        snprintf(path, sizeof path, "%s/%s", places->dls_serpath[i].dls_name, name);
-        note_path(AT_FDCWD, path);
-    }
+    for (unsigned i = 0; i < at; i++)
+        note_place(places->dls_serpath[i].dls_name, name);
+    if (at < places->dls_cnt)
+        note_variants(places->dls_serpath[at].dls_name, name);
 }
 
 static Dl_serinfo *places_of(struct link_map *object, void *room, size_t size)
@@ -744,7 +766,6 @@ static void note_library(const char *name, const void *caller)
     } room;
     Dl_info object;
     struct link_map *objects[2] = {NULL, NULL};
-    char path[PATH_MAX];
     int before = errno;
     if (strchr(name, '/')) {
         note_path(AT_FDCWD, name);
@@ -753,10 +774,8 @@ static void note_library(const char *name, const void *caller)
         dladdr1(caller, &object, (void **)&objects[1], RTLD_DL_LINKMAP);
         for (int i = 0; i < 2; i++) {
             Dl_serinfo *places = objects[i] && (i == 0 || objects[i] != objects[0]) ? places_of(objects[i], &room, sizeof room) : NULL;
-            for (unsigned at = 0; places && at < places->dls_cnt; at++) {
-                snprintf(path, sizeof path, "%s/%s", places->dls_serpath[at].dls_name, name);
-                note_path(AT_FDCWD, path);
-            }
+            for (unsigned at = 0; places && at < places->dls_cnt; at++)
+                note_place(places->dls_serpath[at].dls_name, name);
         }
         note_path(AT_FDCWD, "/etc/ld.so.cache");
     }
