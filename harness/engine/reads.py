@@ -124,7 +124,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
         if kind == "W":
             written.add(path)
             continue
-        if kind == "r":
+        if kind == "r" and not _BYTECODE.fullmatch(path):
             problem = f"{path} was changed at the moment when it was read"
         before = seen.get(path, now)
         if kind == "L":

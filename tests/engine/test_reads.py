@@ -68,6 +68,11 @@ def test_what_cannot_be_known_is_said(records: list[str] | None, why: str) -> No
         [record("L", "/a"), record("D", "/a")],
         [record("E", "/a"), record("R", "/a")],
         [record("R", "/a"), record("E", "/a")],
+        [
+            record("R", "/a/x.py"),
+            record("M", "/a/__pycache__/x.cpython-311.pyc"),
+            record("r", "/a/__pycache__/x.cpython-311.pyc"),
+        ],
     ],
 )
 def test_what_is_no_change(records: list[str]) -> None:
