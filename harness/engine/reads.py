@@ -117,7 +117,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
         if kind == "A":
             problem = f"a program asked for the attributes of {path}"
             continue
-        if kind == "D" and path.endswith("/__pycache__"):
+        if kind in "DMk" and path.endswith("/__pycache__"):  # Python makes it
             continue
         # Cells read much the same files: each name is kept once in a run of thousands.
         path = sys.intern(_ASPECT.get(kind, "") + path)
