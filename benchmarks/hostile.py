@@ -46,6 +46,8 @@ _REFUSED = "__global__ void refused(int *a) { *a = missing_CASE + PLACE; }\n".re
 
 def main() -> int:
     options = _arguments()
+    if same := TEXTS.keys() & PROGRAMS.keys():
+        sys.exit(f"hostile.py: a text and a program have one name: {', '.join(same)}")
     names = options.only.split(",") if options.only else sorted([*TEXTS, *(PROGRAMS if options.python else ())])
     with tempfile.TemporaryDirectory(prefix="hostile-load-") as folder:
         root = Path(folder)

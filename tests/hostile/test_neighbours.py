@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 ODD = dict.fromkeys(("leaves-huge-files", "leaves-no-files", "ends-silently", "opens-without-end"), "crashed")
-ODD.update(dict.fromkeys(("assembly-of-blank-lines", "assembly-of-entries"), "built"))
+ODD.update(dict.fromkeys(("numba-assembly-of-blank-lines", "numba-assembly-of-entries"), "built"))
 if os.geteuid():
     ODD["shuts-folders"] = "crashed"  # root may write there all the same
 

@@ -39,7 +39,7 @@ def test_it_costs_one_cell(
         return place.cell(make_case(path, name, entries=entries), backend, RELEASE, "compute_80")
 
     python = backend == "numba"
-    hostile = [cell(name, text_of(OUTPUT[name], {}) if python else str(TEXTS[name])) for name in HOSTILE]
+    hostile = [cell(name, text_of(OUTPUT[f"numba-{name}"], {}) if python else str(TEXTS[name])) for name in HOSTILE]
     neighbour = cell("innocent", KERNEL.format(1) if python else INNOCENT)
     context = RunContext(place.environment, place.store, None, Limits(seconds=120))
     alone = run_all([neighbour], context)
