@@ -7,14 +7,16 @@ every cell. Here the cell alone is lost whose output cannot be read.
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, replace
 
-from harness.diagnostics import one_line
 from harness.engine.cgroups import parent
 from harness.engine.collect import Remains
 from harness.model import Outcome, Status
@@ -26,8 +28,10 @@ _MEMORY = 4 << 30
 _LARGEST = 32 << 20
 """Bytes of an outcome as JSON."""
 _BEGIN = (
-    "import sys; sys.path[:] = {path!r}; from harness.engine.reader_process import serve; serve({memory}, {largest})"
+    "import sys; sys.path[:] = {path!r}; from harness.engine.reader_process import fork_readers; fork_readers({socket})"
 )
+_LOADING = 60.0
+"""Seconds that the process which forks readers may take to import everything."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,92 @@ class _Failed(Exception):
     """A cell's output cannot be read; the message says why."""
 
 
+class _Host:
+    """The process that forks the readers of this process's runners. It ends once the last of them is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+
+    def enter(self) -> None:
+        """Count a user, and start the process for the first one."""
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._start()
+
+    def leave(self) -> None:
+        """End the process after the last user."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._end()
+
+    def fork(self, limits: ReadingLimits) -> tuple[socket.socket, int]:
+        """Start a reader.
+
+        Returns
+        -------
+        tuple of socket and int
+            The reader's channel and its pidfd.
+
+        Raises
+        ------
+        OSError
+            When no reader can be started.
+        """
+        channel, theirs = socket.socketpair()
+        request = json.dumps({"memory": limits.memory, "largest": limits.largest}).encode()
+        try:
+            with theirs, self._lock:
+                for _ in range(2):  # a process that was killed is replaced once
+                    if self._process is None or self._process.poll() is not None:
+                        self._end()
+                        self._start()
+                    assert self._requests is not None
+                    try:
+                        socket.send_fds(self._requests, [request], [theirs.fileno()])
+                        _, found, _, _ = socket.recv_fds(self._requests, 1, 1, socket.MSG_CMSG_CLOEXEC)
+                    except OSError:
+                        found = []
+                    if found:
+                        return channel, found[0]
+                    self._end()
+            raise OSError("the process that forks readers has ended")
+        except BaseException:
+            channel.close()
+            raise
+
+    def _start(self) -> None:
+        parent()  # this process may have to leave its control group, for which it must be alone there
+        self._requests, theirs = socket.socketpair()
+        self._requests.settimeout(_LOADING)
+        begin = _BEGIN.format(path=sys.path, socket=theirs.fileno())
+        with theirs:
+            # Isolated: no variable and no file of the current folder has a say in what is imported there.
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", begin],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+    def _end(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
+        if self._process is not None:
+            self._process.kill()  # its readers end with it
+            self._process.wait()
+        self._process = self._requests = None
+
+
+_host = _Host()
+
+
 class Reader:
     """Reads what cells left, one after another. Its process lasts until one of them exceeds a limit; the next cell then gets another one.
 
@@ -72,29 +162,25 @@ class Reader:
         self.keep = keep
         self.limits = limits or ReadingLimits()
         self._closed = False
-        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._process = -1  # a pidfd
         self._channel: socket.socket | None = None
+        self._entered = False
 
     def start(self) -> None:
-        """Start its process where there is none, so that it loads while a fork server does."""
-        if self._process is not None and self._process.poll() is None:
-            return
-        self._end()
-        parent()  # this process may have to leave its control group, for which it must be alone there
-        self._channel, theirs = socket.socketpair()
-        begin = _BEGIN.format(path=sys.path, memory=self.limits.memory, largest=self.limits.largest)
-        with theirs:
-            # Isolated: no variable and no file of the current folder has a say in what is imported there.
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", begin],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        if self._closed:  # while it was starting, so that `close` did not see it
-            self._end()
-            raise ReaderClosed
+        """Load what reading needs, in the process that forks readers, while a fork server loads its library.
+
+        Raises
+        ------
+        ReaderClosed
+            When the reader was closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise ReaderClosed
+            if not self._entered:
+                _host.enter()
+                self._entered = True
 
     def read(self, remains: Remains) -> Outcome:
         """The outcome of a cell; a harness error where its output cannot be read within the limits.
@@ -107,7 +193,8 @@ class Reader:
         try:
             return self._ask(replace(remains, keep=str(self.keep.path) if self.keep else ""))
         except _Failed as error:
-            self._end()
+            with self._lock:
+                self._end()
             if self._closed:
                 raise ReaderClosed from None
             reason = f"what the cell left cannot be read: {error}"
@@ -122,14 +209,18 @@ class Reader:
 
     def close(self) -> None:
         """End its process, and with it whatever it reads."""
-        self._closed = True
-        self._end()
+        with self._lock:
+            self._closed = True
+            self._end()
+            if self._entered:
+                _host.leave()
+                self._entered = False
 
     def _ask(self, remains: Remains) -> Outcome:
         self.start()
         try:
             answer = json.loads(self._answer(remains.to_line()))
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise _Failed(str(error)) from None
         if problem := answer["problem"]:
             raise _Failed(problem)
@@ -138,8 +229,7 @@ class Reader:
         return Outcome.from_json(answer["outcome"])
 
     def _answer(self, line: bytes) -> bytes:
-        channel, process, limits = self._channel, self._process, self.limits
-        assert channel is not None and process is not None
+        channel, limits = self._connected(), self.limits
         until = time.monotonic() + limits.seconds
         found = bytearray()
         try:
@@ -148,32 +238,35 @@ class Reader:
             while not found.endswith(b"\n"):
                 channel.settimeout(max(0.001, until - time.monotonic()))
                 if not (data := channel.recv(1 << 18)):
-                    raise _Failed(_death(process))
+                    raise _Failed("the process that reads it has ended")
                 found += data
         except TimeoutError:
             raise _Failed(f"it takes more than {limits.seconds:.0f} s") from None
         except OSError:
-            raise _Failed(_death(process)) from None
+            raise _Failed("the process that reads it has ended") from None
         return bytes(found)
 
+    def _connected(self) -> socket.socket:
+        """The channel of a living process; a new one if the last has ended."""
+        with self._lock:
+            if self._closed:
+                raise _Failed("the reader was closed")
+            if self._channel is None or select.select([self._process], [], [], 0)[0]:
+                self._end()
+                self._channel, self._process = _host.fork(self.limits)
+            return self._channel
+
     def _end(self) -> None:
-        process, channel = self._process, self._channel
-        if process is not None:
-            process.kill()
-            process.wait()
-        if channel is not None:
+        if self._process >= 0:
             try:
-                channel.shutdown(socket.SHUT_RDWR)  # wakes a runner that waits for an answer
+                signal.pidfd_send_signal(self._process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended
+            os.close(self._process)
+        if self._channel is not None:
+            try:
+                self._channel.shutdown(socket.SHUT_RDWR)  # wakes a runner that waits for an answer
             except OSError:
                 pass  # it was closed already
-            channel.close()
-
-
-def _death(process: subprocess.Popen[bytes]) -> str:
-    """How the process ended."""
-    try:
-        code = process.wait(5)
-    except subprocess.TimeoutExpired:
-        return "the process that reads it closed its channel"
-    how = f"was ended by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"ended with exit code {code}"
-    return one_line(f"the process that reads it {how}")
+            self._channel.close()
+        self._process, self._channel = -1, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
 from harness.engine.collect import Remains, collect_outcome
-from harness.engine.reader import Reader, ReaderClosed, ReadingLimits
+from harness.engine.reader import Reader, ReaderClosed, ReadingLimits, _host
 from harness.records.artifact_folder import ArtifactFolder
 
 PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{\n\tret;\n}\n"
@@ -91,10 +92,10 @@ def test_what_exceeds_a_limit_costs_its_cell(
 def test_the_next_cell_gets_another_process(remains: Callable[..., Remains], reader: Callable[..., Reader]) -> None:
     one = reader(limits=ReadingLimits(largest=2000))
     assert one.read(remains("cell-1")).status == "built"
-    process = one._process
-    assert process is not None
+    process = os.dup(one._process)
     assert one.read(remains("cell-2", PTX.replace("scale", "scale" + "x" * 5000))).status == "harness_error"
-    assert process.poll() is not None
+    assert select.select([process], [], [], 60)[0], "the process still runs"
+    os.close(process)
     assert one.read(remains("cell-3")).status == "built"
 
 
@@ -103,17 +104,33 @@ def test_a_process_that_has_gone_between_cells_costs_none(
 ) -> None:
     one = reader()
     assert one.read(remains("cell-1")).status == "built"
-    assert one._process is not None
-    one._process.kill()
-    one._process.wait()
+    signal.pidfd_send_signal(one._process, signal.SIGKILL)
+    assert select.select([one._process], [], [], 60)[0]
     assert one.read(remains("cell-2")).status == "built"
+
+
+def test_readers_end_with_the_process_that_forks_them(
+    remains: Callable[..., Remains], reader: Callable[..., Reader]
+) -> None:
+    one, other = reader(), reader()
+    for number, each in enumerate((one, other)):
+        assert each.read(remains(f"cell-{number}")).status == "built"
+    host = _host._process
+    assert host is not None
+    host.kill()
+    for each in (one, other):
+        assert select.select([each._process], [], [], 60)[0], "a reader outlives its parent"
+    assert one.read(remains("cell-3")).status == "built"
+    one.close()
+    assert _host._process is not None and _host._process is not host
+    other.close()
+    assert _host._process is None
 
 
 def test_close_ends_a_reading_that_is_under_way(remains: Callable[..., Remains], reader: Callable[..., Reader]) -> None:
     one = reader()
-    one.start()
-    assert one._process is not None
-    os.kill(one._process.pid, signal.SIGSTOP)  # it would never answer
+    assert one.read(remains("cell-0")).status == "built"
+    signal.pidfd_send_signal(one._process, signal.SIGSTOP)  # it would never answer
     ended: list[BaseException] = []
 
     def read() -> None:

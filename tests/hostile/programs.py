@@ -480,7 +480,9 @@ def scale(a):
     assembly()
 """
 OUTPUT = {
-    "numba-assembly-of-entries": _ASSEMBLY.replace("TEXT", r"'\n'.join(f'// .entry e{number}()' for number in range(8000))"),
+    "numba-assembly-of-entries": _ASSEMBLY.replace(
+        "TEXT", r"'\n'.join(f'// .entry e{number}()' for number in range(8000))"
+    ),
     "numba-assembly-of-blank-lines": _ASSEMBLY.replace("TEXT", r"'\n' * 60_000"),
     "records-of-reads-by-many": """
 where = os.environ.get("CUMATRIX_READS")
