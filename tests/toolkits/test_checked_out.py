@@ -155,3 +155,28 @@ def test_a_library_below_a_folder_of_the_repository(tmp_path: Path) -> None:
     assert number.startswith("7+git.") and (headers.include[0] / "mine" / "version.h").is_file()
     with pytest.raises(UsageError, match="below third, has no headers of mine"):
         found(text.removesuffix("/party"), tmp_path, mine)
+
+
+def test_no_hook_runs_and_no_submodule_is_fetched(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, mark, hooks = Repository(tmp_path / "other"), tmp_path / "ran", tmp_path / "user" / "hooks"
+    other.commit({"secret.h": ""})
+    repository.git(
+        "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other.folder), "include/third"
+    )
+    repository.commit(tag="v4.2.0")
+    hooks.mkdir(parents=True)
+    for name in ("post-checkout", "post-merge", "reference-transaction"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {mark}\n")
+        (hooks / name).chmod(0o755)
+    (hooks.parent / ".gitconfig").write_text(f'[core]\nhooksPath = {hooks}\n[protocol "file"]\nallow = always\n')
+    monkeypatch.setenv("HOME", str(hooks.parent))
+    subprocess.run(["git", "-C", str(other.folder), "checkout", "--quiet", "-b", "side"], check=True)
+    assert mark.exists(), "the hook does not work"
+    mark.unlink()
+    ((_, headers),) = found("./cutlass@v4.2.0", tmp_path).items()
+    (include,) = headers.include
+    assert (include / "cutlass" / "version.h").exists()
+    assert not mark.exists()
+    assert not (include / "third" / "secret.h").exists()
