@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from harness.published.place import published_folder, read_manifest, stale_cases
-from harness.published.sample import Part, contradictions, sample_of
+from harness.published.sample import ToolchainSample, contradictions, sample_of
 from harness.records import Record, read_records
 from harness.records.parquet import read_parquet
 
@@ -49,7 +49,7 @@ def main() -> int:
     return 1 if found or stale else 0
 
 
-def compiled(part: Part) -> dict[str, Record]:
+def compiled(part: ToolchainSample) -> dict[str, Record]:
     """The same cells, compiled now."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "fresh.jsonl")

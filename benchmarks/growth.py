@@ -21,7 +21,7 @@ from typing import Any, cast
 from harness.engine.cluster import Cluster
 from harness.engine.cluster_worker import EnginePlugin
 from harness.engine.executor import ThreadExecutor
-from harness.engine.machine import Answer
+from harness.engine.machine import WorkerResults
 from harness.engine.needs import Need
 from harness.engine.result import PreparedCell, Result
 from harness.engine.session import record_of
@@ -39,8 +39,8 @@ MADE_UP = Outcome(
 class MadeUpEngine:
     """Answers at once."""
 
-    def run(self, cells: Sequence[Cell]) -> Answer:
-        return Answer(results=[(MADE_UP, False, f"{hash(cell.id):064x}") for cell in cells])
+    def run(self, cells: Sequence[Cell]) -> WorkerResults:
+        return WorkerResults(results=[(MADE_UP, False, f"{hash(cell.id):064x}") for cell in cells])
 
     def close(self) -> None:
         """It has started nothing."""

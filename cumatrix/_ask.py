@@ -13,9 +13,9 @@ from typing import cast
 from rich.console import Console
 
 from cumatrix._results import Results
-from harness.answers.answer import Finding as Found
-from harness.answers.answer import Said as Told
-from harness.answers.asked import Asked
+from harness.answers.answer import FeatureFinding as Found
+from harness.answers.answer import ToolFinding as Told
+from harness.answers.asked import Query
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary
 from harness.answers.read import known_of
@@ -23,7 +23,7 @@ from harness.answers.store import Store
 from harness.cli.ask_put import put
 from harness.cli.ask_show import Found as Answers
 from harness.cli.ask_show import print_answers
-from harness.cli.ask_sources import Source, sources_of
+from harness.cli.ask_sources import AnswerSource, sources_of
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun
 from harness.records import Record
@@ -112,7 +112,7 @@ class Answer:
     unknown: tuple[str, ...]
     newest: str
     commands: tuple[str, ...]
-    found: tuple[Answers, Asked, Vocabulary] = field(repr=False, compare=False)
+    found: tuple[Answers, Query, Vocabulary] = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return any(answer.proven for _, answer in self.found[0])
@@ -166,7 +166,7 @@ def ask(question: str, results: Results | str | PathLike[str] | Iterable[str | P
         if not results.records:
             raise NothingToRun("there are no results to answer from")
         store = Store.of(known_of(cast("Record", record) for record in results.records))
-        sources = [Source(name="results", title="these results", store=store)]
+        sources = [AnswerSource(name="results", title="these results", store=store)]
     else:
         paths = () if results is None else (results,) if isinstance(results, str | PathLike) else tuple(results)
         sources = sources_of(tuple(map(Path, paths)))
@@ -180,7 +180,7 @@ def ask(question: str, results: Results | str | PathLike[str] | Iterable[str | P
     )  # fmt: skip
 
 
-def _finding(found: Found, source: Source) -> Finding:
+def _finding(found: Found, source: AnswerSource) -> Finding:
     return Finding(
         case=found.case, title=found.title, variants=found.label, said=tuple(map(_said, found.said)), faults=found.faults,
         source=source.name, stale=source.stale(found.case),

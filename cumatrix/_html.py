@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from harness.diagnostics import one_line
-from harness.matrix.kinds import KINDS, Kind, kind_of
+from harness.matrix.kinds import KINDS, Mark, kind_of
 from harness.matrix.rows import rows_of, short_target, targets_of
 
 MAX_ROWS = 200
@@ -56,7 +56,7 @@ def _field(record: Mapping[str, Any] | None) -> str:
     return f'<td title="{_text(title, 300)}" style="text-align:center;background:{_colour(kind)}">{kind.letter}</td>'
 
 
-def _colour(kind: Kind) -> str:
+def _colour(kind: Mark) -> str:
     return _COLOURS[kind.style.split()[-1]]
 
 

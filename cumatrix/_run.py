@@ -31,7 +31,7 @@ from harness.records.atomic import check_writable, replace_files
 from harness.records.remarks import remarks, with_remark
 from harness.user_folders import cache_folder
 
-Source = str | PathLike[str]
+SourcePath = str | PathLike[str]
 Progress = Callable[[int, int, Cell], object]
 
 
@@ -79,7 +79,7 @@ class _Work:
 
 
 def run(
-    *selection: Source, cases: Source = "cases", progress: Progress | None = None, **options: Unpack[Options]
+    *selection: SourcePath, cases: SourcePath = "cases", progress: Progress | None = None, **options: Unpack[Options]
 ) -> Results:
     """Run cases through backends, toolkits and targets, as ``cumatrix run`` does, and wait for all of them.
 
@@ -113,7 +113,7 @@ def run(
     return _of_cases("run", selection, cases, options).results(progress)
 
 
-def iter_run(*selection: Source, cases: Source = "cases", **options: Unpack[Options]) -> Iterator[Cell]:
+def iter_run(*selection: SourcePath, cases: SourcePath = "cases", **options: Unpack[Options]) -> Iterator[Cell]:
     """As `run`, but gives each cell as it finishes. Closing the iterator ends what is under way.
 
     Errors of `run` are raised at once, before the first cell.
@@ -122,7 +122,7 @@ def iter_run(*selection: Source, cases: Source = "cases", **options: Unpack[Opti
 
 
 def try_(
-    source: Source | Iterable[Source], *, language: str = "cuda", progress: Progress | None = None, **options: Unpack[TryOptions]
+    source: SourcePath | Iterable[SourcePath], *, language: str = "cuda", progress: Progress | None = None, **options: Unpack[TryOptions]
 ) -> Results:  # fmt: skip
     """Try a program for every architecture and version, as ``cumatrix try`` does.
 
@@ -151,13 +151,13 @@ def try_(
 
 
 def iter_try(
-    source: Source | Iterable[Source], *, language: str = "cuda", **options: Unpack[TryOptions]
+    source: SourcePath | Iterable[SourcePath], *, language: str = "cuda", **options: Unpack[TryOptions]
 ) -> Iterator[Cell]:
     """As `try_`, but gives each cell as it finishes. Closing the iterator ends what is under way."""
     return _of_files("iter_try", source, language, options).cells()
 
 
-def _of_cases(function: str, selection: Iterable[Source], cases: Source, options: Options) -> _Work:
+def _of_cases(function: str, selection: Iterable[SourcePath], cases: SourcePath, options: Options) -> _Work:
     words = words_of(function, dict(options), Options.__annotations__)
     # Unnamed settings come from the project (harness.cli.configured).
     named = [] if os.fspath(cases) == "cases" else [f"--cases={os.fspath(cases)}"]
@@ -168,7 +168,7 @@ def _of_cases(function: str, selection: Iterable[Source], cases: Source, options
     return _Work(cells_of_cases(rest, **{name: params[name] for name in names}), params, ["run", *argv])
 
 
-def _of_files(function: str, source: Source | Iterable[Source], language: str, options: TryOptions) -> _Work:
+def _of_files(function: str, source: SourcePath | Iterable[SourcePath], language: str, options: TryOptions) -> _Work:
     words = words_of(function, dict(options), TryOptions.__annotations__)
     argv = [*words, "--", *map(str, _files(source, language))]
     params = _params(try_command, "try", argv)
@@ -183,7 +183,7 @@ def _params(command: click.Command, name: str, argv: list[str]) -> dict[str, Any
         raise UsageError(error.format_message()) from None
 
 
-def _files(source: Source | Iterable[Source], language: str) -> list[Path]:
+def _files(source: SourcePath | Iterable[SourcePath], language: str) -> list[Path]:
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return [_written(source, language)]
     return [Path(each) for each in ([source] if isinstance(source, str | PathLike) else source)]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from harness.matrix.order import version_key
 
 Row = dict[str, str]
-Grid = dict[str, dict[str, Row]]
+OutcomeGrid = dict[str, dict[str, Row]]
 
 
 class Block(NamedTuple):
@@ -18,7 +18,7 @@ class Block(NamedTuple):
     row: Row
 
 
-def fold(grid: Grid) -> list[Block]:
+def fold(grid: OutcomeGrid) -> list[Block]:
     """Fold the outer axis where whole tables agree, then the inner one within each."""
     groups: list[tuple[list[str], dict[str, Row]]] = []
     for outer in sorted(grid, key=version_key):

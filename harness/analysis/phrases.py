@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 
-from harness.analysis.statement import Clause, Part, Point, Statement
+from harness.analysis.statement import Clause, Point, Statement, TargetGroup
 from harness.diagnostics import one_line
 from harness.matrix.axes import FURTHER, labels
 from harness.matrix.order import fold_targets, target_key, version_key
@@ -110,7 +110,7 @@ def _is_threshold(built: Sequence[str], axis: Sequence[str]) -> bool:
     return len(kinds) == 1 and list(built) == list(axis[-len(built) :])
 
 
-def _verb(part: Part) -> str:
+def _verb(part: TargetGroup) -> str:
     if part.outcome == "built":
         return "works"
     if part.outcome == "compiled":
@@ -178,7 +178,7 @@ def _runs(chosen: Iterable[str], axis: Sequence[str]) -> str:
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
 
 
-def _targets(parts: Iterable[Part]) -> list[str]:
+def _targets(parts: Iterable[TargetGroup]) -> list[str]:
     return sorted({target for part in parts for target in part.targets}, key=target_key)
 
 

@@ -16,7 +16,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
+class SupportKey:
     """The subject of a statement.
 
     Parameters
@@ -38,7 +38,7 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class TargetGroup:
     """Targets with the same outcome within a clause.
 
     Parameters
@@ -68,7 +68,7 @@ class Clause:
 
     libraries: tuple[str, ...]
     toolkits: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[TargetGroup, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class Statement:
 
     Parameters
     ----------
-    subject : Subject
+    subject : SupportKey
         What it is about.
     clauses : tuple of Clause
         In the order of versions; their blocks do not overlap.
@@ -109,7 +109,7 @@ class Statement:
         What was tested, what is not applicable, and what was not tested; short sentences.
     """
 
-    subject: Subject
+    subject: SupportKey
     clauses: tuple[Clause, ...]
     cells: tuple[str, ...]
     not_applicable: frozenset[Point] = frozenset()

@@ -14,10 +14,10 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.fold import Block, Grid, fold
+from harness.analysis.fold import Block, OutcomeGrid, fold
 from harness.analysis.frame import ANSWERED, rows_of
 from harness.analysis.phrases import PLAIN_TARGETS, headline_of, notes_of
-from harness.analysis.statement import Clause, Holes, Part, Point, Statement, Subject
+from harness.analysis.statement import Clause, Holes, Point, Statement, SupportKey, TargetGroup
 from harness.matrix.axes import FURTHER
 from harness.matrix.order import place_key, target_key, version_key
 from harness.toolkits import RELEASES
@@ -42,7 +42,7 @@ def statements(table: pd.DataFrame) -> list[Statement]:
     order = {place: number for number, place in enumerate(dict.fromkeys(place[:4] for place in found))}
     return [
         _statement(
-            Subject(**dict(zip(_PLACE, place, strict=False)), further=place[len(_PLACE) :]),
+            SupportKey(**dict(zip(_PLACE, place, strict=False)), further=place[len(_PLACE) :]),
             found[place],
             libraries[place[3]],
         )
@@ -52,7 +52,7 @@ def statements(table: pd.DataFrame) -> list[Statement]:
     ]
 
 
-def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterable[str]) -> Statement:
+def _statement(subject: SupportKey, rows: list[tuple[str, ...]], libraries: Iterable[str]) -> Statement:
     outcomes: dict[Point, str] = {}
     said: dict[Point, tuple[str, str]] = {}
     cells, unknown, not_applicable = [], [], []
@@ -98,8 +98,8 @@ def _statement(subject: Subject, rows: list[tuple[str, ...]], libraries: Iterabl
 
 def _blocks(outcomes: dict[Point, str]) -> list[Block]:
     """Blocks of libraries (outer) x toolkits (inner), found along that axis first which needs fewer of them."""
-    by_library: Grid = {}
-    by_toolkit: Grid = {}
+    by_library: OutcomeGrid = {}
+    by_toolkit: OutcomeGrid = {}
     for point, outcome in outcomes.items():
         by_library.setdefault(point.library, {}).setdefault(point.toolkit, {})[point.target] = outcome
         by_toolkit.setdefault(point.toolkit, {}).setdefault(point.library, {})[point.target] = outcome
@@ -121,7 +121,7 @@ def _clause(block: Block, said: dict[Point, tuple[str, str]]) -> Clause:
         kinds = Counter(kind for kind, _ in messages)
         most = kinds.most_common(1)[0][0] if kinds else ""
         first = next((message for kind, message in messages if kind == most), "")
-        parts.append(Part(outcome=outcome, targets=tuple(targets), message=first, messages=len(kinds)))
+        parts.append(TargetGroup(outcome=outcome, targets=tuple(targets), message=first, messages=len(kinds)))
     return Clause(libraries=tuple(block.outer), toolkits=tuple(block.inner), parts=tuple(parts))
 
 

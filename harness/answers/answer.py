@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.answers.architecture import SAME, asks_for_itself, known_of_itself
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.hosts import are_own, hosted, is_host
 from harness.answers.meant import meant
 from harness.answers.names import LABELS
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import spell_span
-from harness.answers.table import Field, Line, lines_of
-from harness.answers.verdict import FAULT, SILENT, UNTRIED_VERDICT, WORKS, Verdict, picked
+from harness.answers.table import FeatureRow, Field, lines_of
+from harness.answers.verdict import FAULT, SILENT, UNTRIED_VERDICT, WORKS, Support, picked
 from harness.matrix.order import fold_targets, version_key
 
 SHOWN = 5
@@ -22,7 +22,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class ToolFinding:
     """The finding for a tool.
 
     Parameters
@@ -35,7 +35,7 @@ class Said:
         Architectures of the finding.
     place : str
         The same as a range.
-    verdict : Verdict
+    verdict : Support
         Of what was asked.
     overall : str
         The verdict over all versions, if only some were requested and it differs; and the architectures that work.
@@ -51,7 +51,7 @@ class Said:
     entry: Entry
     targets: tuple[str, ...]
     place: str
-    verdict: Verdict
+    verdict: Support
     overall: str
     proof: tuple[Row, ...]
     own: str = ""
@@ -59,13 +59,13 @@ class Said:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class FeatureFinding:
     """A feature, with what is known of it."""
 
     case: str
     title: str
     label: str
-    said: tuple[Said, ...]
+    said: tuple[ToolFinding, ...]
     faults: tuple[tuple[str, str], ...]
 
     @property
@@ -75,12 +75,12 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class QueryResult:
     """All that answers a question.
 
     Parameters
     ----------
-    findings : tuple of Finding
+    findings : tuple of FeatureFinding
         Best first, at most `SHOWN`.
     more : int
         Number of further ones.
@@ -88,7 +88,7 @@ class Answer:
         How many of the question's words they lack.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[FeatureFinding, ...]
     more: int
     missing: int = 0
 
@@ -98,12 +98,12 @@ class Answer:
         return any(said.proof for finding in self.findings for said in finding.said)
 
 
-def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
+def answer(asked: Query, known: Known, vocabulary: Vocabulary) -> QueryResult:
     """Answer a question.
 
     Parameters
     ----------
-    asked : Asked
+    asked : Query
         The question.
     known : Known
         What was tried.
@@ -129,26 +129,28 @@ def answer(asked: Asked, known: Known, vocabulary: Vocabulary) -> Answer:
         features = [finding for finding in features if any(not said.verdict.silent for said in finding.said)]
     findings = [finding for finding in (*findings, *features) if finding.said]
     findings.sort(key=lambda finding: not any(said.proof for said in finding.said))
-    return Answer(findings=tuple(findings[:SHOWN]), more=max(0, len(findings) - SHOWN), missing=least)
+    return QueryResult(findings=tuple(findings[:SHOWN]), more=max(0, len(findings) - SHOWN), missing=least)
 
 
-def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Sequence[str] | None]) -> Finding:
+def finding_of(
+    line: FeatureRow, asked: Query, known: Known, tools: Mapping[str, Sequence[str] | None]
+) -> FeatureFinding:
     """The finding for a line.
 
     Parameters
     ----------
-    line : Line
+    line : FeatureRow
         The feature, on the architectures that count.
-    asked : Asked
+    asked : Query
         The question: CUDA releases and header libraries in it.
     known : Known
         What was tried.
     tools : Mapping
-        Versions by backend, None for all (`Asked.tools`); none of them for every tool.
+        Versions by backend, None for all (`Query.tools`); none of them for every tool.
     """
     hosts = asked.hosts()
     axes = {**asked.headers(), **hosts}
-    said: list[Said] = []
+    said: list[ToolFinding] = []
     by_tool: dict[tuple[str, str], list[Field]] = {}
     for field in line.fields:
         if not tools or field.entry.backend in tools:
@@ -167,10 +169,10 @@ def finding_of(line: Line, asked: Asked, known: Known, tools: Mapping[str, Seque
     # Those of another tool, or of other architectures, answer nothing that was asked.
     faulty = any(FAULT in item.entry.grids[target].letters for item in said for target in item.targets)
     faults = feature.faults if faulty else ()
-    return Finding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=faults)
+    return FeatureFinding(case=line.case, title=feature.title, label=line.label, said=tuple(said), faults=faults)
 
 
-def _without(said: Iterable[Said], headers: Mapping[str, Sequence[str]]) -> Iterator[Said]:
+def _without(said: Iterable[ToolFinding], headers: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:
     """The finding for a program without a header library, when the question names a release of one."""
     name = "with the CCCL that CUDA brings" if "cccl" in headers else f"without {' and '.join(headers)}"
     for each in said:
@@ -178,7 +180,7 @@ def _without(said: Iterable[Said], headers: Mapping[str, Sequence[str]]) -> Iter
         yield each if each.verdict.silent else replace(each, verdict=UNTRIED_VERDICT, overall=overall, proof=())
 
 
-def _on_own(said: Iterable[Said], known: Known, hosts: Mapping[str, Sequence[str]]) -> Iterator[Said]:
+def _on_own(said: Iterable[ToolFinding], known: Known, hosts: Mapping[str, Sequence[str]]) -> Iterator[ToolFinding]:
     """The finding for the machine's own host compiler, when the question names another; an equal version counts as the requested one."""
     name = f"the machine's own host compiler ({' or '.join(known.hosts) or 'version unknown'})"
     same = are_own(known.hosts, hosts)
@@ -191,10 +193,10 @@ def _on_own(said: Iterable[Said], known: Known, hosts: Mapping[str, Sequence[str
             yield replace(each, verdict=UNTRIED_VERDICT, overall=f"with {name}: {each.verdict.text}", proof=())
 
 
-def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[Said]:
+def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Sequence[str] | None) -> list[ToolFinding]:
     """Of one tool; architectures with the same verdict together."""
     some = versions is not None or toolkits is not None
-    groups: dict[tuple[Verdict, str, str], list[Field]] = {}
+    groups: dict[tuple[Support, str, str], list[Field]] = {}
     for field in fields:
         verdict = picked(field.grid, versions, toolkits) if some else field.verdict
         overall = (
@@ -215,7 +217,7 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
     if any(not verdict.silent for verdict, _, _ in groups):
         groups = {key: group for key, group in groups.items() if not key[0].silent}
     return [
-        Said(
+        ToolFinding(
             tool=tool_label(group[0].entry),
             entry=group[0].entry,
             targets=tuple(field.target for field in group),
@@ -275,6 +277,6 @@ def _span(entry: Entry, rows: Sequence[Row]) -> str:
     )
 
 
-def grouped(values: Mapping[str, str]) -> str:
+def newest_day(values: Mapping[str, str]) -> str:
     """Newest start of a run, as a day; empty where no plan tells."""
     return max(values.values(), default="")[:10]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.cells import Known
 from harness.answers.features import Feature
 from harness.answers.verdict import NOT, NOTHING, SILENT, WORKS
@@ -32,6 +32,6 @@ def known_of_itself(known: Known) -> Known:
     return Known(rows=rows, features={"": FEATURE}, runs=known.runs)
 
 
-def asks_for_itself(asked: Asked) -> bool:
+def asks_for_itself(asked: Query) -> bool:
     """Return whether a question names an architecture, perhaps a CUDA release or a tool, and nothing else."""
     return bool(asked.targets) and not asked.words

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.answers.answer import Said
+from harness.answers.answer import ToolFinding
 from harness.answers.hosts import is_host
 
 
-def said_json(said: Said) -> dict[str, Any]:
+def said_json(said: ToolFinding) -> dict[str, Any]:
     """The keys that both have."""
     return {
         "backend": said.entry.backend,

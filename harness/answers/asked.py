@@ -9,7 +9,7 @@ from harness.answers.question import Chip, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Query:
     """The request of a question, from its chips.
 
     Parameters

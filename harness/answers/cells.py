@@ -10,7 +10,18 @@ from typing import Any, NamedTuple
 from harness.answers.features import Feature, words_of_feature
 from harness.answers.hosts import split_host
 from harness.answers.spelling import words_said
-from harness.answers.verdict import FAULT, NOT, NOTHING, REFUSED, SILENT, SURPRISE, UNAVAILABLE, UNTRIED, WORKS, Grid
+from harness.answers.verdict import (
+    FAULT,
+    NOT,
+    NOTHING,
+    REFUSED,
+    SILENT,
+    SURPRISE,
+    UNAVAILABLE,
+    UNTRIED,
+    WORKS,
+    VersionGrid,
+)
 from harness.matrix.order import backend_key, natural_key, target_key, version_key
 from harness.toolkits.libraries import LIBRARIES as HEADERS
 
@@ -64,11 +75,11 @@ class Entry:
     ----------
     case, rest, tool, axis : str
         As of its rows.
-    grids : Mapping[str, Grid]
+    grids : Mapping[str, VersionGrid]
         By target.
     proofs : Mapping[tuple of str, Row]
         The cell by version, toolkit and target.
-    own : Mapping[str, Grid]
+    own : Mapping[str, VersionGrid]
         By target, for own cells among published ones.
     """
 
@@ -76,9 +87,9 @@ class Entry:
     rest: str
     tool: str
     axis: str
-    grids: Mapping[str, Grid]
+    grids: Mapping[str, VersionGrid]
     proofs: Mapping[tuple[str, str, str], Row]
-    own: Mapping[str, Grid] = field(default_factory=dict)
+    own: Mapping[str, VersionGrid] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
@@ -225,7 +236,7 @@ def _tool_key(tool: str) -> tuple[Any, ...]:
     return (*backend_key(backend), *map(version_key, more))
 
 
-def _grids(of: Mapping[tuple[str, str, str], Row]) -> dict[str, Grid]:
+def _grids(of: Mapping[tuple[str, str, str], Row]) -> dict[str, VersionGrid]:
     versions = tuple(sorted({place[0] for place in of}, key=version_key))
     toolkits = tuple(sorted({place[1] for place in of}, key=version_key))
     found = {}
@@ -235,5 +246,5 @@ def _grids(of: Mapping[tuple[str, str, str], Row]) -> dict[str, Grid]:
             for version in versions
             for toolkit in toolkits
         )
-        found[target] = Grid(versions, toolkits, letters)
+        found[target] = VersionGrid(versions, toolkits, letters)
     return found

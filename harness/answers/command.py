@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.question import Vocabulary
 from harness.backends import library_of
 from harness.model.host import NAME
 
 
-def command_for(asked: Asked, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
+def command_for(asked: Query, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
     """The command that tries an untried combination: ``cumatrix run`` if there is a case for it, else ``cumatrix try``."""
     parts = [f"cumatrix run {case.rpartition('@')[0] or case}" if case else "cumatrix try kernel.cu"]
     hosts = asked.hosts()

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.answers.answer import Finding, finding_of, tool_label
-from harness.answers.asked import Asked
+from harness.answers.answer import FeatureFinding, finding_of, tool_label
+from harness.answers.asked import Query
 from harness.answers.cells import Entry, Known
 from harness.answers.spelling import version_of
-from harness.answers.table import Line, known_releases, lines_of
+from harness.answers.table import FeatureRow, known_releases, lines_of
 from harness.answers.verdict import SILENT, WORKS
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, version_key
@@ -43,13 +43,13 @@ class Variant:
 
     Parameters
     ----------
-    finding : Finding
+    finding : FeatureFinding
         What is known, in sentences, with the proof.
     rows : tuple of VersionRow
         The table over versions.
     """
 
-    finding: Finding
+    finding: FeatureFinding
     rows: tuple[VersionRow, ...]
 
 
@@ -100,8 +100,8 @@ def feature_page(known: Known, case: str) -> FeaturePage:
     )
 
 
-def _variant(line: Line, known: Known, toolkits: Sequence[str]) -> Variant:
-    finding = finding_of(line, Asked(chips=()), known, {})
+def _variant(line: FeatureRow, known: Known, toolkits: Sequence[str]) -> Variant:
+    finding = finding_of(line, Query(chips=()), known, {})
     entries = {(field.entry.tool, field.entry.axis): field.entry for field in line.fields}
     rows = [row for entry in entries.values() for row in _rows(entry, toolkits)]
     return Variant(finding=finding, rows=tuple(rows))

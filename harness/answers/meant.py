@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.cells import Known
 from harness.answers.question import Vocabulary
-from harness.answers.table import Line
+from harness.answers.table import FeatureRow
 from harness.answers.words import says, score
 
 Key = tuple[str, tuple[str, ...]]
-Lines = Mapping[Key, Line]
+Lines = Mapping[Key, FeatureRow]
 
 
-def meant(lines: Iterable[Line], asked: Asked, known: Known, vocabulary: Vocabulary) -> tuple[list[Line], int]:
+def meant(
+    lines: Iterable[FeatureRow], asked: Query, known: Known, vocabulary: Vocabulary
+) -> tuple[list[FeatureRow], int]:
     """The lines that a question means, best first, and how many of its words they lack.
 
     Parameters
     ----------
-    lines : iterable of Line
+    lines : iterable of FeatureRow
         All there are.
-    asked : Asked
+    asked : Query
         The question.
     known : Known
         What was tried.
@@ -39,7 +41,7 @@ def meant(lines: Iterable[Line], asked: Asked, known: Known, vocabulary: Vocabul
     return [some[key] for key in chosen], least
 
 
-def _readings(lines: Lines, asked: Asked, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
+def _readings(lines: Lines, asked: Query, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
     """Lines that may be meant, and words to find them by; of those that lack as few words the first counts. The page's script does the same (`assets/answer.js`)."""
     headers, hosts, words = asked.headers(), asked.hosts(), asked.words
     if of_header := _with_axis(lines, headers):
@@ -56,7 +58,7 @@ def _readings(lines: Lines, asked: Asked, known: Known, vocabulary: Vocabulary) 
         yield lines, free
 
 
-def _speaks(line: Line, names: Iterable[str], known: Known, vocabulary: Vocabulary) -> bool:
+def _speaks(line: FeatureRow, names: Iterable[str], known: Known, vocabulary: Vocabulary) -> bool:
     # In its causes every second program speaks of CCCL.
     name, title, _ = known.words_of(line.case)
     return not score(list(names), (name, title, (), line.words), vocabulary.synonyms)[0]

@@ -9,7 +9,7 @@ from itertools import pairwise
 from harness.answers.answer import tool_label
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.names import LABELS
-from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, Grid
+from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, VersionGrid
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, target_key, version_key
 
@@ -138,7 +138,7 @@ def _newest(entry: Entry, target: str) -> Row | None:
     return None
 
 
-def _borders(entry: Entry, grid: Grid) -> list[tuple[str, str, str, bool]]:
+def _borders(entry: Entry, grid: VersionGrid) -> list[tuple[str, str, str, bool]]:
     """Axis, release before, release, and whether it works from there on: where all else is the same and the outcome is another."""
     library = entry.axis or (LABELS.get(entry.backend, entry.backend) if library_of(entry.backend) else "")
     found = []

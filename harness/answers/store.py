@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.answers.answer import Answer, answer
-from harness.answers.asked import Asked
+from harness.answers.answer import QueryResult, answer
+from harness.answers.asked import Query
 from harness.answers.cells import Known, Row
 from harness.answers.features import Feature, words_of_feature
 from harness.answers.question import Vocabulary
@@ -86,7 +86,7 @@ class Store:
         features = {case: feature for case, feature in self.features.items() if case in wanted}
         return Known(rows=self.rows_of(features), features=features, runs=self.runs, hosts=self.hosts)
 
-    def bounds(self, asked: Asked, vocabulary: Vocabulary) -> dict[str, int]:
+    def bounds(self, asked: Query, vocabulary: Vocabulary) -> dict[str, int]:
         """By case, how many of a question's words none of its variants has; only cases that use the header libraries that are named."""
         headers, hosts = asked.headers(), asked.hosts()
         cases = [case for case in self.features if any(use[2] in headers for use in self.uses.get(case, ()))]
@@ -100,7 +100,7 @@ class Store:
             )
         return found
 
-    def answer(self, asked: Asked, vocabulary: Vocabulary) -> Answer:
+    def answer(self, asked: Query, vocabulary: Vocabulary) -> QueryResult:
         """Answer a question: `harness.answers.answer.answer`, from the cells of the cases that can be meant."""
         bounds = self.bounds(asked, vocabulary)
         most = min(bounds.values(), default=0)

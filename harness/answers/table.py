@@ -14,7 +14,7 @@ from harness.answers.features import Feature, words_of_feature
 from harness.answers.hosts import hosted
 from harness.answers.question import Vocabulary
 from harness.answers.spelling import spell_span, words_of
-from harness.answers.verdict import SILENT, Grid, Verdict, verdict_of
+from harness.answers.verdict import SILENT, Support, VersionGrid, verdict_of
 from harness.backends import library_of
 from harness.matrix.order import fold_targets, natural_key, version_key
 from harness.model import KNOWN_TARGETS
@@ -35,22 +35,22 @@ class Field:
         The program and the tool.
     target : str
         The architecture.
-    verdict : Verdict
+    verdict : Support
         In a few words.
     where : str
         Architectures that work, if not all do: ``from sm_80``, ``on sm_90a only``, ``nowhere``.
-    own : Verdict or None
+    own : Support or None
         The verdict of own cells alone, in addition to published ones.
     """
 
     entry: Entry
     target: str
-    verdict: Verdict
+    verdict: Support
     where: str
-    own: Verdict | None = None
+    own: Support | None = None
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> VersionGrid:
         """Versions, and what became of each."""
         return self.entry.grids[self.target]
 
@@ -61,7 +61,7 @@ class Field:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class FeatureRow:
     """A feature, and its variants with the same findings.
 
     Parameters
@@ -87,7 +87,7 @@ class Line:
         return list(dict.fromkeys(word for variant in self.variants for word in words_of(variant)))
 
 
-def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Line]:
+def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[FeatureRow]:
     """Every feature, or one, on these architectures; untried ones have no line."""
     found: dict[str, dict[str, list[Field]]] = {}
     for entry in known.entries_of(case) if case else known.entries:
@@ -101,7 +101,9 @@ def lines_of(known: Known, targets: Sequence[str], case: str = "") -> list[Line]
             groups.setdefault(tuple(field.seen for field in fields), []).append(rest)
         for variants in groups.values():
             label = _label(variants, list(programs)) if len(groups) > 1 else ""
-            lines.append(Line(case=name, label=label, variants=tuple(variants), fields=tuple(programs[variants[0]])))
+            lines.append(
+                FeatureRow(case=name, label=label, variants=tuple(variants), fields=tuple(programs[variants[0]]))
+            )
     return lines
 
 
@@ -122,13 +124,13 @@ def field_of(entry: Entry, target: str) -> Field:
     )
 
 
-def _first_to_last(grid: Grid) -> str:
+def _first_to_last(grid: VersionGrid) -> str:
     told = [name for place, name in enumerate(grid.toolkits) if set(grid.of_toolkit(place)) - SILENT]
     return spell_span(told)
 
 
 @cache
-def _verdict(grid: Grid, library: str) -> Verdict:
+def _verdict(grid: VersionGrid, library: str) -> Support:
     return verdict_of(grid, known_releases(), library)
 
 

@@ -21,7 +21,7 @@ _LISTED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Support:
     """The verdict for a program, a tool and an architecture.
 
     Parameters
@@ -50,11 +50,11 @@ class Verdict:
         return self.kind in ("na", "untried")
 
 
-UNTRIED_VERDICT = Verdict(kind="untried", text="not tried")
+UNTRIED_VERDICT = Support(kind="untried", text="not tried")
 
 
 @dataclass(frozen=True)
-class Grid:
+class VersionGrid:
     """Versions of a library, CUDA releases, and a letter for each pair: row by row, a library's version each.
 
     Parameters
@@ -80,12 +80,12 @@ class Grid:
         return self.letters[place :: len(self.toolkits)]
 
 
-def verdict_of(grid: Grid, known: Mapping[str, Sequence[str]], library: str = "") -> Verdict:
+def verdict_of(grid: VersionGrid, known: Mapping[str, Sequence[str]], library: str = "") -> Support:
     """The verdict of a grid.
 
     Parameters
     ----------
-    grid : Grid
+    grid : VersionGrid
         The versions, and what became of each.
     known : Mapping[str, sequence of str]
         Releases by name (``cuda``, and libraries), to name the untried ones.
@@ -96,10 +96,10 @@ def verdict_of(grid: Grid, known: Mapping[str, Sequence[str]], library: str = ""
     if not told:
         return _silent(grid.letters)
     if told == {WORKS}:
-        return Verdict(kind="works", text="works")
+        return Support(kind="works", text="works")
     if WORKS not in told:
         fault = FAULT in told and told <= {FAULT, SURPRISE}
-        return Verdict(kind="fault", text="known fault") if fault else Verdict(kind="never", text="never")
+        return Support(kind="fault", text="known fault") if fault else Support(kind="never", text="never")
     by_library = [(name, _sum(grid.of_library(place))) for place, name in enumerate(grid.libraries)]
     by_toolkit = [(name, _sum(grid.of_toolkit(place))) for place, name in enumerate(grid.toolkits)]
     if all(state != "m" for _, state in by_library):
@@ -109,12 +109,12 @@ def verdict_of(grid: Grid, known: Mapping[str, Sequence[str]], library: str = ""
     return _both(grid, known)
 
 
-def picked(grid: Grid, libraries: Sequence[str] | None, toolkits: Sequence[str] | None) -> Verdict:
+def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequence[str] | None) -> Support:
     """The verdict for some of the versions. The page's script does the same (`assets/answer.js`).
 
     Parameters
     ----------
-    grid : Grid
+    grid : VersionGrid
         The versions, and what became of each.
     libraries, toolkits : sequence of str, optional
         The requested ones; by default, all.
@@ -130,25 +130,25 @@ def picked(grid: Grid, libraries: Sequence[str] | None, toolkits: Sequence[str] 
         return _silent("".join(item[2] for item in found))
     works = [item for item in told if item[2] == WORKS]
     if len(works) == len(told):
-        return Verdict(kind="works", text="works")
+        return Support(kind="works", text="works")
     if not works:
         fault = all(item[2] == FAULT for item in told)
-        return Verdict(kind="fault" if fault else "never", text="does not work" + (": a known fault" if fault else ""))
+        return Support(kind="fault" if fault else "never", text="does not work" + (": a known fault" if fault else ""))
     for place, prefix in ((0, ""), (1, "CUDA ")):
         good = {item[place] for item in works}
         bad = {item[place] for item in told if item[2] != WORKS}
         if not good & bad:
             names = [list(dict.fromkeys(item[place] for item in told if item[place] in group)) for group in (good, bad)]
-            return Verdict(
+            return Support(
                 kind="part", text=f"works with {prefix}{', '.join(names[0])}; not with {prefix}{', '.join(names[1])}"
             )
-    return Verdict(kind="part", text=f"works in {len(works)} of {len(told)} combinations")
+    return Support(kind="part", text=f"works in {len(works)} of {len(told)} combinations")
 
 
-def _silent(letters: str) -> Verdict:
+def _silent(letters: str) -> Support:
     if UNAVAILABLE in letters:
-        return Verdict(kind="untried", text="not available")
-    return Verdict(kind="na", text="not applicable") if NOTHING in letters else UNTRIED_VERDICT
+        return Support(kind="untried", text="not available")
+    return Support(kind="na", text="not applicable") if NOTHING in letters else UNTRIED_VERDICT
 
 
 def _sum(letters: str) -> str:
@@ -161,26 +161,26 @@ def _sum(letters: str) -> str:
     return FAULT if told == {FAULT} else NOT
 
 
-def _along(states: Sequence[tuple[str, str]], prefix: str, known: Sequence[str]) -> Verdict:
+def _along(states: Sequence[tuple[str, str]], prefix: str, known: Sequence[str]) -> Support:
     """Along one axis: runs of versions that work and that do not."""
     runs = [(works, [name for name, _ in run]) for works, run in groupby(states, lambda item: item[1] == WORKS)]
     if len(runs) == 1:
-        return Verdict(kind="works", text="works") if runs[0][0] else Verdict(kind="never", text="never")
+        return Support(kind="works", text="works") if runs[0][0] else Support(kind="never", text="never")
     gaps = [gap for (_, before), (_, after) in pairwise(runs) if (gap := _untried(before[-1], after[0], known))]
     note = f"{'; '.join(gaps)} untried" if gaps else ""
     if len(runs) == 2:
         if runs[1][0]:
-            return Verdict(kind="since", text=f"works since {prefix}{runs[1][1][0]}", note=note)
-        return Verdict(kind="until", text=f"works up to {prefix}{runs[0][1][-1]}", note=note)
+            return Support(kind="since", text=f"works since {prefix}{runs[1][1][0]}", note=note)
+        return Support(kind="until", text=f"works up to {prefix}{runs[0][1][-1]}", note=note)
     if len(runs) == 3 and runs[0][0]:
-        return Verdict(kind="but", text=f"broken in {prefix}{_span(runs[1][1])} only", note=note)
+        return Support(kind="but", text=f"broken in {prefix}{_span(runs[1][1])} only", note=note)
     spans = ", ".join(_span(names) for works, names in runs if works)
     if runs[-1][0]:
-        return Verdict(kind="but", text=f"works since {prefix}{runs[-1][1][0]}", note=f"and in {prefix}{', '.join(_span(names) for works, names in runs[:-1] if works)}")  # fmt: skip
-    return Verdict(kind="until", text=f"only in {prefix}{spans}", note=note)
+        return Support(kind="but", text=f"works since {prefix}{runs[-1][1][0]}", note=f"and in {prefix}{', '.join(_span(names) for works, names in runs[:-1] if works)}")  # fmt: skip
+    return Support(kind="until", text=f"only in {prefix}{spans}", note=note)
 
 
-def _both(grid: Grid, known: Mapping[str, Sequence[str]]) -> Verdict:
+def _both(grid: VersionGrid, known: Mapping[str, Sequence[str]]) -> Support:
     """A phrase along CUDA for each version, when both axes matter; versions with the same phrase together."""
     along = []
     for place, name in enumerate(grid.libraries):
@@ -195,10 +195,10 @@ def _both(grid: Grid, known: Mapping[str, Sequence[str]]) -> Verdict:
     more = f"; and {len(before) - _LISTED} more" if len(before) > _LISTED else ""
     note = "; ".join(reversed(before[-_LISTED:])) + more
     if last.kind == "works":
-        return Verdict(kind="since", text=f"works since {newest[0]}", note=note)
+        return Support(kind="since", text=f"works since {newest[0]}", note=note)
     if last.kind == "never":
-        return Verdict(kind="until", text=f"not since {newest[0]}", note=note)
-    return Verdict(kind="part", text=f"{newest[-1]}: {last.text}", note="; ".join(filter(None, (note, last.note))))
+        return Support(kind="until", text=f"not since {newest[0]}", note=note)
+    return Support(kind="part", text=f"{newest[-1]}: {last.text}", note="; ".join(filter(None, (note, last.note))))
 
 
 def _untried(before: str, after: str, known: Sequence[str]) -> str:

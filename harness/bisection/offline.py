@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.bisection.tries import Axis
+from harness.bisection.tries import SearchAxis
 from harness.engine.install import Missing, missing
 
 NOT_INSTALLED = "not installed, and --offline downloads nothing"
 
 
-def not_there(axis: Axis, versions: Sequence[str]) -> tuple[dict[str, str], Missing]:
+def not_there(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str], Missing]:
     """Releases that cannot be tried without the network, each with the reason; and all that is missing of them.
 
     Parameters
     ----------
-    axis : Axis
+    axis : SearchAxis
         What is searched.
     versions : sequence of str
         The releases between the ends.

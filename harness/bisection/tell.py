@@ -23,7 +23,7 @@ Good = Callable[[Lane, Seen], "bool | None"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class LaneGroup:
     """Lanes with one history.
 
     Parameters
@@ -86,7 +86,7 @@ class Findings:
         Why some of these could not be.
     lacking : Mapping
         Why single cells could not be, by place and lane.
-    groups : sequence of Group
+    groups : sequence of LaneGroup
         What was seen.
     borders : sequence of Told
         Where it changes.
@@ -102,7 +102,7 @@ class Findings:
     called: Callable[[str], str]
     tried: Sequence[int]
     reasons: Mapping[int, str]
-    groups: Sequence[Group]
+    groups: Sequence[LaneGroup]
     borders: Sequence[Told]
     lacking: Mapping[tuple[int, Lane], str] = field(default_factory=dict)
     contradiction: str = ""
@@ -122,7 +122,7 @@ class Findings:
         )
 
 
-def groups_of(seen: Mapping[tuple[int, Lane], Seen], good: Good) -> list[Group]:
+def groups_of(seen: Mapping[tuple[int, Lane], Seen], good: Good) -> list[LaneGroup]:
     """Lanes together that have one history.
 
     Parameters
@@ -139,7 +139,7 @@ def groups_of(seen: Mapping[tuple[int, Lane], Seen], good: Good) -> list[Group]:
         found = [seen.get((place, lane)) for place in places]
         alike.setdefault(tuple(each and (each.key, good(lane, each)) for each in found), []).append(lane)
     return [
-        Group(
+        LaneGroup(
             name=name_of(several, lanes),
             lanes=tuple(several),
             history={place: seen.get((place, several[0])) for place in places},
@@ -150,7 +150,7 @@ def groups_of(seen: Mapping[tuple[int, Lane], Seen], good: Good) -> list[Group]:
 
 def tell(
     versions: Sequence[str],
-    groups: Sequence[Group],
+    groups: Sequence[LaneGroup],
     borders: Callable[[Lane], Iterable[Border]],
     called: Callable[[str], str],
     good: Good,
@@ -161,7 +161,7 @@ def tell(
     ----------
     versions : sequence of str
         Releases, oldest first.
-    groups : sequence of Group
+    groups : sequence of LaneGroup
         What was seen.
     borders : callable
         Borders of a lane.
@@ -170,7 +170,7 @@ def tell(
     good : callable
         As for `groups_of`.
     """
-    alike: dict[tuple[object, ...], list[tuple[Border, _Change, Group]]] = {}
+    alike: dict[tuple[object, ...], list[tuple[Border, _Change, LaneGroup]]] = {}
     for group in groups:
         lane = group.lanes[0]
         for border in borders(lane):

@@ -41,7 +41,7 @@ class Planned:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
-class Axis(Protocol):
+class SearchAxis(Protocol):
     """A search: releases, and the cells of each."""
 
     @property
@@ -94,7 +94,7 @@ class Bisection:
 
     Parameters
     ----------
-    axis : Axis
+    axis : SearchAxis
         What is searched.
     search : Search
         Over its versions.
@@ -114,7 +114,7 @@ class Bisection:
         By place the records, and why a release could not be tried at all.
     """
 
-    axis: Axis
+    axis: SearchAxis
     search: Search[Lane]
     watch: Watch
     install: Install

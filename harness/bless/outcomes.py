@@ -13,7 +13,7 @@ from harness.model import Diagnostic, Stage, Status
 _ERRORS = ("fatal", "error")
 
 
-class Kind(NamedTuple):
+class OutcomeKind(NamedTuple):
     """The common properties of a rule's cells.
 
     Parameters
@@ -31,13 +31,13 @@ class Kind(NamedTuple):
     said: str = ""
 
 
-def kinds(seen: Sequence[Seen]) -> list[Kind]:
+def kinds(seen: Sequence[Seen]) -> list[OutcomeKind]:
     """The kind of each cell's outcome; as few as the messages allow, each by a message that is the most telling one of some cell."""
     groups: dict[tuple[Status, Stage | None], list[int]] = {}
     for place, each in enumerate(seen):
         status = each.outcome.status
         groups.setdefault((status, None if status is Status.BUILT else each.outcome.stage), []).append(place)
-    found = [Kind(Status.BUILT)] * len(seen)
+    found = [OutcomeKind(Status.BUILT)] * len(seen)
     for (status, stage), places in groups.items():
         if status is not Status.REJECTED:
             # What a compiler said before it died or was ended depends on when that was.
@@ -47,7 +47,7 @@ def kinds(seen: Sequence[Seen]) -> list[Kind]:
                 {place: list(dict.fromkeys(core(item.message) for item in _errors(seen[place]))) for place in places}
             )
         for place, said in names.items():
-            found[place] = Kind(status, stage, said)
+            found[place] = OutcomeKind(status, stage, said)
     return found
 
 
@@ -75,7 +75,7 @@ def _errors(each: Seen) -> list[Diagnostic]:
     return [item for item in each.outcome.diagnostics if item.severity in _ERRORS]
 
 
-def pattern_for(cells: Iterable[Seen], kind: Kind) -> str | None:
+def pattern_for(cells: Iterable[Seen], kind: OutcomeKind) -> str | None:
     """A regular expression that finds the message of a kind in all of some cells; None where no message tells it."""
     if not kind.said:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.bless.evidence import Evidence, Seen, WrongEvidence, place_of
-from harness.bless.outcomes import Kind, kinds, pattern_for
+from harness.bless.outcomes import OutcomeKind, kinds, pattern_for
 from harness.bless.said import observed
 from harness.diagnostics import one_line
 from harness.model import Case, Expectation, Status
@@ -209,7 +209,7 @@ def _givers(case: Case, item: _Learned, of: Mapping[int, int | None], donors: Se
 
 
 def _draft(case: Case, item: _Learned, kept: int | None, like: int | None, dates: Mapping[str, str]) -> Draft:
-    kind: Kind = item.rule.outcome  # type: ignore[assignment]
+    kind: OutcomeKind = item.rule.outcome  # type: ignore[assignment]
     values: dict[str, object] = {"when": item.rule.condition or None, "status": str(kind.status)}
     values["stage"] = str(kind.stage) if kind.stage else None
     old = case.expectations[like] if like is not None else None

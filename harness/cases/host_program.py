@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from harness.cases.preprocess import Line, lines_of
+from harness.cases.preprocess import SourceLine, lines_of
 
 # What NVRTC defines, so that code behind #ifndef __CUDACC_RTC__ does not count. The architecture differs from cell to cell.
 _NVRTC = {"__CUDACC__": "1", "__CUDACC_RTC__": "1", "__CUDA_ARCH__": ""}
@@ -56,7 +56,7 @@ class _Reader:
     scopes: list[_Scope] = field(default_factory=list)
     head: list[str] = field(default_factory=list)
 
-    def read(self, line: Line) -> Iterator[Sign]:
+    def read(self, line: SourceLine) -> Iterator[Sign]:
         before = ""
         for token in _TOKEN.findall(line.text):
             inside = next((scope for scope in reversed(self.scopes) if scope.function), None)
@@ -78,7 +78,7 @@ class _Reader:
                     yield Sign("call", before, line.number)
             before = token
 
-    def _open(self, inside: _Scope | None, line: Line) -> Sign | None:
+    def _open(self, inside: _Scope | None, line: SourceLine) -> Sign | None:
         head, last = self.head, self.head[-1] if self.head else ""
         device = bool(self.device_words.intersection(head))
         self.head = []
@@ -117,7 +117,7 @@ def host_signs(text: str, macros: Mapping[str, str] | None = None) -> list[Sign]
     return [found[kind] for kind in KINDS if kind in found]
 
 
-def _signs(lines: Iterable[Line], reader: _Reader) -> Iterator[Sign]:
+def _signs(lines: Iterable[SourceLine], reader: _Reader) -> Iterator[Sign]:
     for line in lines:
         if line.directive == "include":
             name = _INCLUDE.match(line.text)

@@ -35,14 +35,14 @@ class Key:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class ValueType:
     """A kind of value: its JSON Schema, and a function that says what is wrong with a value, or nothing."""
 
     schema: Mapping[str, Any]
     wrong: Callable[[Any], str | None]
 
 
-def _text(pattern: str = "", *, wanted: str = "a text", lines: bool = False, empty: bool = False) -> Kind:
+def _text(pattern: str = "", *, wanted: str = "a text", lines: bool = False, empty: bool = False) -> ValueType:
     compiled = re.compile(pattern) if pattern else None
 
     def wrong(value: Any) -> str | None:
@@ -61,10 +61,10 @@ def _text(pattern: str = "", *, wanted: str = "a text", lines: bool = False, emp
         schema["pattern"] = pattern
     elif not empty:
         schema["pattern"] = r"\S"
-    return Kind(schema=schema, wrong=wrong)
+    return ValueType(schema=schema, wrong=wrong)
 
 
-def _list_of(item: Kind, wanted: str) -> Kind:
+def _list_of(item: ValueType, wanted: str) -> ValueType:
     def wrong(value: Any) -> str | None:
         if not isinstance(value, list):
             return f"must be a list of {wanted}, not {shown(value)}"
@@ -73,10 +73,10 @@ def _list_of(item: Kind, wanted: str) -> Kind:
                 return f"entry {index + 1} {message}"
         return None
 
-    return Kind(schema={"type": "array", "items": dict(item.schema)}, wrong=wrong)
+    return ValueType(schema={"type": "array", "items": dict(item.schema)}, wrong=wrong)
 
 
-def _one_or_more(wanted: str, example: str) -> Kind:
+def _one_or_more(wanted: str, example: str) -> ValueType:
     """A text, or a list of texts."""
     one = _text(wanted=f'a text such as "{example}"')
     several = _list_of(one, wanted)
@@ -84,7 +84,7 @@ def _one_or_more(wanted: str, example: str) -> Kind:
     def wrong(value: Any) -> str | None:
         return several.wrong(value) if isinstance(value, list) else one.wrong(value)
 
-    return Kind(schema={"anyOf": [dict(one.schema), {**several.schema, "minItems": 1}]}, wrong=wrong)
+    return ValueType(schema={"anyOf": [dict(one.schema), {**several.schema, "minItems": 1}]}, wrong=wrong)
 
 
 def _regex_wrong(value: Any) -> str | None:
@@ -158,15 +158,15 @@ _EXPRESSION: Mapping[str, Any] = {"anyOf": [{"type": "number"}, {"type": "string
 _LINK_TEXT = _text(_LINK, wanted="an address such as https://github.com/cupy/cupy/issues/8155")
 _OPTION_TEXT = _text(wanted="an option")
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ValueType] = {
     "line": _text(wanted="a text"),
     "wheel": _text(
         _WHEEL, wanted="the name of a wheel on PyPI such as mine-headers, without versions, addresses or options"
     ),
     "text": _text(wanted="a text", lines=True, empty=True),
-    "flag": Kind(schema={"type": "boolean"}, wrong=_flag_wrong),
+    "flag": ValueType(schema={"type": "boolean"}, wrong=_flag_wrong),
     "condition": _text(wanted="a condition", lines=True, empty=True),
-    "regex": Kind(schema={"type": "string", "minLength": 1, "maxLength": _MAX_REGEX}, wrong=_regex_wrong),
+    "regex": ValueType(schema={"type": "string", "minLength": 1, "maxLength": _MAX_REGEX}, wrong=_regex_wrong),
     "link": _LINK_TEXT,
     "links": _list_of(_LINK_TEXT, "addresses"),
     "names": _list_of(_text(NAME, wanted='a lower-case name such as "grid-sync"'), "names"),
@@ -179,9 +179,9 @@ KINDS: Mapping[str, Kind] = {
     "words": _one_or_more("values", "12.4"),
     "program": _text(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", wanted='a name such as "fast/softmax"'),
     "project": _text(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", wanted='a name such as "flash-attn"'),
-    "count": Kind(schema={"type": "integer", "minimum": 1, "maximum": 256}, wrong=_count_wrong),
-    "seconds": Kind(schema={"type": "number", "minimum": 0.1, "maximum": 7 * 86400}, wrong=_seconds_wrong),
-    "definitions": Kind(
+    "count": ValueType(schema={"type": "integer", "minimum": 1, "maximum": 256}, wrong=_count_wrong),
+    "seconds": ValueType(schema={"type": "number", "minimum": 0.1, "maximum": 7 * 86400}, wrong=_seconds_wrong),
+    "definitions": ValueType(
         schema={
             "anyOf": [
                 {"type": "array", "items": {"type": "string", "pattern": _DEFINITION}},
@@ -194,7 +194,7 @@ KINDS: Mapping[str, Kind] = {
         },
         wrong=_definitions_wrong,
     ),
-    "signatures": Kind(
+    "signatures": ValueType(
         schema={"type": "object", "additionalProperties": {"type": "string", "pattern": SIGNATURE}},
         wrong=_signatures_wrong,
     ),
@@ -211,17 +211,17 @@ KINDS: Mapping[str, Kind] = {
     "reference": _text(wanted="a Python file"),
     "python": _text(r"^.+\.py$", wanted='a Python file such as "program.py"'),
     "kernel": _text(IDENTIFIER, wanted="the name of a kernel"),
-    "number": Kind(schema={"type": "number", "minimum": 0}, wrong=_number_wrong),
-    "seed": Kind(schema={"type": "integer", "minimum": 0, "maximum": 2**32 - 1}, wrong=_seed_wrong),
+    "number": ValueType(schema={"type": "number", "minimum": 0}, wrong=_number_wrong),
+    "seed": ValueType(schema={"type": "integer", "minimum": 0, "maximum": 2**32 - 1}, wrong=_seed_wrong),
     "type": _text(r"^[A-Za-z_][A-Za-z0-9_ ]*(\[\])?$", wanted='a type such as "int32" or "float32[]"'),
-    "expression": Kind(schema=_EXPRESSION, wrong=_any),  # checked by harness.cases.launch, with the variants
-    "expressions": Kind(
+    "expression": ValueType(schema=_EXPRESSION, wrong=_any),  # checked by harness.cases.launch, with the variants
+    "expressions": ValueType(
         schema={"anyOf": [*_EXPRESSION["anyOf"], {"type": "array", "minItems": 1, "items": _EXPRESSION}]}, wrong=_any
     ),
-    "fill": Kind(schema={"anyOf": [{"type": "number"}, {"enum": list(FILLS)}]}, wrong=_any),
-    "choice": Kind(schema={"type": "string"}, wrong=_any),  # checked by `wrong_value`, with the key's choices
+    "fill": ValueType(schema={"anyOf": [{"type": "number"}, {"enum": list(FILLS)}]}, wrong=_any),
+    "choice": ValueType(schema={"type": "string"}, wrong=_any),  # checked by `wrong_value`, with the key's choices
     # Tables and lists of tables have code of their own: harness.cases.rules, .parameters, .schema.
-    "tables": Kind(schema={}, wrong=_any),
+    "tables": ValueType(schema={}, wrong=_any),
 }
 
 

@@ -31,7 +31,7 @@ _ELSEWHERE = frozenset({"_WIN32", "_WIN64", "_MSC_VER", "__APPLE__", "WIN32", "_
 
 
 @dataclass(frozen=True)
-class Line:
+class SourceLine:
     """One line of code or one directive.
 
     Parameters
@@ -61,7 +61,7 @@ class _Open:
     taken: bool | None = False
 
 
-def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[Line]:
+def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[SourceLine]:
     """Lines that are compiled with these macros; of an unknown condition the first branch, as uncertain.
 
     Parameters
@@ -94,7 +94,7 @@ def lines_of(text: str, macros: Mapping[str, str]) -> Iterator[Line]:
                 known.pop(word[0], None)
                 if name == "define":
                     known[word[0]] = rest[word.end() :].strip() if certain else _MAYBE
-            yield Line(number, rest if match else _STRING.sub('""', line), name, certain)
+            yield SourceLine(number, rest if match else _STRING.sub('""', line), name, certain)
 
 
 def _logical(text: str) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.causes.speech import Context, Said, Words, said_in, said_of, words_of
+from harness.causes.speech import Context, LogMessage, Words, said_in, said_of, words_of
 from harness.diagnostics import one_line
 from harness.model import Stage, Status
 from harness.model.condition import Condition
@@ -112,7 +112,7 @@ class Cause:
             return False
         return self.unless is None or not self.unless.found_in(message)
 
-    def fits(self, said: Said, context: Context) -> bool:
+    def fits(self, said: LogMessage, context: Context) -> bool:
         """Return whether it applies, by the tool and by the rest of the log."""
         if self.said and not self._by(said.tool, context.speaker):
             return False
@@ -237,7 +237,7 @@ def _matches(fitting: tuple[str, ...], words: Words) -> tuple[Match, ...]:
     return tuple(sorted(found.values(), key=lambda match: match.of_warning))
 
 
-def _first(said: Iterable[Said], context: Context, among: frozenset[str]) -> dict[str, Match]:
+def _first(said: Iterable[LogMessage], context: Context, among: frozenset[str]) -> dict[str, Match]:
     """For each message the first cause that tells it."""
     found: dict[str, Match] = {}
     for each in said:
@@ -253,7 +253,7 @@ class Explained:
     """Known causes of a log, those of errors first; `unexplained` is its first error without a known cause."""
 
     matches: tuple[Match, ...]
-    unexplained: Said | None = None
+    unexplained: LogMessage | None = None
 
 
 def explain_log(log: str) -> Explained:
@@ -284,12 +284,12 @@ def causes_in_log(log: str) -> tuple[Match, ...]:
     return explain_log(log).matches
 
 
-def _match(cause: Cause, said: Said, context: Context) -> Match:
+def _match(cause: Cause, said: LogMessage, context: Context) -> Match:
     tool = context.speaker if said.tool == "edg" else said.tool
     return Match(cause=cause, text=one_line(said.text, 4000), line=said.number, severity=said.severity, tool=tool)
 
 
-def _telling(said: Said, context: Context) -> list[Cause]:
+def _telling(said: LogMessage, context: Context) -> list[Cause]:
     """Causes that tell a message, wherever they apply."""
     return [cause for cause in _worded(said.message, said.file) if cause.fits(said, context)]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from harness.diagnostics import Line, clean, one_line, read_line
+from harness.diagnostics import LogLine, clean, one_line, read_line
 
 _MAX_LOG = 2_000_000
 _MAX_SAID = 2000
@@ -49,7 +49,7 @@ _NAMES_IT = re.compile(r'^identifier "[^"]+" is undefined|^name followed by|^tex
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Said:
+class LogMessage:
     """A message, or a line that may tell; `first` where it is the first error that is more than a summary."""
 
     message: str
@@ -90,7 +90,7 @@ def words_of(record: Mapping[str, Any]) -> Words:
     return Words(record.get("case", ""), record["backend"], said, record["reason"], record["log"], built)
 
 
-def said_of(words: Words) -> tuple[tuple[Said, ...], Context]:
+def said_of(words: Words) -> tuple[tuple[LogMessage, ...], Context]:
     """Text of a record's diagnostics and reason."""
     said, first = [], True
     hidden = _stumbles([(message, file, line) for message, _, file, line in words.diagnostics])
@@ -99,18 +99,18 @@ def said_of(words: Words) -> tuple[tuple[Said, ...], Context]:
             continue
         match = _PREFIX.match(message)
         grave = severity in ("error", "fatal")
-        said.append(Said(message=one_line(message), text=message, severity=severity, file=file,
+        said.append(LogMessage(message=one_line(message), text=message, severity=severity, file=file,
                          tool=match[1].lower() if match else "", first=first and grave))  # fmt: skip
         first = first and not grave
     if words.reason:
-        said.append(Said(message=one_line(words.reason), text=words.reason))
+        said.append(LogMessage(message=one_line(words.reason), text=words.reason))
     said.sort(key=lambda each: _RANK.get(each.severity, len(_RANK)))
     messages = (message for message, *_ in words.diagnostics)
     text = "\n".join((words.case, words.backend, *messages, words.log[:_TEXT]))
     return tuple(said), Context(speaker=_BACKENDS.get(words.backend, ""), text=text, terse=_terse(words.log))
 
 
-def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
+def said_in(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...], Context]:
     """Text of a log: errors in order, unknown lines that may matter, then warnings."""
     lines = [_STAMP.sub("", line, count=1) for line in clean(log[:_MAX_LOG]).splitlines()]
     plain = [line[:4100].strip() for line in lines]
@@ -118,21 +118,21 @@ def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
     messages = [
         line for line in _messages(lines, plain) if isinstance(line, int) or not line.summary or line.tool == "cmake"
     ]
-    heads = [line for line in messages if isinstance(line, Line) and not line.summary]
+    heads = [line for line in messages if isinstance(line, LogLine) and not line.summary]
     places = _stumbles([(line.message, line.file, line.place) for line in heads])
     hidden = {heads[place].number for place in places}
     errors = (line.number for line in heads if line.severity in ("error", "fatal") and line.number not in hidden)
     first = next(errors, 0)
-    found: dict[tuple[str, str], Said] = {}
+    found: dict[tuple[str, str], LogMessage] = {}
     for line in messages:
-        if isinstance(line, Line):
+        if isinstance(line, LogLine):
             if line.number in hidden:
                 continue
             severity = "" if line.summary else line.severity
-            said = Said(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=severity, tool=line.tool,
+            said = LogMessage(message=one_line(line.message, 4000), text=plain[line.number - 1], severity=severity, tool=line.tool,
                         file=line.file, number=line.number, first=line.number == first)  # fmt: skip
         else:
-            said = Said(message=one_line(plain[line], 4000), text=plain[line], number=line + 1)
+            said = LogMessage(message=one_line(plain[line], 4000), text=plain[line], number=line + 1)
         found.setdefault((said.severity, said.message), said)
         if len(found) >= _MAX_SAID:
             break
@@ -141,7 +141,7 @@ def said_in(log: str, speaker: str = "") -> tuple[tuple[Said, ...], Context]:
     return tuple(sorted(found.values(), key=lambda each: _RANK[each.severity])), context
 
 
-def _messages(lines: list[str], plain: list[str]) -> Iterator[Line | int]:
+def _messages(lines: list[str], plain: list[str]) -> Iterator[LogLine | int]:
     """Messages, and the places of other lines that may tell something."""
     # Logs say the same again and again: what has no form and tells nothing does so wherever it stands.
     silent: set[str] = set()

@@ -6,15 +6,15 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from harness.answers.architecture import asks_for_itself
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.question import Chip, Vocabulary, parse
 from harness.answers.store import vocabulary_of
 from harness.cli.ask_show import Found
-from harness.cli.ask_sources import Source
+from harness.cli.ask_sources import AnswerSource
 from harness.errors import UsageError
 
 
-def put(question: str, sources: Sequence[Source]) -> tuple[Asked, Vocabulary, Found]:
+def put(question: str, sources: Sequence[AnswerSource]) -> tuple[Query, Vocabulary, Found]:
     """Put a question to results: what it asks for, all that it could name, and what each of the results answers.
 
     Raises
@@ -24,7 +24,7 @@ def put(question: str, sources: Sequence[Source]) -> tuple[Asked, Vocabulary, Fo
     """
     vocabulary = vocabulary_of(*(source.store for source in sources))
     tried = {target for source in sources for target in source.store.targets}
-    asked = Asked(chips=tuple(_tried(chip, tried) for chip in parse(question, vocabulary)))
+    asked = Query(chips=tuple(_tried(chip, tried) for chip in parse(question, vocabulary)))
     _check(asked)
     return asked, vocabulary, [(source, source.store.answer(asked, vocabulary)) for source in sources]
 
@@ -37,7 +37,7 @@ _WIDER = (
 """What a question is put without, one after another, where results know nothing of what it names."""
 
 
-def elsewhere(found: Found, asked: Asked, vocabulary: Vocabulary) -> tuple[str, Found]:
+def elsewhere(found: Found, asked: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
     """What the same results answer for other architectures or tools, where they know nothing at all of those that a question names; and for which of them."""
     if asks_for_itself(asked) or any(answer.findings for _, answer in found):
         return "", []
@@ -45,7 +45,7 @@ def elsewhere(found: Found, asked: Asked, vocabulary: Vocabulary) -> tuple[str, 
         chips = tuple(chip for chip in asked.chips if chip.kind not in kinds)
         if len(chips) == len(asked.chips) or not any(chip.kind in {"word", "header", "host", "tool"} for chip in chips):
             continue
-        answers = [(source, source.store.answer(Asked(chips=chips), vocabulary)) for source, _ in found]
+        answers = [(source, source.store.answer(Query(chips=chips), vocabulary)) for source, _ in found]
         if proven := [(source, answer) for source, answer in answers if answer.proven]:
             return name, proven
     return "", []
@@ -59,7 +59,7 @@ def _tried(chip: Chip, targets: Container[str]) -> Chip:
     return replace(chip, values=tuple(value if value in targets else real[value] for value in chip.values))
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: Query) -> None:
     """An architecture or a release that nothing knows is bad usage; a word is not."""
     for chip in asked.unknown:
         if chip.name != "word":

@@ -10,12 +10,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import Answer, Finding
+from harness.answers.answer import FeatureFinding, QueryResult
 from harness.answers.as_json import said_json
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary
-from harness.cli.ask_sources import Source
+from harness.cli.ask_sources import AnswerSource
 from harness.cli.terminal import console_for, say
 from harness.diagnostics import one_line
 
@@ -36,11 +36,11 @@ _ELSEWHERE = 3
 
 _PLAIN = {"✓": "+", "◐": "/", "✗": "x", "–": "-"}
 
-Found = Sequence[tuple[Source, Answer]]
+Found = Sequence[tuple[AnswerSource, QueryResult]]
 """What each of the results answers."""
 
 
-def show(found: Found, asked: Asked, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
+def show(found: Found, asked: Query, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
     """Print answers, and on stderr the words that nothing is known by; `elsewhere` are those for others (architectures, tools), where there are none for what was asked."""
     for chip in asked.unknown:
         near = f"; did you mean {' or '.join(chip.near)}?" if chip.near else ""
@@ -58,7 +58,7 @@ def show(found: Found, asked: Asked, vocabulary: Vocabulary, others: str = "", e
         console.print(Text(_age(source), "dim"), soft_wrap=True)
 
 
-def _asked_for(asked: Asked) -> str:
+def _asked_for(asked: Query) -> str:
     """`` with numba 0.59.0 on sm_120``: tools, CUDA releases and architectures as they were typed."""
     used = [chip.text for chip in asked.chips if chip.kind in ("tool", "toolkit")]
     return "".join(
@@ -66,7 +66,7 @@ def _asked_for(asked: Asked) -> str:
     )
 
 
-def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Vocabulary) -> None:
+def print_answers(console: Console, found: Found, asked: Query, vocabulary: Vocabulary) -> None:
     """Print answers; what is published first, and apart from it what whoever asks has compiled."""
     told = [(source, answer) for source, answer in found if answer.proven] or found[:1]
     for source, answer in told:
@@ -89,14 +89,14 @@ def print_answers(console: Console, found: Found, asked: Asked, vocabulary: Voca
         console.print(Text(_age(source), "dim"), soft_wrap=True)
 
 
-def _show_findings(console: Console, findings: Sequence[Finding], source: Source) -> None:
+def _show_findings(console: Console, findings: Sequence[FeatureFinding], source: AnswerSource) -> None:
     before = None
     for finding in findings:
         _show_finding(console, finding, source, title=finding.case != before)
         before = finding.case
 
 
-def _show_finding(console: Console, finding: Finding, source: Source, *, title: bool) -> None:
+def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSource, *, title: bool) -> None:
     if title:
         name = f"  {finding.case}" if finding.case else ""
         console.print(Text.assemble((finding.title, "bold"), (name, "dim")), soft_wrap=True)
@@ -136,7 +136,7 @@ def _show_finding(console: Console, finding: Finding, source: Source, *, title: 
     console.print()
 
 
-def _age(source: Source) -> str:
+def _age(source: AnswerSource) -> str:
     text = f"From {source.title}: {source.store.answered:,} answered cells"
     if not source.newest:
         return f"{text}."
@@ -145,7 +145,7 @@ def _age(source: Source) -> str:
     return f"{text}, the newest of {source.newest} ({when})."
 
 
-def to_json(found: Found, asked: Asked) -> dict[str, Any]:
+def to_json(found: Found, asked: Query) -> dict[str, Any]:
     """The same as plain values: what the first of the results say, and under ``own`` what the results of whoever asks do."""
     (first, answer), *others = found
     own = next(((source, answer) for source, answer in others), None)
@@ -156,7 +156,7 @@ def to_json(found: Found, asked: Asked) -> dict[str, Any]:
     }
 
 
-def _answer(source: Source, answer: Answer) -> dict[str, Any]:
+def _answer(source: AnswerSource, answer: QueryResult) -> dict[str, Any]:
     return {
         "from": source.name,
         "newest": source.newest,

@@ -17,7 +17,7 @@ OWN = Path("reports")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class AnswerSource:
     """Results that a question is put to.
 
     Parameters
@@ -47,7 +47,7 @@ class Source:
         return max(self.store.runs.values(), default="")[:10]
 
 
-def sources_of(results: tuple[Path, ...]) -> list[Source]:
+def sources_of(results: tuple[Path, ...]) -> list[AnswerSource]:
     """Results that were named; else the published matrix, and whoever asks' own.
 
     Raises
@@ -65,12 +65,12 @@ def sources_of(results: tuple[Path, ...]) -> list[Source]:
         store = Store.of(read_known(results))
         if not store.features:
             raise NothingToRun("there are no results to answer from")
-        return [Source(name="results", title=", ".join(map(str, results)), store=store)]
+        return [AnswerSource(name="results", title=", ".join(map(str, results)), store=store)]
     found = []
     folder = published_folder()
     if folder is not None:
         found.append(
-            Source(
+            AnswerSource(
                 name="published",
                 title="the published matrix",
                 store=read_packed(folder / ANSWERS),
@@ -82,7 +82,7 @@ def sources_of(results: tuple[Path, ...]) -> list[Source]:
 
         own = Store.of(read_known([OWN]))
         if own.features:
-            found.append(Source(name="own", title=f"your own results in {OWN}", store=own))
+            found.append(AnswerSource(name="own", title=f"your own results in {OWN}", store=own))
     if not found:
         raise UsageError("there are no results to answer from: name some, as in --results nightly.parquet, or run cases first: cumatrix run")  # fmt: skip
     return found

@@ -24,7 +24,7 @@ from harness.bisection.seen import Lane
 from harness.bisection.tell import Findings, groups_of, tell
 from harness.bisection.tries import Bisection
 from harness.cli.axes import Seconds, axes
-from harness.cli.bisect_git import Asked, findings_of, search, step
+from harness.cli.bisect_git import GitBisection, findings_of, search, step
 from harness.cli.bisect_show import Progressing, show
 from harness.cli.bisect_what import again, as_meant, axis_of, program_of, without
 from harness.cli.habits import TryCommand, habits
@@ -176,7 +176,7 @@ def _over_git(
     with ExitStack() as stack:
         folder = kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cumatrix-bisect-")))
         folder.mkdir(exist_ok=True)
-        asked = Asked.of(checkout, good, bad, CommitLog(folder))
+        asked = GitBisection.of(checkout, good, bad, CommitLog(folder))
         asked.log.forget_untestable()
         found = findings_of(asked, over, *search(asked, argv, errors))
         return show(found, again(sys.argv[1:], over, found.sides), as_json=as_json)

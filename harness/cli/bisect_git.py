@@ -28,7 +28,7 @@ _CODES = {SAME: 0, OTHER: 10, UNTESTABLE: UNTESTABLE}
 
 
 @dataclass(frozen=True)
-class Asked:
+class GitBisection:
     """What is asked of a checkout.
 
     Parameters
@@ -51,7 +51,7 @@ class Asked:
     log: CommitLog
 
     @classmethod
-    def of(cls, checkout: Checkout, good: str | None, bad: str | None, log: CommitLog) -> Asked:
+    def of(cls, checkout: Checkout, good: str | None, bad: str | None, log: CommitLog) -> GitBisection:
         """Read what a user wrote.
 
         Raises
@@ -114,7 +114,7 @@ def step(
     return _CODES[compare(log.seen(old) or {}, found)] if old else 0
 
 
-def search(asked: Asked, argv: Sequence[str], console: Console) -> tuple[list[tuple[str, str]], bool]:
+def search(asked: GitBisection, argv: Sequence[str], console: Console) -> tuple[list[tuple[str, str]], bool]:
     """Every border as the commits before and after it, and whether the search was interrupted."""
     borders: list[tuple[str, str]] = []
     checkout, log = asked.checkout, asked.log
@@ -140,7 +140,7 @@ def search(asked: Asked, argv: Sequence[str], console: Console) -> tuple[list[tu
     return borders, False
 
 
-def _look(asked: Asked, commit: str, argv: Sequence[str]) -> None:
+def _look(asked: GitBisection, commit: str, argv: Sequence[str]) -> None:
     """Have one of the ends tried, which has to be possible."""
     run_alone(_step(asked, "", argv))
     if not asked.log.seen(commit):
@@ -150,7 +150,7 @@ def _look(asked: Asked, commit: str, argv: Sequence[str]) -> None:
         )
 
 
-def _step(asked: Asked, old: str, argv: Sequence[str]) -> list[str]:
+def _step(asked: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
     program = [
         sys.executable,
         "-P",
@@ -164,7 +164,7 @@ def _step(asked: Asked, old: str, argv: Sequence[str]) -> list[str]:
     return ["sh", "-c", _BETWEEN, os.getcwd(), *program]
 
 
-def _border(asked: Asked, chain: Sequence[str], old: str, argv: Sequence[str]) -> tuple[str, str]:
+def _border(asked: GitBisection, chain: Sequence[str], old: str, argv: Sequence[str]) -> tuple[str, str]:
     """The first commit that is other than `old`, and the last one before that is as that."""
     log, place = asked.log, {commit: number for number, commit in enumerate(chain)}
     found = asked.checkout.first_other(old, asked.new, _step(asked, old, argv))
@@ -175,7 +175,7 @@ def _border(asked: Asked, chain: Sequence[str], old: str, argv: Sequence[str]) -
     return max(same, key=lambda commit: place[commit]), after
 
 
-def findings_of(asked: Asked, over: str, borders: Sequence[tuple[str, str]], interrupted: bool) -> Findings:
+def findings_of(asked: GitBisection, over: str, borders: Sequence[tuple[str, str]], interrupted: bool) -> Findings:
     """What was found, as it is shown."""
     log = asked.log
     chain = asked.checkout.between(asked.old, asked.new)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from harness.bisection.notes import release_notes
 from harness.bisection.seen import Seen
-from harness.bisection.tell import Findings, Group
+from harness.bisection.tell import Findings, LaneGroup
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import clean, one_line
 from harness.errors import NothingToRun, PartUnavailable
@@ -157,7 +157,7 @@ class _Notes:
             self.console.print(Text(f"  ({number}) {words}", "dim"), soft_wrap=True)
 
 
-def _cell(notes: _Notes, found: Findings, group: Group, place: int) -> Text:
+def _cell(notes: _Notes, found: Findings, group: LaneGroup, place: int) -> Text:
     seen = group.history.get(place)
     if seen is None:
         return Text(f"not tried {notes.of(found.lacking.get((place, group.lanes[0]), ''))}".rstrip(), "dim")
@@ -180,7 +180,7 @@ def _show_sentences(console: Console, found: Findings) -> None:
             console.print(Text(f"{_prefix(group.name)}{_same(found, group)}"), soft_wrap=True)
 
 
-def _same(found: Findings, group: Group) -> str:
+def _same(found: Findings, group: LaneGroup) -> str:
     names = [found.names[place] for place, seen in group.history.items() if seen]
     several = [seen for seen in group.history.values() if seen]
     if len(names) == 1:

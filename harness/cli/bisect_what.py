@@ -15,7 +15,7 @@ from harness.backends import BACKENDS
 from harness.bisection.cuda import CudaReleases, releases_of
 from harness.bisection.header_library import HeaderReleases, versions_of, with_version
 from harness.bisection.library import LibraryReleases
-from harness.bisection.tries import Axis
+from harness.bisection.tries import SearchAxis
 from harness.cases.select import load_cases
 from harness.cli.host import with_nvcc
 from harness.cli.languages import SUFFIXES
@@ -87,7 +87,7 @@ def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
 
 def axis_of(
     over: str, request: Request, case: Case, context: RunContext, releases: str | None, console: Console
-) -> Axis:
+) -> SearchAxis:
     """The axis that is searched, with the releases that are asked for.
 
     Raises

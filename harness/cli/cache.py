@@ -10,12 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.axes import Size
-from harness.cli.command import Group
+from harness.cli.command import CommandGroup
 from harness.cli.terminal import console_for, say, say_json
 from harness.engine.cache import ResultCache
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def cache() -> None:
     """Outcomes of earlier runs, which answer cells that have not changed.
 

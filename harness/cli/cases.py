@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from harness.cli import complete
-from harness.cli.command import Group
+from harness.cli.command import CommandGroup
 from harness.cli.places import all_cases_option, cases_option
 from harness.cli.terminal import say, say_json, say_rows
 from harness.project.here import programs_here
@@ -17,7 +17,7 @@ from harness.project.here import programs_here
 _FOLDER = all_cases_option(name="root")
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def cases() -> None:
     """The library of cases; no compiler is needed."""
 

@@ -21,7 +21,7 @@ from harness.engine.newest import newest_for
 from harness.engine.plan import choose_backends
 from harness.engine.session import Request, cells_of, context_for
 from harness.engine.shards import Shard, costs_of
-from harness.engine.unanswered import Asked, asked_of, without_left_out
+from harness.engine.unanswered import RequestedName, asked_of, without_left_out
 from harness.errors import NothingToRun, UsageError
 from harness.model import Case, Cell
 from harness.project.here import here
@@ -39,7 +39,7 @@ class Chosen:
         The chosen cells.
     context : RunContext
         What there is; what is missing is not installed yet.
-    asked : list of Asked
+    asked : list of RequestedName
         What was named, and has to be answered for.
     shard : Mapping or None
         Which part of a run the cells are, as plans have it.
@@ -47,7 +47,7 @@ class Chosen:
 
     cells: list[Cell]
     context: RunContext
-    asked: list[Asked]
+    asked: list[RequestedName]
     shard: Mapping[str, Any] | None = None
 
 
@@ -140,5 +140,5 @@ def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
     return [f"{', '.join(names)}: CUDA {release}, {why}; -t names others" for (release, why), names in groups.items()]
 
 
-def _files(cases: Sequence[Case]) -> list[Asked]:
-    return [Asked(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases]
+def _files(cases: Sequence[Case]) -> list[RequestedName]:
+    return [RequestedName(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases]

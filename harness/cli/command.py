@@ -40,7 +40,7 @@ class Command(click.Command):
         return rest
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of such commands."""
 
     command_class = Command

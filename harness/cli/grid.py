@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.diagnostics import one_line
-from harness.matrix.kinds import KINDS, Kind, kind_of
+from harness.matrix.kinds import KINDS, Mark, kind_of
 from harness.matrix.rows import rows_of, short_target, targets_of
 
 _LEAST_NAME = 12
@@ -40,7 +40,7 @@ def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     console.print(Text("  ").join(named(console, kind) for kind in KINDS.values() if kind in used))
 
 
-def named(console: Console, kind: Kind) -> Text:
+def named(console: Console, kind: Mark) -> Text:
     """Letter and word of a kind in its style, in letters that the console's stream has."""
     return Text(f"{kind.letter_in(console.encoding)} {kind.word}", kind.style)
 

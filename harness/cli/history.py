@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.command import Group
+from harness.cli.command import CommandGroup
 from harness.cli.one import one_cell
 from harness.cli.terminal import console_for, say, say_json
 from harness.cli.where import where_option
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.analysis.history import History
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def history() -> None:
     """Runs over time: a folder of Parquet files, one a run."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 from rich.filesize import decimal
 
-from harness.cli.command import Group
+from harness.cli.command import CommandGroup
 from harness.cli.install import shown_on
 from harness.cli.terminal import console_for, say
 from harness.engine.environment import Environment
@@ -31,7 +31,7 @@ _PYTHON = click.option(
 )  # fmt: skip
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def libraries() -> None:
     """Releases of CuPy, Numba, numba-cuda and PyTorch, each in an environment of its own.
 

@@ -26,7 +26,7 @@ from harness.engine.result import Result
 from harness.engine.run import Run
 from harness.engine.session import record_of
 from harness.engine.shards import cost_of
-from harness.engine.unanswered import Asked, unanswered, without_answer
+from harness.engine.unanswered import RequestedName, unanswered, without_answer
 from harness.matrix.kinds import kind_of
 from harness.model import Cell, Status
 from harness.records import Record, RecordWriter, make_plan, this_commit
@@ -43,7 +43,7 @@ def perform(
     jobs: int | None,
     fresh: bool = False,
     table: bool = False,
-    asked: Sequence[Asked] = (),
+    asked: Sequence[RequestedName] = (),
     shard: Mapping[str, Any] | None = None,
     cluster: Cluster | None = None,
 ) -> int:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harness.cases.select import load_cases
 from harness.cli import complete
-from harness.cli.command import Group
+from harness.cli.command import CommandGroup
 from harness.cli.terminal import console_for, say
 from harness.errors import PartUnavailable, UsageError
 from harness.model import HeaderLibrary, ToolkitRef
@@ -23,7 +23,7 @@ from harness.toolkits.parts import PARTS, parse_parts, parts_among
 from harness.toolkits.wheels import pinned
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def toolkits() -> None:
     """CUDA releases, from wheels on PyPI, by exact version.
 

@@ -1,12 +1,12 @@
 """Logs of compilers -> `harness.model.Diagnostic`."""
 
-from harness.diagnostics.lines import Line, read_line, read_lines
+from harness.diagnostics.lines import LogLine, read_line, read_lines
 from harness.diagnostics.parse import parse_log
 from harness.diagnostics.telling import place_of, telling_part, tells_most
 from harness.protocol.text import clean, no_command, one_line
 
 __all__ = [
-    "Line",
+    "LogLine",
     "clean",
     "no_command",
     "one_line",

@@ -73,7 +73,7 @@ _TYPES = re.compile(r"^\s{4,}((?:argument|operand) types are: .+|object type is:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class LogLine:
     """A message of a log.
 
     Parameters
@@ -108,7 +108,7 @@ class Line:
     summary: bool = False
 
 
-def read_lines(log: str) -> Iterator[Line]:
+def read_lines(log: str) -> Iterator[LogLine]:
     """Messages of a log in known forms, in the order of its lines."""
     lines = [line[:_WIDTH].rstrip() for line in clean(log).splitlines()]
     for number, line in enumerate(lines, 1):
@@ -123,23 +123,23 @@ def _beneath(lines: list[str], number: int) -> Iterator[str]:
     return (lines[place] for place in range(number, min(number + 39, len(lines))))
 
 
-def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | None:
+def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> LogLine | None:
     """Read one line as a message, up to 4000 characters; `after` are the lines beneath it."""
     text = text[:_WIDTH]
     if match := _PLACED.match(text) or _PTX_LINE.match(text) or _HOST.match(text) or _BARE.match(text):
         return _message(match, after, number)
     if match := _LINK.match(text):
         message = match["message"]
-        return Line(number=number, severity="error", message=message, head=message, tool="ld")
+        return LogLine(number=number, severity="error", message=message, head=message, tool="ld")
     if _SHELL.match(text):
-        return Line(number=number, severity="error", message=text, head=text, tool="sh")
+        return LogLine(number=number, severity="error", message=text, head=text, tool="sh")
     if match := _CMAKE.match(text):
         message = " ".join(_following(line for line in islice(after, 12) if not line.strip() or line.startswith("  ")))
         severity = match["severity"].lower()
-        return Line(number=number, severity=severity, message=message or text, head=message or text, tool="cmake",
+        return LogLine(number=number, severity=severity, message=message or text, head=message or text, tool="cmake",
                     file=match["file"] or "", place=match["line"] or "", summary=bool(_SUMMARY.search(message)))  # fmt: skip
     if _PLAIN.match(text):
-        return Line(number=number, severity="error", message=text, head=text, tool="nvvm")
+        return LogLine(number=number, severity="error", message=text, head=text, tool="nvvm")
     if match := _PYTHON.match(text):
         name = match["name"].rpartition(".")[2]
         # Numba puts the telling words on the lines after the class; they end at the first empty line or caret.
@@ -150,11 +150,11 @@ def read_line(text: str, after: Iterable[str] = (), number: int = 0) -> Line | N
         message = f"{name}: {' '.join(parts)}"
         severity = "warning" if name.endswith("Warning") else "error"
         summary = bool(_SUMMARY.search(match["message"][:400]))
-        return Line(number=number, severity=severity, message=message, head=message, tool="python", code=name, summary=summary)  # fmt: skip
+        return LogLine(number=number, severity=severity, message=message, head=message, tool="python", code=name, summary=summary)  # fmt: skip
     return None
 
 
-def _message(match: re.Match[str], after: Iterable[str], number: int) -> Line:
+def _message(match: re.Match[str], after: Iterable[str], number: int) -> LogLine:
     groups = match.groupdict()
     severity, said = groups["severity"].lower(), groups["message"]
     tool, bare = groups.get("tool") or "", match.re is _BARE
@@ -163,7 +163,7 @@ def _message(match: re.Match[str], after: Iterable[str], number: int) -> Line:
     elif match.re is _PLACED:
         tool = "gcc" if groups["column"] else "edg"
     head = f"{tool}: {said}" if bare and tool else said
-    return Line(
+    return LogLine(
         number=number,
         severity=_SEVERITY.get(severity, severity),
         message=head + (_types(after) if tool == "edg" else ""),

@@ -6,7 +6,7 @@ import hashlib
 import re
 from pathlib import PurePath
 
-from harness.diagnostics.lines import Line, read_lines
+from harness.diagnostics.lines import LogLine, read_lines
 from harness.model import Diagnostic
 from harness.protocol.text import one_line
 
@@ -33,12 +33,12 @@ def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
     return tuple(dict.fromkeys(found))[:_MAX]
 
 
-def _rank(line: Line) -> int:
+def _rank(line: LogLine) -> int:
     rank = _RANK[line.severity]
     return _SUMMARY if line.summary and rank < _SUMMARY else rank
 
 
-def _diagnostic(line: Line, source: str) -> Diagnostic:
+def _diagnostic(line: LogLine, source: str) -> Diagnostic:
     place = PurePath(line.file.strip())
     # A program of a project is named by its path there, and so are the files next to it.
     name = (

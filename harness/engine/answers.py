@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from harness.engine.cache import Facts
+from harness.engine.cache import ResultStore
 from harness.engine.files import Files, marks_in
 from harness.engine.key import Key
 from harness.engine.marks import METADATA, PLACE, TIME
@@ -51,7 +51,7 @@ class Answers:
 
     Parameters
     ----------
-    cache : Facts or None
+    cache : ResultStore or None
         None keeps nothing and finds nothing, but makes keys all the same.
     roots : Roots
         By which names sets have their files.
@@ -64,7 +64,7 @@ class Answers:
         By first key of a cell: the key of its worker.
     """
 
-    def __init__(self, cache: Facts | None, roots: Roots | None = None) -> None:
+    def __init__(self, cache: ResultStore | None, roots: Roots | None = None) -> None:
         self.cache = cache
         self.roots = roots or Roots({})
         self.files = Files()
@@ -235,7 +235,7 @@ class Answers:
                     self._keep_set(self.cache, name, paths)
             self.files.fresh.clear()
 
-    def _keep_set(self, cache: Facts, name: str, paths: Set) -> None:
+    def _keep_set(self, cache: ResultStore, name: str, paths: Set) -> None:
         """Keep a set with hashes by signature, so that the next run need not read what has not changed."""
         found = []
         for path, listed in paths:

@@ -83,7 +83,7 @@ def lasting(outcome: Outcome) -> bool:
     return outcome.status is Status.REJECTED and recognised and not _MACHINE.search(outcome.log)
 
 
-class Facts(Protocol):
+class ResultStore(Protocol):
     """Where outcomes and what is known beside them are found again: the cache, or that and results of others."""
 
     def outcome(self, key: str) -> Outcome | None:

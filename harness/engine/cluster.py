@@ -108,11 +108,11 @@ class Cluster:
     def begin(self, context: RunContext, cells: Sequence[Cell], *, device: str, offline: bool) -> None:
         """Give every worker, and those that join later, an engine for this run."""
         from harness.engine.cluster_worker import EnginePlugin
-        from harness.engine.machine import Asked
+        from harness.engine.machine import WorkerRequest
 
         here, programs = Path.cwd(), {} if self.local else digests(cells, Path.cwd())
         shares = bool(self.local) or all(self.client.run(has, programs).values())
-        asked = Asked(
+        asked = WorkerRequest(
             engine=engine_digest(), environment=context.environment, others=context.others, limits=context.limits, include=context.include,
             sanitizer=context.sanitizer, own_python=context.environment.python == sys.executable, same_machine=bool(self.local),
             memory=context.memory // (self.local or 1) or self.memory, device=device, cache=context.cache is not None, offline=offline,

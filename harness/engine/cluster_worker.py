@@ -11,14 +11,14 @@ from distributed import Worker, WorkerPlugin, get_worker
 
 from harness.engine.devices import Devices, find_devices
 from harness.engine.key import engine_digest
-from harness.engine.machine import Answer, Asked, Engine
+from harness.engine.machine import Engine, WorkerRequest, WorkerResults
 from harness.model import Cell
 
 
 class EnginePlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types here
     """The engine of a worker, there for one run: Dask hands it to all workers, and to those that join later."""
 
-    def __init__(self, name: str, asked: Asked) -> None:
+    def __init__(self, name: str, asked: WorkerRequest) -> None:
         self.name = name
         self.asked = asked
         self.engine: Engine | None = None
@@ -40,7 +40,7 @@ def _pass(_number: int, _frame: object) -> None:
     """A handler, and not ``SIG_IGN``, which programs that are started would inherit."""
 
 
-def compile_cells(name: str, cells: Sequence[Cell]) -> Answer:
+def compile_cells(name: str, cells: Sequence[Cell]) -> WorkerResults:
     """The task that Dask runs: cells through the engine of the worker that it runs on."""
     plugin = get_worker().plugins[name]
     assert isinstance(plugin, EnginePlugin) and plugin.engine is not None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from harness.engine.cache import Facts
+from harness.engine.cache import ResultStore
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.engine.roots import Roots
@@ -28,7 +28,7 @@ class RunContext:
         The environment under test that is there.
     store : ToolkitStore
         The installed toolkits.
-    cache : Facts or None
+    cache : ResultStore or None
         Outcomes of earlier runs; None compiles everything.
     limits : Limits
         What a cell may use.
@@ -58,7 +58,7 @@ class RunContext:
 
     environment: Environment
     store: ToolkitStore
-    cache: Facts | None
+    cache: ResultStore | None
     limits: Limits = field(default_factory=Limits)
     include: tuple[Path, ...] = ()
     memory: int = 0

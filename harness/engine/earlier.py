@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.engine.cache import Facts, lasting
+from harness.engine.cache import ResultStore, lasting
 from harness.engine.fetched import fetch, is_address
 from harness.engine.files import Files
 from harness.engine.reads import is_system, plain
@@ -30,7 +30,7 @@ _FIELDS = "status stage stages reason artifact signal seconds command log device
 
 
 @dataclass(frozen=True)
-class Source:
+class RecordSource:
     """Results from one place.
 
     Parameters
@@ -48,7 +48,7 @@ class Source:
     inputs: Inputs
 
 
-def read_source(place: str) -> Source:
+def read_source(place: str) -> RecordSource:
     """Results that ``--from`` names: a ``.jsonl``, ``results.parquet``, a folder of either, or an address.
 
     Raises
@@ -57,14 +57,14 @@ def read_source(place: str) -> Source:
         When they cannot be read; one sentence.
     """
     if not is_address(place):
-        return Source(place, *_read(Path(place)))
+        return RecordSource(place, *_read(Path(place)))
     with tempfile.TemporaryDirectory(prefix="cumatrix-from-") as folder:
         path = fetch(place, Path(folder))
         name = public(
             place if place.endswith(path.name) else f"{place.removesuffix('index.html').rstrip('/')}/{path.name}"
         )
         try:
-            return Source(name, *_read(path))
+            return RecordSource(name, *_read(path))
         except RecordError as error:
             raise RecordError(str(error).replace(str(path), name)) from None
 
@@ -87,28 +87,28 @@ class Earlier:
 
     Parameters
     ----------
-    cache : Facts or None
+    cache : ResultStore or None
         Asked first.
     roots : Roots
         Names of this machine's folders.
-    sources : sequence of Source
+    sources : sequence of RecordSource
         The results, the first of them asked first.
     """
 
-    def __init__(self, cache: Facts | None, roots: Roots, sources: Sequence[Source]) -> None:
+    def __init__(self, cache: ResultStore | None, roots: Roots, sources: Sequence[RecordSource]) -> None:
         self.cache = cache
         self.roots = roots
         self.sources = sources
         self._taken: dict[str, str] = {}
         self._facts: dict[str, dict[str, Any]] = {}
         self._outcomes: dict[str, tuple[Record, str]] = {}
-        self._cells: dict[tuple[str, str], tuple[Record, Source]] = {}
+        self._cells: dict[tuple[str, str], tuple[Record, RecordSource]] = {}
         self._differ: dict[tuple[int, str], str] = {}
         self._files = Files()
         for source in reversed(sources):
             self._add(source)
 
-    def _add(self, source: Source) -> None:
+    def _add(self, source: RecordSource) -> None:
         inputs = source.inputs
         for name, paths in inputs.sets.items():
             if not any(is_system(self.roots.path(path) or path) for path, _ in paths):

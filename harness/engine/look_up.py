@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from harness.engine.answers import Answers
-from harness.engine.cache import Facts
+from harness.engine.cache import ResultStore
 from harness.engine.result import Result
 from harness.model import Cell, Outcome
 from harness.records.artifact_folder import ArtifactFolder
@@ -20,7 +20,7 @@ class LookUp:
 
     Parameters
     ----------
-    cache : Facts or None
+    cache : ResultStore or None
         The cache; None finds nothing.
     answers : Answers
         What makes its keys.
@@ -28,7 +28,7 @@ class LookUp:
         Where what was built is kept: a cell is not answered whose artifact is not there.
     """
 
-    def __init__(self, cache: Facts | None, answers: Answers, artifacts: ArtifactFolder | None = None) -> None:
+    def __init__(self, cache: ResultStore | None, answers: Answers, artifacts: ArtifactFolder | None = None) -> None:
         self.cache = cache
         self.artifacts = artifacts
         self.answers = answers

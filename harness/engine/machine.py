@@ -36,7 +36,7 @@ _IDLE = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class WorkerRequest:
     """What every worker is told of a run.
 
     Parameters
@@ -75,7 +75,7 @@ class Asked:
 
 
 @dataclass
-class Answer:
+class WorkerResults:
     """What came of a few cells.
 
     Parameters
@@ -101,13 +101,13 @@ class Engine:
 
     Parameters
     ----------
-    asked : Asked
+    asked : WorkerRequest
         What the run is.
     slots : int
         How many cells may be compiled at a time.
     """
 
-    def __init__(self, asked: Asked, slots: int) -> None:
+    def __init__(self, asked: WorkerRequest, slots: int) -> None:
         self.asked = asked
         self.slots = slots
         self._folder = HeldFolder(temporary_folder(), TEMPORARY)
@@ -125,9 +125,9 @@ class Engine:
         self._closed = threading.Event()
         threading.Thread(target=self._rest, name="cumatrix engine", daemon=True).start()
 
-    def run(self, cells: Sequence[Cell]) -> Answer:
+    def run(self, cells: Sequence[Cell]) -> WorkerResults:
         """The outcomes of cells of one toolchain, one after another."""
-        answer = Answer()
+        answer = WorkerResults()
         if engine_digest() != self.asked.engine:
             text = "the worker has another version of cumatrix than the run: install the same one there"
             answer.results = [(Outcome(status=Status.UNAVAILABLE, reason=text), False, "") for _ in cells]
@@ -169,7 +169,7 @@ class Engine:
             self._places = self.asked.sent.lay_out(self._folder.path)
         return self._places
 
-    def _resolver(self, cells: Sequence[Cell], answer: Answer) -> Resolver:
+    def _resolver(self, cells: Sequence[Cell], answer: WorkerResults) -> Resolver:
         """The resolver of an environment, once what the cells need is installed."""
         environment = cells[0].toolchain.environment
         wanted = (cells[0].toolchain, *(tuple(cell.variant.libraries.items()) for cell in cells))
@@ -248,7 +248,7 @@ class Engine:
             executor.close()
 
 
-def _own(asked: Asked) -> Environment:
+def _own(asked: WorkerRequest) -> Environment:
     """The environment of this machine in the place of that of whoever asks; a library of another version is not it."""
     wanted = asked.environment
     there = look(None if asked.own_python else wanted.python, name=wanted.name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.backends import BACKENDS
 from harness.cases.options import options_for
-from harness.engine.cache import Facts
+from harness.engine.cache import ResultStore
 from harness.engine.key import Key
 from harness.model import Cell, Outcome
 
@@ -39,11 +39,11 @@ class Needs:
 
     Parameters
     ----------
-    cache : Facts or None
+    cache : ResultStore or None
         What earlier runs saw.
     """
 
-    def __init__(self, cache: Facts | None) -> None:
+    def __init__(self, cache: ResultStore | None) -> None:
         self._cache = cache
         self._known: dict[str, Need] = {}
 

@@ -33,7 +33,7 @@ _AT_A_TIME = 256
 
 
 @dataclass(frozen=True)
-class Asked:
+class CellRequest:
     """What is asked for a cell, before anybody is: whoever has the answer need not be told all that a compiler is."""
 
     cell: Cell
@@ -95,7 +95,7 @@ class Resolver:
                 resolved = list(self._look_up(list(map(self._ask_for, some))))
             yield from resolved
 
-    def _ask_for(self, cell: Cell) -> Result | Asked:
+    def _ask_for(self, cell: Cell) -> Result | CellRequest:
         """The result of a cell where it is known without asking anybody; else what is asked."""
         facts = cell.facts() if cell.case.unsupported else {}
         for rule in cell.case.unsupported:
@@ -122,20 +122,22 @@ class Resolver:
                 return Result(cell, Outcome(status=Status.UNAVAILABLE, reason=found.problem))
         installed = {name: found for name, found in libraries.items() if found}
         common = self._jobs.common(cell, toolchain, options, installed, tools)
-        return Asked(cell, toolchain, common, common.question_of(cell), worker)
+        return CellRequest(cell, toolchain, common, common.question_of(cell), worker)
 
-    def _look_up(self, asked: Sequence[Result | Asked]) -> Iterator[Result | PreparedCell]:
+    def _look_up(self, asked: Sequence[Result | CellRequest]) -> Iterator[Result | PreparedCell]:
         """Results as they are; of the others the answers of earlier runs, or what a compiler has to be asked."""
-        found = iter(self._earlier.all([(each.cell, self._firsts(each)) for each in asked if isinstance(each, Asked)]))
+        found = iter(
+            self._earlier.all([(each.cell, self._firsts(each)) for each in asked if isinstance(each, CellRequest)])
+        )
         for each in asked:
             yield each if isinstance(each, Result) else next(found) or self._prepared(each)
 
-    def _firsts(self, asked: Asked) -> dict[str, str]:
+    def _firsts(self, asked: CellRequest) -> dict[str, str]:
         # What a device does is never taken from an earlier run: it is asked each time.
         keys = asked.worker.keys if asked.worker and self.context.cache and not asked.cell.toolchain.device else ()
         return {first_key(key, asked.question): key for key in keys}
 
-    def _prepared(self, asked: Asked) -> PreparedCell:
+    def _prepared(self, asked: CellRequest) -> PreparedCell:
         cell, worker = asked.cell, asked.worker
         return PreparedCell(
             cell, asked.toolchain, asked.common.job_of(cell), self.context.limits, asked.question, self.needs.of(cell),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.backends import BackendInfo
 from harness.cases.select import load_cases
-from harness.engine.cache import Facts, ResultCache
+from harness.engine.cache import ResultCache, ResultStore
 from harness.engine.context import RunContext
 from harness.engine.development import others_of
 from harness.engine.devices import Devices, find_devices, find_sanitizer
@@ -136,7 +136,7 @@ def context_for(request: Request) -> RunContext:
         asked = beside.submit(find_devices, request.device)
         environment = look(own_python(request), name=request.environment, require=request.require)
         devices = asked.result()
-    cache: Facts | None = ResultCache.if_there_is_room() if request.cache else None
+    cache: ResultStore | None = ResultCache.if_there_is_room() if request.cache else None
     if request.earlier:
         with trace.span("read earlier results"):
             cache = Earlier(cache, Roots.of(environment.python), [read_source(place) for place in request.earlier])

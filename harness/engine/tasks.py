@@ -12,7 +12,7 @@ from harness.engine.shards import cost_of
 from harness.model import Cell, Toolchain
 
 if TYPE_CHECKING:
-    from harness.engine.machine import Answer
+    from harness.engine.machine import WorkerResults
 
 _SECONDS = 2.0
 """What the cells of one task may take together: so much is done again where a worker is lost, and is waited for at the end."""
@@ -33,7 +33,7 @@ class Done:
     """What became of a task: an answer, or what the cluster says in its place."""
 
     task: Task
-    answer: Answer | None
+    answer: WorkerResults | None
     problem: str = ""
 
 

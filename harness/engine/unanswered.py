@@ -18,7 +18,7 @@ from harness.toolkits import parse_toolkits
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RequestedName:
     """One word of a user's, and what it stands for.
 
     Parameters
@@ -39,7 +39,7 @@ class Asked:
     called: str = ""
 
 
-def asked_of(request: Request, environment: Environment, devices: Devices | None = None) -> list[Asked]:
+def asked_of(request: Request, environment: Environment, devices: Devices | None = None) -> list[RequestedName]:
     """Every case, backend, toolkit and target that a request names; what it leaves to cumatrix is not among them."""
 
     def words(text: str | None) -> Iterator[str]:
@@ -52,18 +52,20 @@ def asked_of(request: Request, environment: Environment, devices: Devices | None
         "target": {word: map(str, parse_targets(with_native(word, devices))) for word in words(request.targets)},
     }  # fmt: skip
     return [
-        Asked(kind=kind, word=word, values=frozenset(values))
+        RequestedName(kind=kind, word=word, values=frozenset(values))
         for kind, named in found.items()
         for word, values in named.items()
     ]
 
 
-def without_left_out(asked: Iterable[Asked], whole: Iterable[Cell], chosen: Iterable[Cell]) -> list[Asked]:
+def without_left_out(
+    asked: Iterable[RequestedName], whole: Iterable[Cell], chosen: Iterable[Cell]
+) -> list[RequestedName]:
     """What is still to be answered for after a condition chose cells: that it left all cells of a word out is no news to who wrote it.
 
     Parameters
     ----------
-    asked : iterable of Asked
+    asked : iterable of RequestedName
         What a request names.
     whole, chosen : iterable of Cell
         The cells without the condition, and those for which it holds.
@@ -95,9 +97,9 @@ def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
     return f"no compiler answered {many}: {_why(Counter(record['reason'] for record in records))}"
 
 
-def unanswered(asked: Iterable[Asked], records: Sequence[Mapping[str, Any]]) -> list[str]:
+def unanswered(asked: Iterable[RequestedName], records: Sequence[Mapping[str, Any]]) -> list[str]:
     """A sentence for each thing that was asked for by name and of which no compiler answered a single cell."""
-    waiting: dict[Asked, Counter[str]] = {item: Counter() for item in asked}
+    waiting: dict[RequestedName, Counter[str]] = {item: Counter() for item in asked}
     # Once over all of them: a run keeps its records packed.
     for record in records:
         if not waiting:

@@ -11,7 +11,7 @@ from harness.model import Status, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class Mark:
     """One kind of cell.
 
     Parameters
@@ -80,8 +80,8 @@ _GROUP_OF = {
 }
 
 
-def _kind(key: str, letter: str, word: str, meaning: str, style: str, *, good: bool, plain: str = "") -> Kind:
-    return Kind(
+def _kind(key: str, letter: str, word: str, meaning: str, style: str, *, good: bool, plain: str = "") -> Mark:
+    return Mark(
         key=key,
         letter=letter,
         plain=plain or letter,
@@ -132,11 +132,11 @@ _ALL = (
     ),
 )
 
-KINDS: Mapping[str, Kind] = {kind.key: kind for kind in _ALL}
+KINDS: Mapping[str, Mark] = {kind.key: kind for kind in _ALL}
 """Every kind by its key, in the order of the legend."""
 
 
-def kind_of(record: Mapping[str, Any]) -> Kind:
+def kind_of(record: Mapping[str, Any]) -> Mark:
     """The kind of a record: by its verdict, and by its status where that says more."""
     partial = record["status"] == "built" and stopped_at_ptx(record)
     return _kind_of(record["status"], record["verdict"], partial)
@@ -164,7 +164,7 @@ def grouped(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 @lru_cache(maxsize=256)
-def _kind_of(status: str, verdict: str, partial: bool) -> Kind:
+def _kind_of(status: str, verdict: str, partial: bool) -> Mark:
     return KINDS[_key(Status(status), Verdict(verdict), partial=partial)]
 
 

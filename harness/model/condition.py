@@ -31,7 +31,7 @@ from harness.model.predicate import (
     Spelled,
     specifier_set,
 )
-from harness.model.syntax import ReadError, Source
+from harness.model.syntax import ExpressionText, ReadError
 from harness.model.target import KNOWN_TARGETS, OLD_TARGETS
 
 __all__ = ["NAMES", "VALUES", "Condition", "ConditionError", "Version", "read_version"]
@@ -136,14 +136,14 @@ class Condition:
         """
         if not text.strip():
             return cls.always()
-        source = Source(text, "condition", ConditionError)
+        source = ExpressionText(text, "condition", ConditionError)
         tree = source.parse(longest=_MAX_LENGTH)
         return cls(text, _Reader(source, names, parameters or {}, {**VALUES, **(values or {})}).test(tree))
 
 
 @dataclass(frozen=True)
 class _Reader:
-    source: Source
+    source: ExpressionText
     names: Mapping[str, type]
     parameters: Mapping[str, Collection[Any]]
     values: Mapping[str, Collection[str]]

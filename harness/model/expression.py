@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import did_you_mean
-from harness.model.syntax import ReadError, Source
+from harness.model.syntax import ExpressionText, ReadError
 
 _MAX_LENGTH = 200
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
@@ -58,7 +58,7 @@ class Expression:
         """
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ExpressionError(f"must be a number or an expression such as {'BYTES // 4'!r}, not {value!r}")
-        source = Source(str(value).strip(), "expression", ExpressionError)
+        source = ExpressionText(str(value).strip(), "expression", ExpressionError)
         tree = source.parse(longest=_MAX_LENGTH, instead=_HELP)
         text, names = source.text, frozenset(_names(tree, source))
         for name in sorted(names):
@@ -85,7 +85,7 @@ class Expression:
         return value
 
 
-def _names(node: ast.expr, source: Source) -> list[str]:
+def _names(node: ast.expr, source: ExpressionText) -> list[str]:
     match node:
         case ast.Constant(value=bool()):
             raise source.refuse(node, f"{ast.unparse(node)!r} is not a number: {_HELP}")

@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-Facts = Mapping[str, Any]
+ConditionValues = Mapping[str, Any]
 
 ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -49,7 +49,7 @@ class Spelled(str):
 class Predicate(Protocol):
     """A test of facts."""
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
 
 
@@ -59,7 +59,7 @@ class All:
 
     parts: tuple[Predicate, ...]
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         for part in self.parts:  # noqa: SIM110 (a generator costs more than the tests)
             if not part.holds(facts):
@@ -73,7 +73,7 @@ class Some:
 
     parts: tuple[Predicate, ...]
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         for part in self.parts:  # noqa: SIM110
             if part.holds(facts):
@@ -87,7 +87,7 @@ class Not:
 
     part: Predicate
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         return not self.part.holds(facts)
 
@@ -98,7 +98,7 @@ class Constant:
 
     value: bool
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         return self.value
 
@@ -109,7 +109,7 @@ class Flag:
 
     name: str
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         found = facts.get(self.name)
         return found == "true" if isinstance(found, Spelled) else bool(found)
@@ -130,7 +130,7 @@ class InVersions:
     name: str
     specifier: str
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         found = facts.get(self.name)
         return found is not None and _fits(self.specifier, found)
@@ -144,7 +144,7 @@ class Compared:
     symbol: str
     value: str | int | float | bool
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         found = facts.get(self.name)
         if isinstance(found, Spelled):
@@ -164,7 +164,7 @@ class Contains:
     name: str
     part: str
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionValues) -> bool:
         """Evaluate the test."""
         found = facts.get(self.name)
         return isinstance(found, str) and self.part.casefold() in found.casefold()

@@ -30,7 +30,7 @@ class ReadError(ValueError):
 
 
 @dataclass(frozen=True)
-class Source:
+class ExpressionText:
     """A text that is read.
 
     Parameters

@@ -26,7 +26,7 @@ _SEVERAL = ("with", "library", "require", "host-compiler")
 """Settings whose options may be given several times; of the others, values of a list go into one text."""
 
 
-class Part(Report):
+class TableReport(Report):
     """Reports what is wrong with one table of a file, by keys as they stand in the file."""
 
     def __init__(self, whole: Report, prefix: Key) -> None:
@@ -82,7 +82,7 @@ class Config:
 
     def report(self) -> Report:
         """For what is found to be wrong later."""
-        return Part(Report(self.shown, self.text), self.prefix)
+        return TableReport(Report(self.shown, self.text), self.prefix)
 
     def place(self, text: str) -> Path:
         """A file or folder that it names, as seen from the current folder."""
@@ -122,7 +122,7 @@ def read_config(path: Path) -> Config:
     prefix = TABLE if path.name == PYPROJECT else ()
     for name in prefix:
         data = data.get(name, {}) if isinstance(data, dict) else {}
-    part = Part(report, prefix)
+    part = TableReport(report, prefix)
     if isinstance(data, dict):
         check_integers(part, data)
         report.close()

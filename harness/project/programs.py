@@ -18,7 +18,7 @@ from harness.cases.whose import project_at
 from harness.errors import UsageError, did_you_mean
 from harness.model import Case, OptionRule, Variant
 from harness.model.condition import Condition
-from harness.project.config import Config, Part
+from harness.project.config import Config, TableReport
 from harness.project.extension import extensions_of
 from harness.project.options import definitions_of, from_root, listed, only, split_flags
 from harness.project.python_kernels import has_kernels
@@ -59,7 +59,7 @@ def configured(config: Config) -> list[Case]:
         whole["define"] = {**definitions_of(top.get("define")), **definitions_of(table.get("define"))}
         # Rules on top are for every program, and come after a program's own; of options, later ones win.
         cases += _Program(
-            config, Part(report, ("programs", index)), ("programs", index), whole, above=(report, top)
+            config, TableReport(report, ("programs", index)), ("programs", index), whole, above=(report, top)
         ).cases()
     seen: dict[str, Case] = {}
     for case in cases:

@@ -9,13 +9,13 @@ from random import Random
 from harness.answers.hosts import own_of
 from harness.backends import library_of
 from harness.records import Record, at_stage, weight
-from harness.records.merge import facts
+from harness.records.merge import agreement_key
 
 _TARGETS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ToolchainSample:
     """Cells of one toolchain, and what compiles them again.
 
     Parameters
@@ -51,7 +51,7 @@ def sample_of(
     seconds: float = 2.0,
     backends: Collection[str] = (),
     toolkits: Collection[str] = (),
-) -> list[Part]:
+) -> list[ToolchainSample]:
     """Choose cells.
 
     Parameters
@@ -76,7 +76,7 @@ def sample_of(
         if _fit(record, seconds) and (not backends or record["backend"] in backends) and (not toolkits or record["toolkit"] in toolkits):  # fmt: skip
             chains.setdefault((record["backend"], record["library"], record["toolkit"]), []).append(record)
     chosen = random.sample(sorted(chains), min(parts, len(chains)))
-    found: list[Part] = []
+    found: list[ToolchainSample] = []
     # What a toolchain with few cells leaves of its share, those with more take.
     for place, chain in enumerate(sorted(chosen, key=lambda chain: (len(chains[chain]), chain))):
         left = count - sum(len(part.cells) for part in found)
@@ -95,7 +95,7 @@ def _fit(record: Record, seconds: float) -> bool:
     )
 
 
-def _part(chain: tuple[str, str, str], records: Sequence[Record], count: int, random: Random) -> Part:
+def _part(chain: tuple[str, str, str], records: Sequence[Record], count: int, random: Random) -> ToolchainSample:
     names = sorted({record["target"] for record in records})
     targets = random.sample(names, min(_TARGETS, len(names)))
     by_case: dict[str, list[Record]] = {}
@@ -110,7 +110,7 @@ def _part(chain: tuple[str, str, str], records: Sequence[Record], count: int, ra
             cases.append(case)
             cells += by_case[case]
     backend, library, toolkit = chain
-    return Part(backend=backend, library=library, toolkit=toolkit, cases=tuple(cases), targets=tuple(targets), cells=tuple(cells))  # fmt: skip
+    return ToolchainSample(backend=backend, library=library, toolkit=toolkit, cases=tuple(cases), targets=tuple(targets), cells=tuple(cells))  # fmt: skip
 
 
 def contradictions(published: Iterable[Record], fresh: Mapping[str, Record]) -> list[str]:
@@ -123,7 +123,9 @@ def contradictions(published: Iterable[Record], fresh: Mapping[str, Record]) -> 
         now = fresh.get(record["cell"])
         if now is None:
             found.append(f"{record['cell']}: published, and not compiled anew")
-        elif now["status"] != "timed_out" and _host(now) == _host(record) and facts(now) != facts(record):
+        elif (
+            now["status"] != "timed_out" and _host(now) == _host(record) and agreement_key(now) != agreement_key(record)
+        ):
             found.append(f"{record['cell']}: published as {_told(record)}; now {_told(now)}")
     return found
 

@@ -3,7 +3,7 @@
 from harness.records.answers import weight
 from harness.records.errors import RecordError
 from harness.records.make import expected_json, make_record
-from harness.records.merge import Conflict, Merged, facts, merge, spell_other, write_merged
+from harness.records.merge import Conflict, Merged, agreement_key, merge, spell_other, write_merged
 from harness.records.plan import make_plan, plan_path, read_plans, this_commit, this_machine
 from harness.records.record import SCHEMA, Record
 from harness.records.repeat import again_command, not_repeatable, repro_command
@@ -20,9 +20,9 @@ __all__ = [
     "RecordWriter",
     "Results",
     "again_command",
+    "agreement_key",
     "at_stage",
     "expected_json",
-    "facts",
     "failed_at",
     "make_plan",
     "make_record",

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.matrix.axes import place_of
 from harness.model import Stage, Status
-from harness.records.merge import OTHERS, VIRTUAL, Merged, facts, other_of
+from harness.records.merge import OTHERS, VIRTUAL, Merged, agreement_key, other_of
 from harness.records.record import Other, Record
 from harness.records.spell import failed_at
 
@@ -138,7 +138,7 @@ def _place(record: Record) -> tuple[str, ...]:
 
 
 def _facts(record: Record) -> tuple[Any, ...]:
-    return ("built",) if record["status"] == Status.BUILT else facts(record)
+    return ("built",) if record["status"] == Status.BUILT else agreement_key(record)
 
 
 def _is_real(record: Record) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.diagnostics import one_line
-from harness.matrix.kinds import Kind, kind_of
+from harness.matrix.kinds import Mark, kind_of
 from harness.matrix.order import target_key
 from harness.records.alike import Records, failures, places_of, said_of, words_of
 from harness.records.repeat import again_command
@@ -17,7 +17,7 @@ from harness.records.spell import failed_at
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ProgramFailure:
     """One failure of one program, of however many cells.
 
     Parameters
@@ -36,7 +36,7 @@ class Finding:
         The cells: toolchains with their targets.
     again : str
         A command that compiles the first of them again; may be empty.
-    kind : Kind
+    kind : Mark
         Its kind of cell.
     cells : tuple of str
         Ids of the cells.
@@ -49,7 +49,7 @@ class Finding:
     always: str
     where: str
     again: str
-    kind: Kind
+    kind: Mark
     cells: tuple[str, ...]
 
     @property
@@ -58,7 +58,7 @@ class Finding:
         return hashlib.sha256(f"{self.file}\n{self.title}\n{self.always}".encode()).hexdigest()[:32]
 
 
-def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path("cases"),)) -> list[Finding]:
+def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path("cases"),)) -> list[ProgramFailure]:
     """List each failure of each program once, in the terminal's order (`harness.records.alike.failures`).
 
     Parameters
@@ -79,10 +79,10 @@ def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path
     return found
 
 
-def _finding(group: Records, targets: Sequence[str], cases: Sequence[Path]) -> Finding:
+def _finding(group: Records, targets: Sequence[str], cases: Sequence[Path]) -> ProgramFailure:
     first: Any = group[0]
     said = first["diagnostics"][0] if first["diagnostics"] else {}
-    return Finding(
+    return ProgramFailure(
         file=_place(first, said.get("file") or "", cases), line=said.get("line") or 1,
         title=one_line(f"{first['case']}: {failed_at(first).replace('_', ' ')}", 200),
         message=one_line(words_of(group), 500) or kind_of(first).meaning, always=said_of(first)[0],

@@ -78,7 +78,7 @@ class Merged:
     inputs: Inputs = field(default_factory=Inputs)
 
 
-def facts(record: Record) -> tuple[Any, ...]:
+def agreement_key(record: Record) -> tuple[Any, ...]:
     """The key on which two runs must agree: status, stage, signal and diagnostics (by fingerprint)."""
     diagnostics = {item.get("fingerprint") or item["message"] for item in record["diagnostics"]}
     return (record["status"], record["stage"], record["signal"], tuple(sorted(diagnostics)))
@@ -144,10 +144,14 @@ def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> 
         items: list[AnyRecord] = [other for other in record.get(OTHERS, ()) if "device" not in other]
         for item in (*items, record):
             when = (order.get(item["run"], -1), number)
-            same = facts(record) == facts(best) if item is record else _facts(other_of(item)) == _facts(other_of(best))
+            same = (
+                agreement_key(record) == agreement_key(best)
+                if item is record
+                else _agreement_key_of(other_of(item)) == _agreement_key_of(other_of(best))
+            )
             # That an earlier run had no answer is of no interest once there is one.
             if not same and (weight(item) or not weight(best) or when > since):
-                others[item["run"], *map(str, _facts(other_of(item)))] = (when, item)
+                others[item["run"], *map(str, _agreement_key_of(other_of(item)))] = (when, item)
     return [item for _, item in sorted(others.values(), key=lambda pair: pair[0])]
 
 
@@ -159,7 +163,7 @@ def spell_other(other: AnyRecord) -> str:
     return f"{failed_at(other)}{where} in run {other['run']}" + (f": {why}" if why else "")
 
 
-def _facts(other: Other) -> tuple[Any, ...]:
+def _agreement_key_of(other: Other) -> tuple[Any, ...]:
     return (other["status"], other["stage"], other["diagnostic"])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness import __version__
-from harness.records.findings import Finding
+from harness.records.findings import ProgramFailure
 
 MOST = 50
 """Annotations that GitHub shows of a run; the rest is counted."""
@@ -21,7 +21,7 @@ _SEVERITY = {
 }
 
 
-def github(found: Sequence[Finding]) -> list[str]:
+def github(found: Sequence[ProgramFailure]) -> list[str]:
     """`Workflow commands <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>`_, a line each."""
     lines = []
     for each in found[:MOST]:
@@ -42,7 +42,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def sarif(found: Sequence[Finding]) -> dict[str, Any]:
+def sarif(found: Sequence[ProgramFailure]) -> dict[str, Any]:
     """`SARIF 2.1.0 <https://docs.oasis-open.org/sarif/sarif/v2.1.0/>`_, as code scanning takes it."""
     kinds = {each.kind.key: each.kind for each in found}
     results = [
@@ -66,7 +66,7 @@ def sarif(found: Sequence[Finding]) -> dict[str, Any]:
     return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
 
-def gitlab(found: Sequence[Finding]) -> list[dict[str, Any]]:
+def gitlab(found: Sequence[ProgramFailure]) -> list[dict[str, Any]]:
     """GitLab's `code quality report <https://docs.gitlab.com/ci/testing/code_quality/>`_; what has no file is shown at the root of the project."""
     return [
         {
@@ -80,5 +80,5 @@ def gitlab(found: Sequence[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-DOCUMENTS: Mapping[str, Callable[[Sequence[Finding]], Any]] = {"sarif": sarif, "gitlab": gitlab}
+DOCUMENTS: Mapping[str, Callable[[Sequence[ProgramFailure]], Any]] = {"sarif": sarif, "gitlab": gitlab}
 """Every form that is a JSON document, by name."""

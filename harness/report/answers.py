@@ -14,7 +14,7 @@ from harness.answers.features import features_of
 from harness.answers.hosts import own_in
 from harness.answers.names import ARCHITECTURES
 from harness.answers.store import Store, vocabulary_of
-from harness.answers.table import Field, Line, lines_of
+from harness.answers.table import FeatureRow, Field, lines_of
 from harness.model.host import HostCompiler
 from harness.published.place import ENVIRONMENT
 from harness.records import Merged
@@ -134,7 +134,7 @@ def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
     }
 
 
-def _in_order(known: Known, target: str) -> list[Line]:
+def _in_order(known: Known, target: str) -> list[FeatureRow]:
     """Order features by the number of tools with results, then as in the matrix."""
     lines = lines_of(known, [target])
     told: dict[str, set[str]] = {}

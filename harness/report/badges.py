@@ -20,7 +20,7 @@ _WIDE = frozenset("mwMW@%ABCDEFGHKNOQRUVXY&")
 
 
 def colour_of(kind: str) -> str:
-    """Colour of a verdict (`harness.answers.verdict.Verdict`)."""
+    """Colour of a verdict (`harness.answers.verdict.Support`)."""
     colours = {
         "works": _GOOD,
         "since": _GOOD,

@@ -12,7 +12,7 @@ import pandas as pd
 from harness.analysis.rejudge import Rejudge
 from harness.published.place import ENVIRONMENT, RECORDS, Manifest, read_manifest, stale_cases
 from harness.records import Conflict, Merged, Record, weight
-from harness.records.merge import OTHERS, facts, other_of
+from harness.records.merge import OTHERS, agreement_key, other_of
 from harness.records.parquet import read_parquet
 
 
@@ -90,7 +90,7 @@ def side_by_side(own: Merged, published: Merged) -> Merged:
         other = theirs.get(record["cell"])
         if other is None or weight(record) >= weight(other):
             records[record["cell"]] = record
-        if other is not None and weight(record) == weight(other) == 2 and facts(record) != facts(other):
+        if other is not None and weight(record) == weight(other) == 2 and agreement_key(record) != agreement_key(other):
             kept: Record = {**record, OTHERS: [*record.get(OTHERS, ()), other_of(other)]}
             records[record["cell"]] = kept
             conflicts.append(Conflict(cell=record["cell"], kept=kept, dropped=(other,)))

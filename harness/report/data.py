@@ -14,7 +14,7 @@ import pandas as pd
 
 from harness.analysis.frame import rows_of
 from harness.matrix.axes import AXES, COLUMNS, PLACE, PROGRAM
-from harness.matrix.kinds import KINDS, Kind
+from harness.matrix.kinds import KINDS, Mark
 from harness.matrix.order import axis_key, column_key, natural_key
 from harness.matrix.parameters import parameters, parameters_of
 from harness.model import Stage, Status, Verdict
@@ -128,7 +128,7 @@ def _parameters(variants: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _shown(kind: Kind) -> dict[str, Any]:
+def _shown(kind: Mark) -> dict[str, Any]:
     """A kind of cell as the page needs it."""
     return {**{name: getattr(kind, name) for name in ("key", "letter", "word", "meaning")}, "good": kind.as_expected}
 

@@ -51,7 +51,7 @@ _STYLE: dict[Any, Any] = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class BarPart:
     """One kind of a bar's parts: a word, a colour, a hatch."""
 
     word: str
@@ -60,7 +60,7 @@ class Kind:
 
 
 @mpl.rc_context(_STYLE)
-def bars(counts: pd.DataFrame, kinds: Mapping[str, Kind], up: str, title: str, description: str) -> str:
+def bars(counts: pd.DataFrame, kinds: Mapping[str, BarPart], up: str, title: str, description: str) -> str:
     """One bar a row, in parts that make 100 % together; columns are the keys of `kinds`."""
     share = counts.div(counts.sum(axis=1), axis=0) * 100
     figure, axes = _figure(max(4.6, 1.8 + 0.55 * len(counts)), 3.2)

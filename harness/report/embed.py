@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.answers.answer import Said
+from harness.answers.answer import ToolFinding
 from harness.answers.as_json import said_json
 from harness.answers.feature import FeaturePage
 from harness.report.badges import KNOWN, badge, colour_of
@@ -50,7 +50,7 @@ def embedded_of(page: str, feature: FeaturePage, address: str) -> Embedded:
     )
 
 
-def _axis(said: Said) -> str:
+def _axis(said: ToolFinding) -> str:
     return f"-{_plain(said.entry.axis)}" if said.entry.axis else ""
 
 
@@ -98,9 +98,9 @@ def feature_json(case: str, title: str, feature: FeaturePage, faults: Sequence[t
     return (clean(json.dumps(value, indent=1, ensure_ascii=True)) + "\n").encode()
 
 
-def _tools(feature: FeaturePage) -> dict[str, list[Said]]:
+def _tools(feature: FeaturePage) -> dict[str, list[ToolFinding]]:
     """Results by tool, over all variants and architectures; only tools with results."""
-    found: dict[str, list[Said]] = {}
+    found: dict[str, list[ToolFinding]] = {}
     for item in feature.variants:
         for said in item.finding.said:
             if not said.verdict.silent:
@@ -108,7 +108,7 @@ def _tools(feature: FeaturePage) -> dict[str, list[Said]]:
     return found
 
 
-def _message(said: Sequence[Said]) -> tuple[str, str]:
+def _message(said: Sequence[ToolFinding]) -> tuple[str, str]:
     """Words and colour of a badge: one verdict where there is one, else whether all, some or none works."""
     texts = {item.verdict.text for item in said}
     if len(texts) == 1:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from harness.matrix.links import matrix_link
 from harness.records import Record
 from harness.report.annotations import remedies
-from harness.report.groups import Group
+from harness.report.groups import CellGroup
 
 HELPS = 3
 """Known causes that the page of a case names first."""
@@ -17,7 +17,7 @@ SNIPPET = 60
 """Lines of a program that is short enough to be read first."""
 
 
-def helps_of(groups: Sequence[Group]) -> list[Mapping[str, Any]]:
+def helps_of(groups: Sequence[CellGroup]) -> list[Mapping[str, Any]]:
     """Remedies for refusals: known causes, the most severe first, each once."""
     found: dict[str, Mapping[str, Any]] = {}
     for group in groups:

@@ -18,7 +18,7 @@ from harness.report.groups import anchor_of
 
 
 @dataclass(frozen=True)
-class Grid:
+class CaseGrid:
     """The table of one case.
 
     Parameters
@@ -39,7 +39,7 @@ class Grid:
     rows: tuple[tuple[str, Markup], ...]
 
 
-def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
+def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> CaseGrid:
     """Make the table of a case.
 
     Parameters
@@ -63,7 +63,7 @@ def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> Grid:
             place = places[column]
             row[place] = f'{opening[place]} id="{anchor_of(cell)}">{_link(mark, groups.get(cell, "happened"))}</td>'
         rows.append((" ".join(labels(program, PROGRAM[1:])), Markup("\n".join(row))))  # noqa: S704 (our own markup; every word of others in it is escaped)
-    return Grid(
+    return CaseGrid(
         tools=_spans([(item.tool, item.tool) for item in toolchains]),
         releases=_spans([(item.label, item.releases) for item in toolchains]),
         columns=tuple((column[-1], begins) for column, begins in zip(columns, first, strict=True)),

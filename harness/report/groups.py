@@ -11,7 +11,7 @@ from hashlib import blake2s
 from typing import Any
 
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, program_of
-from harness.matrix.kinds import KINDS, Kind, kind_of
+from harness.matrix.kinds import KINDS, Mark, kind_of
 from harness.matrix.order import ToolchainColumn, fold_targets, natural_key, ranks, target_key
 from harness.model import Stage
 from harness.published.place import ENVIRONMENT
@@ -47,12 +47,12 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Group:
+class CellGroup:
     """Cells of one case with the same outcome, or that never arrived.
 
     Parameters
     ----------
-    kind : Kind
+    kind : Mark
         That of all of them.
     cells : tuple of dict
         Records, or planned cells; in the order of the matrix, at least one.
@@ -60,7 +60,7 @@ class Group:
         The same, folded.
     """
 
-    kind: Kind
+    kind: Mark
     cells: tuple[Mapping[str, Any], ...]
     where: tuple[Where, ...]
 
@@ -121,7 +121,7 @@ def anchor_of(cell: str) -> str:
     return "c" + blake2s(cell.encode(), digest_size=5).hexdigest()
 
 
-def group_cells(merged: Merged) -> dict[str, list[Group]]:
+def group_cells(merged: Merged) -> dict[str, list[CellGroup]]:
     """By case, its cells put together where they differ in nothing but place, target and what it entails.
 
     Within a case the gravest kind of cell comes first, then the order of the matrix.
@@ -155,7 +155,7 @@ _GRAVITY = [
 ]
 
 
-def _group(kind: Kind, cells: list[_Placed], axes: Mapping[Place, list[str]]) -> Group:
+def _group(kind: Mark, cells: list[_Placed], axes: Mapping[Place, list[str]]) -> CellGroup:
     places: dict[tuple[Place, bool], list[Mapping[str, Any]]] = {}
     for place, cell in cells:
         places.setdefault((place, cell.get("environment") != ENVIRONMENT), []).append(cell)
@@ -169,7 +169,7 @@ def _group(kind: Kind, cells: list[_Placed], axes: Mapping[Place, list[str]]) ->
         )
         for (place, own), members in places.items()
     )
-    return Group(kind, tuple(cell for _, cell in cells), where)
+    return CellGroup(kind, tuple(cell for _, cell in cells), where)
 
 
 def _facts(record: Mapping[str, Any], said: Any) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness.matrix.axes import ROWS, TOOLCHAIN, place_of, program_of
-from harness.matrix.kinds import Kind, kind_of
+from harness.matrix.kinds import Mark, kind_of
 from harness.matrix.order import ToolchainColumn, place_key
 from harness.records import Merged, Record, at_stage, spell_other
 from harness.report.text import one_line
@@ -114,7 +114,7 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
     return test
 
 
-def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Kind) -> None:
+def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Mark) -> None:
     tag = "error" if kind.key in ("unavailable", "harness_error") else "failure"
     expected = at_stage(record["expected"]["status"], record["expected"]["stage"])
     got = at_stage(record["status"], record["stage"])

@@ -8,7 +8,7 @@ from functools import cached_property
 import pandas as pd
 
 from harness.matrix.axes import TOOLCHAIN
-from harness.matrix.kinds import GROUPS, KINDS, Kind, grouped, surprises_among, unexpected_among
+from harness.matrix.kinds import GROUPS, KINDS, Mark, grouped, surprises_among, unexpected_among
 from harness.matrix.order import ToolchainColumn, toolchain_key, version_key
 from harness.report.table import parts, totals
 from harness.report.text import one_line
@@ -61,7 +61,7 @@ class Sum:
         return ", ".join(f"{count:,} {GROUPS[key]}" for key, count in self.groups.items())
 
     @cached_property
-    def bar(self) -> tuple[tuple[Kind, int, float, float], ...]:
+    def bar(self) -> tuple[tuple[Mark, int, float, float], ...]:
         """Kind, count, start and width of each part of a bar of 1000 units."""
         scale = 1000 / max(1, self.cells)
         bar, start = [], 0.0

@@ -23,7 +23,7 @@ from harness.report.embed import Embedded
 from harness.report.feature import helps_of, proof_link, snippet_of
 from harness.report.frame import Frame, Section
 from harness.report.grid import make_grid
-from harness.report.groups import Group, anchor_of
+from harness.report.groups import CellGroup, anchor_of
 from harness.report.overview import Sum, make_overview, unavailable_of
 from harness.report.provenance import runs_of, spell
 from harness.report.sources import excerpt
@@ -89,7 +89,7 @@ def answer_page(answers: Mapping[str, Any], table: pd.DataFrame, frame: Frame) -
 def matrix_page(
     merged: Merged,
     table: pd.DataFrame,
-    groups: Mapping[str, Sequence[Group]],
+    groups: Mapping[str, Sequence[CellGroup]],
     files: Mapping[str, str],
     warnings: Iterable[str],
     frame: Frame,
@@ -148,7 +148,7 @@ def matrix_page(
 def case_page(
     case: str,
     table: pd.DataFrame,
-    groups: Sequence[Group],
+    groups: Sequence[CellGroup],
     sources: Mapping[str, str],
     frame: Frame,
     page: str,
@@ -165,7 +165,7 @@ def case_page(
         Its name.
     table : DataFrame
         Its rows of `harness.analysis.cells_frame`.
-    groups : sequence of Group
+    groups : sequence of CellGroup
         Its cells, by what happened.
     sources : Mapping[str, str]
         Texts of its files.

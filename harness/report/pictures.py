@@ -7,14 +7,14 @@ import pandas as pd
 from harness.analysis.frame import answered
 from harness.matrix.axes import AXIS, TOOLCHAIN
 from harness.matrix.order import target_key, version_key
-from harness.report.draw import MANY, Kind, bars, lines, plain
+from harness.report.draw import MANY, BarPart, bars, lines, plain
 
 _KINDS = {
-    "built": Kind("built", "#009e73", ""),
-    "rejected": Kind("rejected", "#d55e00", "///"),
-    "died": Kind("crashed or timed out", "#7b2d8b", "xx"),
-    "unsupported": Kind("unsupported", "#9e9e9e", ""),
-    "unknown": Kind("unknown or missing", "#e0b000", "--"),
+    "built": BarPart("built", "#009e73", ""),
+    "rejected": BarPart("rejected", "#d55e00", "///"),
+    "died": BarPart("crashed or timed out", "#7b2d8b", "xx"),
+    "unsupported": BarPart("unsupported", "#9e9e9e", ""),
+    "unknown": BarPart("unknown or missing", "#e0b000", "--"),
 }
 
 

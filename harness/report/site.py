@@ -12,7 +12,7 @@ import pandas as pd
 
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import History
-from harness.answers.answer import grouped
+from harness.answers.answer import newest_day
 from harness.answers.architecture import known_of_itself
 from harness.answers.cells import Known
 from harness.answers.feature import feature_page
@@ -37,7 +37,7 @@ from harness.report.data import compact, matrix_data, more_data, script
 from harness.report.details import CELLS, chunks
 from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
 from harness.report.frame import Frame, Section
-from harness.report.groups import Group, group_cells
+from harness.report.groups import CellGroup, group_cells
 from harness.report.names import page_names
 from harness.report.overview import Sum, unavailable_of
 from harness.report.page import (
@@ -140,12 +140,12 @@ class Site:
         return {case: texts for case, texts in found.items() if texts}
 
     @cached_property
-    def groups(self) -> dict[str, list[Group]]:
+    def groups(self) -> dict[str, list[CellGroup]]:
         """By case, its cells by what happened."""
         return group_cells(self.merged)
 
     @cached_property
-    def own_groups(self) -> dict[str, list[Group]]:
+    def own_groups(self) -> dict[str, list[CellGroup]]:
         """Those of them that have an own cell."""
         if not self.own:
             return self.groups
@@ -239,7 +239,7 @@ def front_of(site: Site) -> dict[str, Any]:
             for item, _, link, _ in differing["items"][:DIFFERING]
         ],
         "differing_count": differing["count"],
-        "newest": grouped(known.runs),
+        "newest": newest_day(known.runs),
     }
 
 

@@ -7,10 +7,10 @@ from harness.backends import nvrtc as nvrtc_backend
 from harness.backends.torch.backend import quoted
 from harness.nvidia.nvcc import device_only
 from harness.repro.script import BUILT, JOINED, Script, host_of, lines_of, list_of, of_each, start, text_of, words_of
-from harness.repro.subject import Subject
+from harness.repro.subject import ReproTarget
 
 
-def nvrtc(subject: Subject) -> Script:
+def nvrtc(subject: ReproTarget) -> Script:
     """NVRTC through ctypes."""
     setup, job = subject.setup, subject.job
     options = [f"--gpu-architecture={job.target}", *nvrtc_backend.options_of(setup, job)]
@@ -43,7 +43,7 @@ images.append(image.raw{stripped})
     return Script(text, ("cuda_home.py", *(["link.py"] if linked else [])))
 
 
-def nvcc(subject: Subject) -> Script:
+def nvcc(subject: ReproTarget) -> Script:
     """nvcc as a process."""
     setup, job = subject.setup, subject.job
     arch = f"-arch={job.target}" if job.lto else f"-gencode=arch=compute_{job.arch},code={job.target}"
@@ -82,7 +82,7 @@ print("built:", os.path.getsize({made[0]!r}), "bytes")
     return Script(text, ("cuda_home.py",))
 
 
-def torch(subject: Subject) -> Script:
+def torch(subject: ReproTarget) -> Script:
     """``torch.utils.cpp_extension``, the whole unit where the cell has the device pass alone."""
     setup, job = subject.setup, subject.job
     capability = subject.cell.target.capability + job.arch.lstrip("0123456789")

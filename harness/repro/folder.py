@@ -16,19 +16,19 @@ from harness.repro.conditions import find
 from harness.repro.readme import readme
 from harness.repro.script import SCRIPT
 from harness.repro.scripts import script_of
-from harness.repro.subject import Subject
+from harness.repro.subject import ReproTarget
 from harness.repro.wheels import wheels_of
 
 RECORD = "record.json"
 """The record of the cell."""
 
 
-def make_folder(subject: Subject, records: Iterable[Record], out: Path) -> None:
+def make_folder(subject: ReproTarget, records: Iterable[Record], out: Path) -> None:
     """Write everything that shows a cell's outcome without cumatrix.
 
     Parameters
     ----------
-    subject : Subject
+    subject : ReproTarget
         The cell.
     records : iterable of Record
         Other records, for the conditions of the outcome.

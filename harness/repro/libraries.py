@@ -11,10 +11,10 @@ from harness.backends.cupy.program import is_program
 from harness.backends.numba.options import JIT_OPTIONS
 from harness.errors import UsageError
 from harness.repro.script import BUILT, JOINED, Script, lines_of, of_each, start, text_of
-from harness.repro.subject import Subject
+from harness.repro.subject import ReproTarget
 
 
-def cupy(subject: Subject) -> Script:
+def cupy(subject: ReproTarget) -> Script:
     """``RawModule``, or a program of CuPy's own API."""
     setup, job = subject.setup, subject.job
     jitify = subject.backend == "cupy-jitify"
@@ -52,7 +52,7 @@ image = virtual_gpu.images[-1] if virtual_gpu.images else b""
     return Script(text, tuple(files))
 
 
-def _without_toolkit(subject: Subject) -> str:
+def _without_toolkit(subject: ReproTarget) -> str:
     """Lines that have CuPy find no toolkit, as on a machine with the driver alone."""
     lines = 'for name in ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"):\n    os.environ.pop(name, None)\n'
     lines += (
@@ -65,7 +65,7 @@ def _without_toolkit(subject: Subject) -> str:
     return lines
 
 
-def _run(subject: Subject, options: Sequence[str], jitify: bool) -> str:
+def _run(subject: ReproTarget, options: Sequence[str], jitify: bool) -> str:
     """Lines that run a program as cumatrix runs it."""
     given = {**subject.job.definitions, "OPTIONS": tuple(options), "JITIFY": jitify}
     program = text_of(str(subject.job.source))
@@ -79,7 +79,7 @@ print("built")
 """
 
 
-def numba(subject: Subject) -> Script:
+def numba(subject: ReproTarget) -> Script:
     """The program, run as Python runs it, then its kernels compiled for their signatures."""
     job, names = subject.job, []
     options = {name: value for name, value in job.options.items() if name in JIT_OPTIONS}
@@ -114,7 +114,7 @@ with open({program}, encoding="utf-8") as file:
     return Script(text, ("cuda_home.py", "gpu.py", "link.py", "virtual_driver.py", "virtual_gpu_numba.py"))
 
 
-def _to_ptx(subject: Subject, name: str, types: str) -> str:
+def _to_ptx(subject: ReproTarget, name: str, types: str) -> str:
     """A virtual architecture ends with PTX, by Numba's public function for that."""
     old = subject.backend == "numba" and subject.series < (0, 60)
     more = "" if old else ', device=False, abi="numba", output="ptx"'
@@ -127,7 +127,7 @@ def _to_ptx(subject: Subject, name: str, types: str) -> str:
     )
 
 
-def cuda_core(subject: Subject) -> Script:
+def cuda_core(subject: ReproTarget) -> Script:
     """``cuda.core``'s Program and Linker."""
     setup, job = subject.setup, subject.job
     name = "name=os.path.basename(source), " if subject.series >= (0, 3) else ""

@@ -11,7 +11,7 @@ from harness.diagnostics import clean, one_line
 from harness.records import Record
 from harness.repro.conditions import Findings, told
 from harness.repro.script import SCRIPT, Script
-from harness.repro.subject import Subject
+from harness.repro.subject import ReproTarget
 from harness.repro.wheels import Wheels, python_of
 
 _LOG_LINES = 40
@@ -40,7 +40,7 @@ _PROGRAM = (
 _OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones, of which only cudart's answers for the device matter."
 
 
-def readme(subject: Subject, script: Script, wheels: Sequence[Wheels], findings: Findings) -> str:
+def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findings: Findings) -> str:
     """The text."""
     record = subject.record
     parts = [
@@ -66,7 +66,7 @@ def readme(subject: Subject, script: Script, wheels: Sequence[Wheels], findings:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def commands(subject: Subject, wheels: Sequence[Wheels]) -> list[str]:
+def commands(subject: ReproTarget, wheels: Sequence[Wheels]) -> list[str]:
     """The commands that install what the script needs, by uv; pip has the same options."""
     local = subject.cell.toolchain.toolkit.local
     lines = [f"export CUDA_HOME=…  # where CUDA {subject.setup.release} lies"] if local else []
@@ -77,7 +77,7 @@ def commands(subject: Subject, wheels: Sequence[Wheels]) -> list[str]:
     return lines
 
 
-def _title(subject: Subject) -> str:
+def _title(subject: ReproTarget) -> str:
     record = subject.record
     who = f"{subject.backend} {subject.library}".strip()
     what = {
@@ -93,7 +93,7 @@ def _title(subject: Subject) -> str:
     return one_line(f"{who} {what[record['status']]} {name} ({where}){': ' if first else ''}{first}", 200)
 
 
-def _shim(subject: Subject, script: Script) -> str:
+def _shim(subject: ReproTarget, script: Script) -> str:
     if "gpu.py" not in script.files:
         return "No GPU is needed."
     library = BACKENDS[subject.backend].library
@@ -107,7 +107,7 @@ def _shim(subject: Subject, script: Script) -> str:
     return text
 
 
-def _expected(subject: Subject) -> str:
+def _expected(subject: ReproTarget) -> str:
     record = subject.record
     expected = record["expected"]
     why = _plain(expected["reason"]) + (f" (<{expected['link']}>)" if _LINK.fullmatch(expected["link"]) else "")
@@ -120,7 +120,7 @@ def _expected(subject: Subject) -> str:
     return f"It is {expected['status']}{at}{words}{': ' if why else '.'}{why}"
 
 
-def _observed(subject: Subject) -> str:
+def _observed(subject: ReproTarget) -> str:
     record = subject.record
     what, kernels = told(record), ""
     if record["artifact"]:
@@ -143,7 +143,7 @@ def _observed(subject: Subject) -> str:
     return "\n\n".join(parts)
 
 
-def _versions(subject: Subject) -> str:
+def _versions(subject: ReproTarget) -> str:
     observed: dict[str, Any] = subject.observed
     rows = [("CUDA", subject.record["toolkit"])]
     rows += [(title, str(observed[key])) for key, title in _NAMES.items() if isinstance(observed.get(key), str)]
@@ -186,7 +186,7 @@ def _neighbours(findings: Findings) -> list[str]:
     return ["## Neighbours that differ", "\n".join(["| cell | outcome |", "| --- | --- |", *lines])]
 
 
-def _links(subject: Subject) -> str:
+def _links(subject: ReproTarget) -> str:
     links = [link for link in subject.record["links"] if _LINK.fullmatch(link)]
     return "\n".join(["See also:", "", *(f"- <{link}>" for link in links)]) if links else ""
 

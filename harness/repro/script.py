@@ -9,7 +9,7 @@ from textwrap import indent
 
 from harness import native
 from harness.backends.cupy import c_table
-from harness.repro.subject import CUDA, HEADERS, Subject
+from harness.repro.subject import CUDA, HEADERS, ReproTarget
 
 SCRIPT = "repro.py"
 """Its name."""
@@ -52,7 +52,7 @@ class Script:
         return found
 
 
-def start(subject: Subject, *imports: str) -> str:
+def start(subject: ReproTarget, *imports: str) -> str:
     """Imports, and the toolkit."""
     beside = ("cuda_home", "cupy_program", "link", "virtual_gpu")
     names = sorted({"os", *(name for name in imports if name not in beside)})
@@ -62,13 +62,13 @@ def start(subject: Subject, *imports: str) -> str:
     return "\n".join(lines) + "\n\nos.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + cuda_of(subject)
 
 
-def of_each(subject: Subject, lines: str) -> str:
+def of_each(subject: ReproTarget, lines: str) -> str:
     """Lines that compile the file `source` and put what comes out behind `images`, for each file of the program."""
     names = list_of(list(map(str, subject.job.sources)))
     return f"images = []\nfor source in {names}:\n{indent(lines, '    ')}"
 
 
-def cuda_of(subject: Subject) -> str:
+def cuda_of(subject: ReproTarget) -> str:
     """Lines that lay out the toolkit, or take the one of this machine."""
     toolkit = subject.cell.toolchain.toolkit
     if toolkit.local:
@@ -82,7 +82,7 @@ def cuda_of(subject: Subject) -> str:
     return first
 
 
-def host_of(subject: Subject, *variables: str) -> str:
+def host_of(subject: ReproTarget, *variables: str) -> str:
     """Lines that name a requested host compiler; change the first variable if it is elsewhere."""
     host = subject.cell.toolchain.host
     if not host.name:

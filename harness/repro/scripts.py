@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from harness.repro import compilers, libraries
 from harness.repro.script import Script
-from harness.repro.subject import Subject
+from harness.repro.subject import ReproTarget
 
-_SCRIPTS: dict[str, Callable[[Subject], Script]] = {
+_SCRIPTS: dict[str, Callable[[ReproTarget], Script]] = {
     "nvrtc": compilers.nvrtc,
     "cupy-nvrtc": libraries.cupy,
     "cupy-jitify": libraries.cupy,
@@ -20,6 +20,6 @@ _SCRIPTS: dict[str, Callable[[Subject], Script]] = {
 }
 
 
-def script_of(subject: Subject) -> Script:
+def script_of(subject: ReproTarget) -> Script:
     """The script of a cell."""
     return _SCRIPTS[subject.backend](subject)

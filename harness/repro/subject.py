@@ -28,7 +28,7 @@ _TAKEN = (CUDA, f"{CUDA}-wheels", HEADERS, f"{HEADERS}-wheels", ".venv")
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReproTarget:
     """A cell to show.
 
     Parameters
@@ -124,7 +124,7 @@ def cell_of(record: Record, case: Case) -> Cell:
     )  # fmt: skip
 
 
-def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subject:
+def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> ReproTarget:
     """Everything that is needed to show a record's outcome.
 
     Parameters
@@ -171,4 +171,4 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Subj
         definitions=dict(cell.variant.definitions), target=str(cell.target), options=cast("Options", options),
         include=[*beside, *folders, *program.include], scratch=Path(),
     )  # fmt: skip
-    return Subject(record, cell, program, job, setup)
+    return ReproTarget(record, cell, program, job, setup)

@@ -13,7 +13,7 @@ from harness.backends import BACKENDS
 from harness.errors import UsageError
 from harness.held import TEMPORARY, HeldFolder, temporary_folder
 from harness.libraries import LIBRARIES
-from harness.repro.subject import CUDA, HEADERS, Subject
+from harness.repro.subject import CUDA, HEADERS, ReproTarget
 from harness.toolkits import RELEASES
 from harness.toolkits.download import lock
 from harness.toolkits.wheels import pinned
@@ -38,7 +38,7 @@ class Wheels:
     text: str
 
 
-def wheels_of(subject: Subject) -> list[Wheels]:
+def wheels_of(subject: ReproTarget) -> list[Wheels]:
     """The library under test goes into the virtual environment; all of CUDA's wheels go elsewhere, where no library looks for them.
 
     Without a library, the toolkit goes into the virtual environment.
@@ -67,7 +67,7 @@ def wheels_of(subject: Subject) -> list[Wheels]:
     return groups
 
 
-def _toolkit(subject: Subject, key: str) -> dict[str, str]:
+def _toolkit(subject: ReproTarget, key: str) -> dict[str, str]:
     """Wheels of a toolkit by the record, which knows parts such as cuFFT too; by cumatrix's own table where it is silent."""
     toolkit = subject.cell.toolchain.toolkit
     release = toolkit.release if key == "wheels" else toolkit.headers
@@ -93,7 +93,7 @@ def _pinned(what: str, wanted: Mapping[str, str]) -> str:
     return "".join(known)
 
 
-def _resolved(subject: Subject) -> str:
+def _resolved(subject: ReproTarget) -> str:
     """The library, the packages of the record, and their dependencies: those are not in the record, and are resolved now."""
     library = BACKENDS[subject.backend].library
     table = LIBRARIES[library]
@@ -114,7 +114,7 @@ def _resolved(subject: Subject) -> str:
     return _lock(f"{own} {wanted[own]}", lines, deps=True, python=python_of(subject))
 
 
-def python_of(subject: Subject) -> str:
+def python_of(subject: ReproTarget) -> str:
     """The Python that the record tells of: ``"3.11"``."""
     told = str(subject.observed.get("python") or subject.record["toolchain"]["requested"]["packages"].get("python", ""))
     found = re.match(r"3\.\d{1,2}", told)

@@ -9,10 +9,10 @@ from typing import Any
 
 from packaging.version import Version
 
-Facts = Mapping[str, Any]
+CellValues = Mapping[str, Any]
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """The kinds of a fact's values, which decide how to compare them."""
 
     VERSION = "version"
@@ -23,11 +23,11 @@ class Kind(Enum):
     @property
     def ordered(self) -> bool:
         """Return whether ``<`` is meaningful."""
-        return self in (Kind.VERSION, Kind.NUMBER)
+        return self in (ValueKind.VERSION, ValueKind.NUMBER)
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class RuleAxis:
     """A fact that is not the same for all cells.
 
     Sets of cells and of groups are integers with one bit for each member.
@@ -36,7 +36,7 @@ class Axis:
     ----------
     name : str
         The fact, as conditions call it.
-    kind : Kind
+    kind : ValueKind
         Of its values.
     groups : tuple of tuple
         Its values, in order; those that never make a difference stand together.
@@ -47,7 +47,7 @@ class Axis:
     """
 
     name: str
-    kind: Kind
+    kind: ValueKind
     groups: tuple[tuple[Any, ...], ...]
     cells: tuple[int, ...]
     weight: float
@@ -91,7 +91,7 @@ _WEIGHTS = {"torch": 1.1, "cupy": 1.1, "numba": 1.1, "numba_cuda": 1.1, "headers
             "python": 2.0}  # fmt: skip
 
 
-def axes_of(facts: Sequence[Facts], outcomes: Sequence[Hashable], *, grouped: bool) -> list[Axis]:
+def axes_of(facts: Sequence[CellValues], outcomes: Sequence[Hashable], *, grouped: bool) -> list[RuleAxis]:
     """Axes of cells.
 
     Parameters
@@ -116,7 +116,9 @@ def axes_of(facts: Sequence[Facts], outcomes: Sequence[Hashable], *, grouped: bo
     return [_axis(name, columns, outcomes, grouped=grouped) for name in names]
 
 
-def _axis(name: str, columns: Mapping[str, tuple[Any, ...]], outcomes: Sequence[Hashable], *, grouped: bool) -> Axis:
+def _axis(
+    name: str, columns: Mapping[str, tuple[Any, ...]], outcomes: Sequence[Hashable], *, grouped: bool
+) -> RuleAxis:
     column = columns[name]
     kind = _kind(column)
     values = sorted(
@@ -129,7 +131,7 @@ def _axis(name: str, columns: Mapping[str, tuple[Any, ...]], outcomes: Sequence[
     cells = [0] * (len(groups) + 1)
     for index, value in enumerate(column):
         cells[len(groups) if value is None else place[value]] |= 1 << index
-    return Axis(name, kind, tuple(groups), tuple(cells), _weight(name))
+    return RuleAxis(name, kind, tuple(groups), tuple(cells), _weight(name))
 
 
 def _grouped(
@@ -165,13 +167,13 @@ def _public(value: Any) -> Any:
     return Version(value.public) if isinstance(value, Version) and value.local else value
 
 
-def _kind(column: Sequence[Any]) -> Kind:
+def _kind(column: Sequence[Any]) -> ValueKind:
     known = [value for value in column if value is not None]
     if all(isinstance(value, bool) for value in known):
-        return Kind.FLAG
+        return ValueKind.FLAG
     if all(isinstance(value, Version) for value in known):
-        return Kind.VERSION
-    return Kind.NUMBER if all(isinstance(value, int | float) for value in known) else Kind.TEXT
+        return ValueKind.VERSION
+    return ValueKind.NUMBER if all(isinstance(value, int | float) for value in known) else ValueKind.TEXT
 
 
 def _weight(name: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier
 
 from harness.model.predicate import Compared, Flag, InVersions, Not, Predicate, Some
-from harness.rules.axes import Axis, Kind, bits
+from harness.rules.axes import RuleAxis, ValueKind, bits
 
 _FURTHER = 0.35
 """The cost of each further value of a list; a comparison costs 1."""
@@ -37,12 +37,12 @@ class Literal:
     loose: bool = False
 
 
-def spell(axis: Axis, must: int, never: int) -> Literal | None:
+def spell(axis: RuleAxis, must: int, never: int) -> Literal | None:
     """The cheapest comparison that holds for all of some groups and for none of others; None where there is none.
 
     Parameters
     ----------
-    axis : Axis
+    axis : RuleAxis
         What is compared.
     must, never : int
         Groups. Of the rest it does not matter.
@@ -51,8 +51,8 @@ def spell(axis: Axis, must: int, never: int) -> Literal | None:
     return min(found, key=lambda each: (each.cost, len(each.text), each.text), default=None)
 
 
-def _candidates(axis: Axis, must: int, never: int) -> Iterator[Literal]:
-    if axis.kind is Kind.FLAG:
+def _candidates(axis: RuleAxis, must: int, never: int) -> Iterator[Literal]:
+    if axis.kind is ValueKind.FLAG:
         yield _made(axis, axis.name, Flag(axis.name), 1)
         yield _made(axis, f"not {axis.name}", Not(Flag(axis.name)), 1)
         return
@@ -70,12 +70,12 @@ def _candidates(axis: Axis, must: int, never: int) -> Iterator[Literal]:
         yield from _intervals(axis, must, never)
 
 
-def _length(axis: Axis, values: list[Any]) -> float:
+def _length(axis: RuleAxis, values: list[Any]) -> float:
     """The cost of a list; on ordered axes, limits explain more than lists."""
     return (2 if axis.kind.ordered else 1 + _FURTHER) + _FURTHER * (len(values) - 2)
 
 
-def _intervals(axis: Axis, must: int, never: int) -> Iterator[Literal]:
+def _intervals(axis: RuleAxis, must: int, never: int) -> Iterator[Literal]:
     places = [place for place in bits(must) if place < len(axis.groups)]
     others = [place for place in bits(never) if place < len(axis.groups)]
     below = [place for place in others if place < places[0]]
@@ -94,9 +94,9 @@ def _intervals(axis: Axis, must: int, never: int) -> Iterator[Literal]:
                 yield Literal(f"{high.text} or {low.text}", low.chosen | high.chosen, low.cost + high.cost, loose=True)
 
 
-def _lower(axis: Axis, place: int) -> Iterator[Literal]:
+def _lower(axis: RuleAxis, place: int) -> Iterator[Literal]:
     """From a group on."""
-    if place and axis.kind is Kind.NUMBER:  # limits are what still works
+    if place and axis.kind is ValueKind.NUMBER:  # limits are what still works
         yield from _compared(axis, ">", axis.groups[place - 1][-1], 1)
     else:
         yield from _compared(axis, ">=", axis.groups[place][0], 1)
@@ -104,23 +104,23 @@ def _lower(axis: Axis, place: int) -> Iterator[Literal]:
             yield from _compared(axis, ">", axis.groups[place - 1][-1], 1.05)
 
 
-def _upper(axis: Axis, place: int) -> Iterator[Literal]:
+def _upper(axis: RuleAxis, place: int) -> Iterator[Literal]:
     """Up to a group, which is left out."""
-    if place and axis.kind is Kind.NUMBER:
+    if place and axis.kind is ValueKind.NUMBER:
         yield from _compared(axis, "<=", axis.groups[place - 1][-1], 1)
     elif place:
         yield from _compared(axis, "<", axis.groups[place][0], 1)
         yield from _compared(axis, "<=", axis.groups[place - 1][-1], 1.05)
 
 
-def _compared(axis: Axis, symbol: str, value: Any, cost: float) -> Iterator[Literal]:
+def _compared(axis: RuleAxis, symbol: str, value: Any, cost: float) -> Iterator[Literal]:
     try:
         yield _made(axis, f"{axis.name} {symbol} {_value(value)}", _predicate(axis, symbol, value), cost)
     except InvalidSpecifier:
         return
 
 
-def _listed(axis: Axis, values: list[Any], cost: float, *, negated: bool) -> Iterator[Literal]:
+def _listed(axis: RuleAxis, values: list[Any], cost: float, *, negated: bool) -> Iterator[Literal]:
     try:
         found: Predicate = Some(tuple(_predicate(axis, "==", value) for value in values))
         text = f"{axis.name} {'not in' if negated else 'in'} ({', '.join(map(_value, values))})"
@@ -129,8 +129,8 @@ def _listed(axis: Axis, values: list[Any], cost: float, *, negated: bool) -> Ite
         return
 
 
-def _predicate(axis: Axis, symbol: str, value: Any) -> Predicate:
-    if axis.kind is Kind.VERSION:
+def _predicate(axis: RuleAxis, symbol: str, value: Any) -> Predicate:
+    if axis.kind is ValueKind.VERSION:
         return InVersions(axis.name, f"{symbol}{value}")
     return Compared(axis.name, symbol, value)
 
@@ -139,7 +139,7 @@ def _value(value: Any) -> str:
     return repr(value) if isinstance(value, int | float) else f'"{value}"'
 
 
-def _made(axis: Axis, text: str, predicate: Predicate, cost: float) -> Literal:
+def _made(axis: RuleAxis, text: str, predicate: Predicate, cost: float) -> Literal:
     """Evaluate a comparison for each value: pre-releases are neither below nor above their release."""
     chosen = 0
     for place, group in enumerate(axis.groups):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from harness.rules.axes import Axis, axes_of
+from harness.rules.axes import RuleAxis, axes_of
 from harness.rules.literals import Literal, spell
 
 
@@ -59,7 +59,7 @@ class Table:
 
     Parameters
     ----------
-    axes : list of Axis
+    axes : list of RuleAxis
         What may be compared.
     outcomes : tuple
         The different outcomes.
@@ -69,7 +69,7 @@ class Table:
         The cells that need a rule.
     """
 
-    axes: list[Axis]
+    axes: list[RuleAxis]
     outcomes: tuple[Hashable, ...]
     cells: tuple[int, ...]
     unsettled: int

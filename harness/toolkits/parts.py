@@ -10,7 +10,7 @@ from harness.tables import read_table
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Component:
     """A library or an interface of CUDA that comes in a wheel of its own.
 
     Parameters
@@ -28,7 +28,7 @@ class Part:
     wheels: Mapping[str, tuple[str, str]]
 
 
-def _read() -> dict[str, Part]:
+def _read() -> dict[str, Component]:
     table = read_table("toolkits/parts.toml")["part"]
     versions = read_table("toolkits/part_versions.toml")
     releases = [name for name in versions if "." in name]
@@ -42,11 +42,11 @@ def _read() -> dict[str, Part]:
             if version:
                 suffix = f"-cu{major}" if apart or int(major) < 13 else ""
                 wheels[release] = (f"nvidia-{item['wheel']}{suffix}", version)
-        parts[name] = Part(name=name, headers=tuple(item["headers"]), wheels=wheels)
+        parts[name] = Component(name=name, headers=tuple(item["headers"]), wheels=wheels)
     return parts
 
 
-PARTS: Mapping[str, Part] = _read()
+PARTS: Mapping[str, Component] = _read()
 """Every part by name."""
 
 

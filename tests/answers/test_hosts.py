@@ -12,7 +12,7 @@ import pytest
 from record_builders import built, cell, plan, record, rejected
 
 from harness.answers.answer import answer
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.cells import COLUMNS, Known
 from harness.answers.command import command_for
 from harness.answers.hosts import split_host
@@ -50,7 +50,7 @@ def known() -> Known:
 
 def told(question: str, known: Known) -> list[str]:
     vocabulary = vocabulary_of(Store.of(known))
-    asked = Asked(chips=tuple(parse(question, vocabulary)))
+    asked = Query(chips=tuple(parse(question, vocabulary)))
     found = answer(asked, known, vocabulary)
     assert found == Store.of(known).answer(asked, vocabulary)
     return [
@@ -93,7 +93,7 @@ def test_what_nobody_tried_has_a_command(known: Known) -> None:
     vocabulary = vocabulary_of(Store.of(known))
 
     def command(text: str) -> str:
-        return command_for(Asked(chips=tuple(parse(text, vocabulary))), vocabulary)
+        return command_for(Query(chips=tuple(parse(text, vocabulary))), vocabulary)
 
     assert command("gcc-14 cuda 13.0") == "cumatrix try kernel.cu -b nvcc --host-compiler gcc-14 -t 13.0"
     assert command("pytorch glibc 2.43") == "cumatrix try kernel.cu --with torch=all --host-compiler glibc-2.43=/path/to/g++"  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from harness.answers.answer import answer
 from harness.answers.architecture import known_of_itself
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.cells import Known, Row
 from harness.answers.command import command_for
 from harness.answers.question import Vocabulary, parse
@@ -49,7 +49,7 @@ def test_there_are_twenty_questions() -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["asked"])
 def test_questions_are_answered(question: dict[str, Any], known: Known, vocabulary: Vocabulary) -> None:
-    asked = Asked(chips=tuple(parse(question["asked"], vocabulary)))
+    asked = Query(chips=tuple(parse(question["asked"], vocabulary)))
     found = answer(asked, known, vocabulary)
     findings = [item for item in found.findings if item.case == question["case"]]
     finding = next(item for item in findings if question.get("label", "") in item.label)
@@ -62,7 +62,7 @@ def test_questions_are_answered(question: dict[str, Any], known: Known, vocabula
 
 def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -> None:
     def command(text: str, case: str = "") -> str:
-        return command_for(Asked(chips=tuple(parse(text, vocabulary))), vocabulary, case)
+        return command_for(Query(chips=tuple(parse(text, vocabulary))), vocabulary, case)
 
     assert command("wmma cuda 13.0 ada", "wmma/fragments") == "cumatrix run wmma/fragments -t 13.0 -a sm_89"
     assert command("cutlass 3.5.1 sm_90") == "cumatrix try kernel.cu --library cutlass=3.5.1 -a sm_90"
@@ -79,7 +79,7 @@ def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -
     ],
 )
 def test_an_architecture_is_a_feature_too(asked: str, says: list[str], known: Known, vocabulary: Vocabulary) -> None:
-    found = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
+    found = answer(Query(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
     told = [f"{said.tool}: {said.verdict.text}" for said in (found[0].said if found else ()) if not said.verdict.silent]
     assert told[:1] == says
     if says:
@@ -111,7 +111,7 @@ def test_that_a_compiler_refuses_an_architecture_is_no_sign_that_it_knows_it() -
     ("asked", "case"), [("what broke in numba 0.59.0", "cooperative/numba-9432"), ("numba 0.58.1", "")]
 )
 def test_what_a_version_breaks_comes_first(asked: str, case: str, known: Known, vocabulary: Vocabulary) -> None:
-    found = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
+    found = answer(Query(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
     assert [item.case for item in found if item.broken] == ([case] if case else [])
     assert not case or found[0].broken
 
@@ -129,7 +129,7 @@ def test_words_of_messages_find_what_is_refused_with_them(
 ) -> None:
     chips = tuple(parse(asked, vocabulary))
     assert vocabulary.are_said(chip.name for chip in chips)
-    assert answer(Asked(chips=chips), known, vocabulary).findings[0].case.startswith(case)
+    assert answer(Query(chips=chips), known, vocabulary).findings[0].case.startswith(case)
 
 
 def test_words_of_features_are_no_message(known: Known, vocabulary: Vocabulary) -> None:
@@ -140,7 +140,7 @@ def test_words_of_features_are_no_message(known: Known, vocabulary: Vocabulary) 
 
 def test_a_library_that_nobody_tried_is_not_answered_by_another_feature(known: Known, vocabulary: Vocabulary) -> None:
     for asked in ("cccl 2.8 wmma", "gcc-13 nvcc"):
-        findings = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
+        findings = answer(Query(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
         assert not any(said.proof for finding in findings for said in finding.said), asked
 
 
@@ -150,5 +150,5 @@ def test_known_faults_are_those_of_what_was_asked_for(
 ) -> None:
     """A fault of one tool is no answer to a question about another."""
     assert known.features["wmma/fragments"].faults
-    found = answer(Asked(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
+    found = answer(Query(chips=tuple(parse(asked, vocabulary))), known, vocabulary).findings
     assert {bool(item.faults) for item in found if item.case == "wmma/fragments" and item.said} == {faults}

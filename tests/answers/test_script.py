@@ -8,7 +8,7 @@ import pytest
 
 from harness.answers.answer import finding_of
 from harness.answers.architecture import known_of_itself
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.cells import Known
 from harness.answers.command import command_for
 from harness.answers.meant import meant
@@ -48,7 +48,7 @@ def by_script(known: Known, asked: list[str]) -> list[list[Any]]:
 
 
 def by_python(known: Known, vocabulary: Vocabulary, text: str) -> list[Any]:
-    asked = Asked(chips=tuple(parse(text, vocabulary)))
+    asked = Query(chips=tuple(parse(text, vocabulary)))
     lines, _ = meant(lines_of(known, [ON]), asked, known, vocabulary)
     findings = [finding_of(line, asked, known, asked.tools(vocabulary) or {}) for line in lines]
     findings.sort(key=lambda each: all(said.verdict.silent for said in each.said))
@@ -56,7 +56,7 @@ def by_python(known: Known, vocabulary: Vocabulary, text: str) -> list[Any]:
     shown = {label for _, label in columns_of(known)}
     found = [[each.case, each.label, {said.tool: said.verdict.text for said in each.said if said.tool in shown}] for each in findings]  # fmt: skip
     command = command_for(
-        Asked(chips=(*asked.chips, *(parse(ON, vocabulary) if not asked.targets else ()))), vocabulary
+        Query(chips=(*asked.chips, *(parse(ON, vocabulary) if not asked.targets else ()))), vocabulary
     )
     return [[each for each in found if each[2]], command.rpartition(" -a ")[0]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.answers.verdict import Grid, picked, verdict_of
+from harness.answers.verdict import VersionGrid, picked, verdict_of
 
 KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.8", "12.4", "12.6", "12.9", "13.0")}
 
@@ -32,7 +32,7 @@ KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.
     ],
 )
 def test_along_the_versions_of_a_library(letters: str, text: str, note: str) -> None:
-    verdict = verdict_of(Grid(("12.3", "13.0", "13.1", "13.6"), ("12.4",), letters), KNOWN, "cupy")
+    verdict = verdict_of(VersionGrid(("12.3", "13.0", "13.1", "13.6"), ("12.4",), letters), KNOWN, "cupy")
     assert (verdict.text, verdict.note) == (text, note)
 
 
@@ -49,7 +49,7 @@ def test_along_the_versions_of_a_library(letters: str, text: str, note: str) -> 
     ],
 )
 def test_along_two_axes(letters: str, kind: str, text: str, note: str) -> None:
-    verdict = verdict_of(Grid(("12.3", "13.1"), ("11.8", "12.4", "12.9"), letters), KNOWN, "cupy")
+    verdict = verdict_of(VersionGrid(("12.3", "13.1"), ("11.8", "12.4", "12.9"), letters), KNOWN, "cupy")
     assert (verdict.kind, verdict.text, verdict.note) == (kind, text, note)
 
 
@@ -66,4 +66,4 @@ def test_along_two_axes(letters: str, kind: str, text: str, note: str) -> None:
     ],
 )
 def test_some_of_the_versions(libraries: list[str] | None, toolkits: list[str] | None, text: str) -> None:
-    assert picked(Grid(("12.3", "13.1"), ("11.8", "12.4", "12.9"), "wwkw.w"), libraries, toolkits).text == text
+    assert picked(VersionGrid(("12.3", "13.1"), ("11.8", "12.4", "12.9"), "wwkw.w"), libraries, toolkits).text == text

@@ -14,7 +14,7 @@ import pytest
 from record_builders import built, cell, changed, record
 
 from harness.engine.answers import Answers
-from harness.engine.earlier import Earlier, Source, outcome_of, read_source
+from harness.engine.earlier import Earlier, RecordSource, outcome_of, read_source
 from harness.engine.fetched import fetch
 from harness.engine.files import Files
 from harness.engine.reads import Reads
@@ -31,14 +31,14 @@ def reads(*paths: Path) -> Reads:
     return Reads({str(path): files.state_now(str(path))[1] for path in paths})
 
 
-def published(here: Path, **fields: Any) -> Source:
+def published(here: Path, **fields: Any) -> RecordSource:
     """What somebody publishes who has compiled a program in a folder of their own."""
     answers = Answers(None, Roots({"$HERE": str(here)}))
     worker = answers.key_of(ASKED, reads(here / "library.so")).key
     key = answers.key_of(FIRST, reads(here / "kernel.cu", here / "header.h")).key
     answers.workers[FIRST] = worker
     made: Record = changed(record(cell(), built()), fingerprint=key, **fields)
-    return Source("results.parquet", (made,), answers.inputs_of([key], {worker: {"targets": ["sm_80"]}}))
+    return RecordSource("results.parquet", (made,), answers.inputs_of([key], {worker: {"targets": ["sm_80"]}}))
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "there", tmp_path / "here"
 
 
-def taken(source: Source, here: Path) -> tuple[Earlier, list[str]]:
+def taken(source: RecordSource, here: Path) -> tuple[Earlier, list[str]]:
     """Content keys under which there is an outcome for whoever asks the same in another folder."""
     roots = Roots({"$HERE": str(here)})
     earlier = Earlier(None, roots, [source])

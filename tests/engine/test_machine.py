@@ -14,7 +14,7 @@ from cells import make_case, make_cell
 from harness.engine.context import RunContext
 from harness.engine.environment import look
 from harness.engine.key import engine_digest
-from harness.engine.machine import Asked, Engine
+from harness.engine.machine import Engine, WorkerRequest
 from harness.engine.run import Run
 from harness.engine.sent import Sent, collect, digests, has
 from harness.errors import UsageError
@@ -68,8 +68,8 @@ def test_a_folder_that_is_too_large_is_not_sent(cell: Cell) -> None:
         collect([cell], [], Path.cwd())
 
 
-def asked(context: RunContext, sent: Sent, **fields: object) -> Asked:
-    plain = Asked(
+def asked(context: RunContext, sent: Sent, **fields: object) -> WorkerRequest:
+    plain = WorkerRequest(
         engine=engine_digest(), environment=context.environment, others=(), limits=context.limits, include=context.include, sanitizer="",
         own_python=True, same_machine=False, memory=0, device="none", cache=False, offline=True, sent=sent,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.engine.machine import Answer
+from harness.engine.machine import WorkerResults
 from harness.engine.suspects import WHY, one_by_one
 from harness.engine.tasks import Done, Task
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef, Variant
@@ -57,7 +57,7 @@ class Fake:
         return task, future
 
     def answer(self, task: Task, future: Any) -> Done | None:
-        return Done(task, Answer())
+        return Done(task, WorkerResults())
 
 
 def outcome(cluster: Fake, *tasks: Task) -> dict[str, str]:

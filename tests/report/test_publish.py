@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from record_builders import cell, plan, record, rejected
 
-from harness.answers.asked import Asked
+from harness.answers.asked import Query
 from harness.answers.packed import read_packed
 from harness.answers.question import parse
 from harness.answers.read import read_known
@@ -135,7 +135,7 @@ def test_packed_answers_are_those_of_the_records(tmp_path: Path) -> None:
         "cutlass 3.5.1 sm_90",
         "does wgmma work on sm_120",
     ):
-        asked = Asked(chips=tuple(parse(question, vocabulary)))
+        asked = Query(chips=tuple(parse(question, vocabulary)))
         assert packed.answer(asked, vocabulary).findings == whole.answer(asked, vocabulary).findings
 
 

@@ -22,7 +22,7 @@ from harness.repro.folder import make_folder
 from harness.repro.readme import readme
 from harness.repro.script import SCRIPT
 from harness.repro.scripts import script_of
-from harness.repro.subject import Subject, subject_of
+from harness.repro.subject import ReproTarget, subject_of
 from harness.repro.wheels import Wheels, wheels_of
 
 
@@ -37,13 +37,13 @@ def cell(case: str = "exceptions/throw", backend: str = "nvrtc", release: str = 
     )
 
 
-def subject(of: Cell | None = None, outcome: Outcome | None = None, **values: Any) -> Subject:
+def subject(of: Cell | None = None, outcome: Outcome | None = None, **values: Any) -> ReproTarget:
     of = of or cell()
     made = changed(record(of, outcome or rejected(observed={"nvrtc": of.toolchain.toolkit.release})), **values)
     return subject_of(made, of.case)
 
 
-def made(what: Subject, out: Path, beside: tuple[Record, ...] = ()) -> Path:
+def made(what: ReproTarget, out: Path, beside: tuple[Record, ...] = ()) -> Path:
     make_folder(what, [what.record, *beside], out)
     return out
 
