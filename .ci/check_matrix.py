@@ -14,8 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness.published.place import published_folder, read_manifest, stale_cases
-from harness.published.sample import ToolchainSample, contradictions, sample_of
+from harness.published import ToolchainSample, contradictions, published_folder, read_manifest, sample_of, stale_cases
 from harness.records import Record, read_records
 from harness.records.parquet import read_parquet
 

@@ -57,33 +57,33 @@ LIBRARIES = ("hypothesis", "pandas", "pyarrow.parquet", "numpy", "rich.console",
 # Update this table where a module is renamed or merged: a file that is missing ends the script.
 AREAS = {
     "exit codes": Area(
-        "harness/cli/perform.py::exit_code harness/engine/unanswered.py::without_answer",
+        "harness/cli/execute.py::exit_code harness/engine/proof.py::without_answer",
         "tests/cli/test_exit_codes.py",
         every=True,
     ),
     "judging": Area(
-        "harness/model/judge.py harness/matrix/kinds.py::kind_of",
-        "tests/model/test_judge.py tests/matrix/test_kinds.py",
+        "harness/model/judge.py harness/matrix/marks.py::kind_of",
+        "tests/model/test_judge.py tests/matrix/test_marks.py",
         every=True,
     ),
     "model": Area(
-        "harness/model/predicate.py harness/model/condition.py harness/model/selection.py harness/model/target.py"
+        "harness/model/condition.py harness/model/condition.py harness/model/condition_names.py harness/model/target.py"
         " harness/model/expression.py",
         "tests/model",
     ),
     "resolver": Area(
-        "harness/engine/resolve.py harness/engine/look_up.py",
+        "harness/engine/resolve.py harness/engine/resolve.py",
         "tests/engine/test_resolve.py tests/engine/test_look_up.py",
     ),
     "cache keys": Area(
-        "harness/engine/answers.py harness/engine/key.py harness/engine/result.py::first_key",
-        "tests/engine/test_answers.py tests/engine/test_key.py",
+        "harness/engine/fingerprints.py harness/engine/key.py harness/engine/prepared.py::first_key",
+        "tests/engine/test_fingerprints.py tests/engine/test_key.py",
     ),
     "collecting": Area("harness/engine/collect.py", "tests/engine/test_collect.py"),
-    "merging": Area("harness/records/merge.py harness/records/answers.py", "tests/records/test_merge.py"),
+    "merging": Area("harness/records/merge.py harness/records/merge.py", "tests/records/test_merge.py"),
     "statements": Area(
-        "harness/analysis/statements.py harness/analysis/fold.py",
-        "tests/analysis/test_fold.py tests/analysis/test_statements.py",
+        "harness/analysis/support.py harness/analysis/support.py",
+        "tests/analysis/test_fold.py tests/analysis/test_support.py",
     ),
     "answers": Area("harness/answers/verdict.py", "tests/answers/test_verdict.py tests/answers/test_questions.py"),
     "stores": Area("harness/toolkits/store.py::WheelStore", "tests/toolkits/test_wheel_store.py"),

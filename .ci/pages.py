@@ -138,7 +138,7 @@ def package() -> str:
         "## Functions and results\n",
     ]
     lines += [f"::: {_PLACES[name]}.{name}\n" for name in names]
-    lines += ["## Keywords\n", *(f"::: cumatrix._words.{name}\n" for name in ("Options", "TryOptions"))]
+    lines += ["## Keywords\n", *(f"::: cumatrix._run.{name}\n" for name in ("Options", "TryOptions"))]
     lines += [
         "## Errors\n",
         *(

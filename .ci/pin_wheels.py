@@ -22,9 +22,8 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.toolkits.libraries import LIBRARIES  # noqa: E402
-from harness.toolkits.parts import PARTS  # noqa: E402
-from harness.toolkits.releases import RELEASES  # noqa: E402
+from harness.toolkits.header_libraries import LIBRARIES  # noqa: E402
+from harness.toolkits.releases import PARTS, RELEASES  # noqa: E402
 from harness.web.address import public, read_address  # noqa: E402
 from harness.web.download import download  # noqa: E402
 

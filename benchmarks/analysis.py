@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis import cells_frame, changes, coverage, disagreements, statements
-from harness.analysis.history import append, read_history
-from harness.analysis.trends import breaks, trend, unsteady
+from harness.analysis.history import append, breaks, read_history, trend, unsteady
 from harness.causes import causes_of
 from harness.records import merge
-from harness.report.badges import badges
+from harness.report.embed import badges
+from harness.report.exports import matrix_markdown
 from harness.report.feed import entries_of
 from harness.report.junit import junit_xml
-from harness.report.markdown import matrix_markdown
-from harness.report.pictures import pictures
+from harness.report.plots import pictures
 
 TARGETS = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 compute_80".split()
 TOOLCHAINS = [

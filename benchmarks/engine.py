@@ -23,15 +23,14 @@ from harness.backends import BACKENDS
 from harness.backends.nvrtc import macros
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
-from harness.engine.executor import ThreadExecutor
+from harness.engine.executor import Run, ThreadExecutor
 from harness.engine.plan import plan
-from harness.engine.result import PreparedCell
-from harness.engine.run import Run
-from harness.engine.variables import clean_environment
+from harness.engine.prepared import PreparedCell
+from harness.engine.toolchain import clean_environment
 from harness.errors import CumatrixError, PartUnavailable
 from harness.model import Cell, Status
 from harness.model.target import parse_targets
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.records import this_machine
 from harness.toolkits import ToolkitStore, parse_toolkits
 
@@ -245,7 +244,7 @@ def commands(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _cells(backend: str, environment: Environment, options: argparse.Namespace) -> list[Cell]:
-    from harness.cases.select import load_cases
+    from harness.cases.discovery import load_cases
 
     cases = load_cases(ROOT / "cases", (CASE,))
     fragments = options.fragments.split(",")

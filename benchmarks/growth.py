@@ -18,13 +18,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from harness.engine.admission import Need
 from harness.engine.cluster import Cluster
-from harness.engine.cluster_worker import EnginePlugin
+from harness.engine.cluster_worker import EnginePlugin, WorkerResults
 from harness.engine.executor import ThreadExecutor
-from harness.engine.machine import WorkerResults
-from harness.engine.needs import Need
-from harness.engine.result import PreparedCell, Result
-from harness.engine.session import record_of
+from harness.engine.prepared import PreparedCell, Result
+from harness.engine.request import record_of
 from harness.model import Case, Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef, Variant
 from harness.records import RecordWriter, make_plan
 
@@ -114,7 +113,7 @@ def chart(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Processor time a cell over the number of cells, a line for each number of workers."""
     import pandas as pd
 
-    from harness.report.draw import lines
+    from harness.report.plots import lines
 
     table = pd.DataFrame(rows).pivot_table(index="workers", columns="cells", values="processor_ms_a_cell")
     table.index = [f"{count} Dask workers" if count else "threads of one process" for count in table.index]

@@ -22,8 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness.backends import BACKENDS
 from harness.nvidia.nvrtc import SUCCESS, Nvrtc
 from harness.protocol.backend import Job, Rejected, Unavailable
-from harness.protocol.job import CellJob
-from harness.protocol.wire import Setup
+from harness.protocol.messages import CellJob, Setup
 
 
 def nvrtc_of(ask: dict[str, Any]) -> Callable[[dict[str, Any]], bool]:

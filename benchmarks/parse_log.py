@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Callable
 
-from harness.artifacts.usage import kernels_of_log
+from harness.artifacts import kernels_of_log
 from harness.diagnostics import parse_log
 
 

@@ -23,13 +23,13 @@ from typing import Any
 
 from harness import __version__
 from harness.backends import BACKENDS, nvcc, nvrtc
-from harness.engine.result import PreparedCell
-from harness.engine.run import Run
-from harness.engine.session import Request, cells_of, context_for
-from harness.engine.variables import clean_environment
+from harness.engine.executor import Run
+from harness.engine.prepared import PreparedCell
+from harness.engine.request import Request, cells_of, context_for
+from harness.engine.toolchain import clean_environment
 from harness.errors import CumatrixError
 from harness.protocol.backend import Job
-from harness.protocol.wire import Setup
+from harness.protocol.messages import Setup
 from harness.records import this_machine
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.engine.run import Run
-from harness.engine.session import Request, cells_of, context_for
+from harness.engine.executor import Run
+from harness.engine.request import Request, cells_of, context_for
 from harness.model import Cell
 
 _TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"

@@ -23,13 +23,11 @@ from harness import __version__
 
 if TYPE_CHECKING:
     from cumatrix._ask import Answer, Finding, Said, ask
-    from cumatrix._cells import Cell, Diagnostic, Kernel
-    from cumatrix._explain import Cause, Explanation, explain
+    from cumatrix._cells import Cause, Cell, Diagnostic, Explanation, Kernel, explain
     from cumatrix._results import Results, read
-    from cumatrix._run import iter_run, iter_try, run, try_
-    from cumatrix._words import Options, TryOptions
+    from cumatrix._run import Options, TryOptions, iter_run, iter_try, run, try_
     from harness.errors import CumatrixError, NothingToRun, PartUnavailable, UsageError
-    from harness.records.errors import RecordError
+    from harness.records.json_io import RecordError
 
 __all__ = [
     "Answer",
@@ -60,13 +58,11 @@ __all__ = [
 
 _FROM = {
     "cumatrix._ask": ("Answer", "Finding", "Said", "ask"),
-    "cumatrix._cells": ("Cell", "Diagnostic", "Kernel"),
-    "cumatrix._explain": ("Cause", "Explanation", "explain"),
+    "cumatrix._cells": ("Cause", "Cell", "Diagnostic", "Explanation", "Kernel", "explain"),
     "cumatrix._results": ("Results", "read"),
-    "cumatrix._run": ("iter_run", "iter_try", "run", "try_"),
-    "cumatrix._words": ("Options", "TryOptions"),
+    "cumatrix._run": ("Options", "TryOptions", "iter_run", "iter_try", "run", "try_"),
     "harness.errors": ("CumatrixError", "NothingToRun", "PartUnavailable", "UsageError"),
-    "harness.records.errors": ("RecordError",),
+    "harness.records.json_io": ("RecordError",),
 }
 _PLACES = {name: module for module, names in _FROM.items() for name in names}
 

@@ -15,15 +15,12 @@ from rich.console import Console
 from cumatrix._results import Results
 from harness.answers.answer import FeatureFinding as Found
 from harness.answers.answer import ToolFinding as Told
-from harness.answers.asked import Query
-from harness.answers.command import command_for
+from harness.answers.answer import command_for
+from harness.answers.query import Query
 from harness.answers.question import Vocabulary
-from harness.answers.read import known_of
-from harness.answers.store import Store
-from harness.cli.ask_put import put
-from harness.cli.ask_show import Found as Answers
-from harness.cli.ask_show import print_answers
-from harness.cli.ask_sources import AnswerSource, sources_of
+from harness.answers.store import Store, known_of
+from harness.cli.ask_output import AnswerSource, print_answers, put, sources_of
+from harness.cli.ask_output import Found as Answers
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun
 from harness.records import Record

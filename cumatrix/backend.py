@@ -9,9 +9,9 @@ from harness.backends import BackendInfo
 from harness.libraries import Library, Release
 from harness.nvidia.launch import run_on_driver
 from harness.nvidia.nvrtc import Nvrtc
-from harness.nvidia.virtual_libcuda import virtual_driver
+from harness.nvidia.virtual_driver import virtual_driver
 from harness.protocol.backend import Backend, Crashed, Ended, Job, Rejected, Unavailable, Unsupported
-from harness.protocol.wire import Ready, Setup
+from harness.protocol.messages import Ready, Setup
 
 __all__ = [
     "Backend",

@@ -14,21 +14,20 @@ import pytest
 from harness.cases.load import load_case
 from harness.diagnostics import clean, no_command, one_line
 from harness.engine.context import RunContext
-from harness.engine.header_axis import Finder
+from harness.engine.executor import Run
+from harness.engine.header_libraries import Finder
 from harness.engine.install import Step, install
-from harness.engine.run import Run
-from harness.engine.session import Request, axes_of, cells_of, context_for, record_of
-from harness.engine.unanswered import asked_of, unanswered, without_answer
+from harness.engine.proof import asked_of, unanswered, without_answer
+from harness.engine.request import Request, axes_of, cells_of, context_for, record_of
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Case, Cell, Status, Verdict
-from harness.project.config import Config, read_config
-from harness.project.find import found
-from harness.project.limits import limits_of
+from harness.project.config import Config, limits_of, read_config
+from harness.project.discovery import found
 from harness.project.programs import configured
 from harness.project.programs_named import PROGRAMS
 from harness.project.trust import require_trust
 from harness.records import Record, RecordWriter, at_stage, make_plan, this_commit
-from harness.records.atomic import check_writable
+from harness.records.files import check_writable
 
 _FORK_SERVERS = 4
 _KEY = pytest.StashKey["Session"]()

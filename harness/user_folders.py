@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness.protocol.plain import Unreadable, read_plain
+from harness.protocol.process_output import Unreadable, read_plain
 
 _MOST = 64 << 20  # bytes
 

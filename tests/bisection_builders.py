@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import record_builders as make
 
-from harness.bisection.search import Search
-from harness.bisection.seen import Lane, Seen, seen_of
+from harness.bisection.search import Lane, Search, Seen, seen_of
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
 

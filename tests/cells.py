@@ -11,13 +11,12 @@ from typing import Any
 from harness.backends import BACKENDS
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
-from harness.engine.result import Result
-from harness.engine.run import Run
-from harness.engine.session import record_of
+from harness.engine.executor import Run
+from harness.engine.prepared import Result
+from harness.engine.request import record_of
 from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
 from harness.model.condition import Condition
-from harness.protocol.job import CellJob
-from harness.protocol.wire import Exit, Limits, Order
+from harness.protocol.messages import CellJob, Exit, Limits, Order
 from harness.records import Record
 from harness.toolkits import ToolkitStore
 

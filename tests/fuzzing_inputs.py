@@ -20,9 +20,9 @@ from in_process import Called, call, limited
 from record_builders import cell, record, rejected
 
 from harness.backends import BACKENDS
+from harness.cases.discovery import load_cases
 from harness.cases.launch import launches_for, references_of
-from harness.cases.options import options_for
-from harness.cases.select import load_cases
+from harness.cases.rules import options_for
 from harness.diagnostics import parse_log
 from harness.engine.collect import Remains, collect_outcome
 from harness.engine.plan import choose
@@ -30,7 +30,7 @@ from harness.errors import CumatrixError
 from harness.model import Case, Cell, Outcome, Status, Target, Toolchain, ToolkitRef
 from harness.model.condition import Condition, ConditionError
 from harness.model.judge import expectation_of, judge
-from harness.protocol.wire import REPLY
+from harness.protocol.messages import REPLY
 from harness.records.schema import check_record
 
 INPUTS = ("cases", "conditions", "logs", "replies")

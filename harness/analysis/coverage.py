@@ -10,7 +10,7 @@ import pandas as pd
 
 from harness.analysis.frame import answered
 from harness.backends import BACKENDS
-from harness.matrix.order import target_key, version_key
+from harness.matrix.axes import target_key, version_key
 from harness.model import KNOWN_TARGETS
 from harness.toolkits import RELEASES
 

@@ -15,8 +15,17 @@ import pandas as pd
 from harness.analysis.frame import answered, rows_of
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line
-from harness.matrix.axes import COLUMNS, FURTHER, ROWS, labels, place_of
-from harness.matrix.order import fold_targets, place_key, target_key, version_key
+from harness.matrix.axes import (
+    COLUMNS,
+    FURTHER,
+    ROWS,
+    fold_targets,
+    labels,
+    place_key,
+    place_of,
+    target_key,
+    version_key,
+)
 
 KINDS = ("backend", "library", "headers", "language")
 _TOOL = ("backend", "library")

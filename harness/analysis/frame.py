@@ -11,11 +11,10 @@ from typing import Any
 import pandas as pd
 
 from harness.diagnostics import one_line
-from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN
-from harness.matrix.kinds import kind_of, stopped_at_ptx
-from harness.matrix.order import axis_key, place_key
+from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN, axis_key, place_key
+from harness.matrix.marks import kind_of, stopped_at_ptx
 from harness.records import Merged, Record, at_stage, spell_other, weight
-from harness.records.resources import largest
+from harness.records.make import largest
 
 COLUMNS = [
     *("cell", *ROWS, "title", "features", "environment", *TOOLCHAIN, "release", "headers", "target"),
@@ -38,7 +37,7 @@ ANSWERED = frozenset(("built", "compiled", "rejected", "crashed", "timed_out"))
 def cells_frame(merged: Merged) -> pd.DataFrame:
     """One row a cell, planned ones that never arrived included, in the order of the matrix.
 
-    A column ``others`` says what other runs, and other devices (`harness.records.devices.tell_devices`), told of the cell, where that is something else.
+    A column ``others`` says what other runs, and other devices (`harness.records.virtual_vs_real.tell_devices`), told of the cell, where that is something else.
     """
     table = make_frame(merged.records, merged.missing)
     others = {

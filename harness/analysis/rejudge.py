@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from harness.cases.select import load_cases
+from harness.cases.discovery import load_cases
 from harness.diagnostics import one_line
 from harness.model import (
     Case,
@@ -22,10 +22,10 @@ from harness.model import (
     ToolkitRef,
     Variant,
 )
-from harness.model.host import named
+from harness.model.host_compiler import named
 from harness.model.judge import expectation_of, judge
 from harness.records import Merged, Record, RecordError, Results, expected_json, merge
-from harness.records.programs import case_of, is_of
+from harness.records.merge import case_of, is_of
 
 Rejudge = Callable[[Record], Record]
 """Derive a record's verdict again."""

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from harness.answers.architecture import SAME, asks_for_itself, known_of_itself
-from harness.answers.asked import Query
-from harness.answers.cells import Entry, Known, Row
-from harness.answers.hosts import are_own, hosted, is_host
-from harness.answers.meant import meant
-from harness.answers.names import LABELS
-from harness.answers.question import Vocabulary
-from harness.answers.spelling import spell_span
+from harness.answers.cells import Entry, Feature, Known, Row, are_own, hosted, is_host
+from harness.answers.query import Query, meant
+from harness.answers.question import Vocabulary, spell_span
 from harness.answers.table import FeatureRow, Field, lines_of
-from harness.answers.verdict import FAULT, SILENT, UNTRIED_VERDICT, WORKS, Support, picked
-from harness.matrix.order import fold_targets, version_key
+from harness.answers.verdict import FAULT, NOT, NOTHING, SILENT, UNTRIED_VERDICT, WORKS, Support, picked
+from harness.answers.vocabulary import LABELS
+from harness.backends import library_of
+from harness.matrix.axes import fold_targets, version_key
+from harness.model.host_compiler import NAME
+
+SAME = "targets/removed"
+"""The case about the architecture itself; its row would repeat the architecture's own."""
+
+_NOT_KNOWN = re.compile("invalid value for --gpu-architecture|Unsupported gpu architecture")
+
+FEATURE = Feature(case="", title="The architecture itself: whether anything is compiled for it", topic="")
+
+
+def known_of_itself(known: Known) -> Known:
+    """The same cells, reduced to whether their compiler supports the architecture.
+
+    It does if it compiled or refused a program; it does not if NVRTC or nvcc said so itself, or the record says so (``CUDA 13.0 knows no sm_70``).
+    """
+    rows = [
+        row._replace(case="", rest="", letter=NOT if row.letter == NOTHING or _NOT_KNOWN.search(row.message) else WORKS)
+        for row in known.rows
+        if not row.axis and (row.letter not in SILENT or f" knows no {row.target} " in f"{row.message} ")
+    ]
+    # Of several cells for one place the last one counts: what was built shows more than what was refused.
+    rows.sort(key=lambda row: row.message == "built")
+    return Known(rows=rows, features={"": FEATURE}, runs=known.runs)
+
+
+def asks_for_itself(asked: Query) -> bool:
+    """Return whether a question names an architecture, perhaps a CUDA release or a tool, and nothing else."""
+    return bool(asked.targets) and not asked.words
+
 
 SHOWN = 5
 """Features that an answer has; the page shows all."""
@@ -280,3 +308,44 @@ def _span(entry: Entry, rows: Sequence[Row]) -> str:
 def newest_day(values: Mapping[str, str]) -> str:
     """Newest start of a run, as a day; empty where no plan tells."""
     return max(values.values(), default="")[:10]
+
+
+def said_json(said: ToolFinding) -> dict[str, Any]:
+    """The keys that both have."""
+    return {
+        "backend": said.entry.backend,
+        "library": "" if is_host(said.entry.axis) else said.entry.axis,
+        "host_compiler": said.entry.axis if is_host(said.entry.axis) else "",
+        "targets": list(said.targets),
+        "kind": said.verdict.kind,
+        "answer": said.verdict.text,
+        "note": "; ".join(filter(None, (said.verdict.note, said.overall))),
+        "cells": [row.cell for row in said.proof],
+    }
+
+
+def command_for(asked: Query, vocabulary: Vocabulary, case: str = "", backend: str = "") -> str:
+    """The command that tries an untried combination: ``cumatrix run`` if there is a case for it, else ``cumatrix try``."""
+    parts = [f"cumatrix run {case.rpartition('@')[0] or case}" if case else "cumatrix try kernel.cu"]
+    hosts = asked.hosts()
+    # Of several that a host compiler has a part in, nvcc itself.
+    tools = (
+        (asked.tools(vocabulary) or {})
+        if any(chip.kind == "tool" for chip in asked.chips) or not hosts
+        else {"nvcc": None}
+    )
+    for name in dict.fromkeys(filter(None, (backend, *tools))):
+        library = library_of(name)
+        versions = tools.get(name)
+        text = f"--with {library}={versions[-1] if versions else 'all'}" if library else f"-b {name}"
+        if text not in parts:
+            parts.append(text)
+    parts += [f"--library {name}={','.join(versions) or 'all'}" for name, versions in asked.headers().items()]
+    names = [f"{name}-{version}" for name, versions in hosts.items() for version in versions]
+    if names:
+        parts.append(f"--host-compiler {','.join(name if re.fullmatch(NAME, name) else f'{name}=/path/to/g++' for name in names)}")  # fmt: skip
+    if asked.toolkits:
+        parts.append(f"-t {','.join(asked.toolkits)}")
+    if asked.targets:
+        parts.append(f"-a {asked.targets[0]}")
+    return " ".join(parts)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from harness.answers.features import Feature, words_of_feature
-from harness.answers.hosts import split_host
-from harness.answers.spelling import words_said
+from harness.answers.question import WEIGHTS, in_series, words_of, words_said
 from harness.answers.verdict import (
     FAULT,
     NOT,
@@ -22,8 +21,139 @@ from harness.answers.verdict import (
     WORKS,
     VersionGrid,
 )
-from harness.matrix.order import backend_key, natural_key, target_key, version_key
-from harness.toolkits.libraries import LIBRARIES as HEADERS
+from harness.backends import BACKENDS
+from harness.matrix.axes import backend_key, natural_key, target_key, version_key
+from harness.model.host_compiler import VERSIONS, HostCompiler, told_version
+from harness.toolkits.header_libraries import LIBRARIES as HEADERS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """A case, as readers know it.
+
+    Parameters
+    ----------
+    case, title, topic : str
+        Its name, its title in plain words, its topic.
+    features, links : tuple of str
+        Tags, and upstream reports.
+    reasons : tuple of str
+        Why it is refused somewhere, and known faults.
+    faults : tuple of (str, str)
+        Reason and link of each known fault.
+    """
+
+    case: str
+    title: str
+    topic: str
+    features: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    faults: tuple[tuple[str, str], ...] = ()
+
+
+def features_of(facts: Iterable[tuple[str, str, str, Sequence[str], Sequence[str], Any]]) -> dict[str, Feature]:
+    """Features of ``(case, title, topic, features, links, expected)`` of records; topic by topic, by name."""
+    first: dict[str, tuple[str, str, Sequence[str], Sequence[str]]] = {}
+    reasons: dict[str, dict[str, None]] = {}
+    faults: dict[str, dict[tuple[str, str], None]] = {}
+    for case, title, topic, features, links, expected in facts:
+        first.setdefault(case, (title, topic, features, links))
+        if expected and expected["reason"]:
+            reasons.setdefault(case, {})[expected["reason"]] = None
+            if expected["xfail"]:
+                faults.setdefault(case, {})[expected["reason"], expected["link"]] = None
+    ordered = sorted(first, key=lambda case: (natural_key(first[case][1]), natural_key(case)))
+    return {
+        case: Feature(
+            case=case,
+            # With the project's name where the case has it: another project's case may have the same title.
+            title=first[case][0] + "".join(f" ({whose})" for whose in case.split("@")[1:]),
+            topic=first[case][1],
+            features=tuple(first[case][2]),
+            links=tuple(first[case][3]),
+            reasons=tuple(reasons.get(case, ())),
+            faults=tuple(faults.get(case, ())),
+        )
+        for case in ordered
+    }
+
+
+@cache
+def words_of_feature(feature: Feature) -> tuple[list[str], list[str], list[str]]:
+    """Words of a case: of its name, of title, topic and features, of causes and links (`harness.answers.question.WEIGHTS`)."""
+    name = words_of(feature.case)
+    title = words_of(" ".join((feature.title, feature.topic, *feature.features)))
+    causes = [word for word in words_of(" ".join(feature.reasons)) if word[0].isalpha() and len(word) > 2]
+    numbers = [link.rstrip("/").rpartition("/")[2] for link in feature.links]
+    repositories = [part for link in feature.links if "github.com" in link for part in words_of(link.split("/")[4])]
+    found = (name, title, [*causes, *(number for number in numbers if number.isdigit()), *repositories])
+    assert len(found) == len(WEIGHTS) - 1
+    return tuple(list(dict.fromkeys(words)) for words in found)  # type: ignore[return-value]
+
+
+OTHER = "host compiler"
+"""The axis of host compilers whose names tell no version, such as those that a user has named."""
+
+
+@cache
+def split_host(name: str) -> tuple[str, str]:
+    """Split the name of a host compiler: ``gcc-13`` is ``gcc`` and ``13``, ``glibc-2.43`` is ``glibc`` and ``2.43``."""
+    found = re.fullmatch(rf"({'|'.join(VERSIONS)})-(\d{{1,9}}(?:\.\d{{1,9}})*)", name)
+    return (found[1], found[2]) if found else (OTHER, name) if name else ("", "")
+
+
+def is_host(axis: str) -> bool:
+    """Return whether versions on this axis are those of a host compiler."""
+    return axis in VERSIONS or axis == OTHER
+
+
+@cache
+def hosted() -> tuple[str, ...]:
+    """Backends that hand the host's half of a program to a host compiler."""
+    return tuple(info.name for info in BACKENDS.values() if info.nvcc)
+
+
+def own_of(backend: str, name: str, toolchain: Mapping[str, Any]) -> str:
+    """The machine's own host compiler, with its version, of a cell without a requested one; empty if there is none.
+
+    Parameters
+    ----------
+    backend, name : str
+        The backend, and the requested host compiler.
+    toolchain : Mapping
+        As in the record; those of early versions tell only what the compiler said.
+    """
+    if name or backend not in hosted():
+        return ""
+    asked, said = (toolchain[key].get("host_compiler") or "" for key in ("requested", "observed"))
+    return str(asked) or told_version(str(said))
+
+
+def own_in(records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The machines' own host compilers of records: `own_of` of each."""
+    return {own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]) for record in records} - {
+        ""
+    }
+
+
+def are_own(own: Iterable[str], asked: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether cells without a requested host compiler were all compiled with the one a question names. The page's script does the same (`assets/answer.js`).
+
+    Parameters
+    ----------
+    own : iterable of str
+        Versions of the machines' own ones: ``gcc 12.2.0, glibc 2.36``.
+    asked : Mapping[str, sequence of str]
+        Versions by name: of ``gcc``, ``clang``, ``glibc``; none of them for all.
+    """
+    told = [HostCompiler(version=version).versions for version in own]
+    return bool(told) and all(
+        versions[name] and (not wanted or any(in_series(versions[name], each) for each in wanted))
+        for versions in told
+        for name, wanted in asked.items()
+    )
+
 
 COLUMNS = (
     *("cell", "case", "variant", "backend", "library", "toolkit", "host_compiler", "target"),
@@ -42,7 +172,7 @@ _LETTERS = {
 
 
 def letter_of(mark: str, status: str) -> str:
-    """Letter of a cell by its kind (`harness.matrix.kinds`): whether it works, whatever the case expects."""
+    """Letter of a cell by its kind (`harness.matrix.marks`): whether it works, whatever the case expects."""
     return WORKS if status == "built" else _LETTERS.get(mark, UNTRIED)
 
 
@@ -129,7 +259,7 @@ class Known:
     runs : Mapping[str, str]
         When each run started, by its name.
     hosts : tuple of str
-        Versions of the machines' own host compilers, of cells without a requested one (`harness.answers.hosts.own_of`).
+        Versions of the machines' own host compilers, of cells without a requested one (`harness.answers.cells.own_of`).
     """
 
     rows: Sequence[Row]
@@ -177,7 +307,7 @@ class Known:
 
     @cached_property
     def said(self) -> dict[str, frozenset[str]]:
-        """By case, words of what compilers said against it (`harness.answers.spelling.words_said`)."""
+        """By case, words of what compilers said against it (`harness.answers.question.words_said`)."""
         found: dict[str, set[str]] = {}
         for row in self.rows:
             if row.letter in REFUSED:

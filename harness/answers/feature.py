@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from harness.answers.answer import FeatureFinding, finding_of, tool_label
-from harness.answers.asked import Query
 from harness.answers.cells import Entry, Known
-from harness.answers.spelling import version_of
+from harness.answers.query import Query
+from harness.answers.question import version_of
 from harness.answers.table import FeatureRow, known_releases, lines_of
 from harness.answers.verdict import SILENT, WORKS
 from harness.backends import library_of
-from harness.matrix.order import fold_targets, version_key
-from harness.toolkits.libraries import LIBRARIES
+from harness.matrix.axes import fold_targets, version_key
+from harness.toolkits.header_libraries import LIBRARIES
 
 SHORT = 5
 """Tools that the line of a shared link names."""

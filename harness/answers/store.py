@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 from harness.answers.answer import QueryResult, answer
-from harness.answers.asked import Query
-from harness.answers.cells import Known, Row
-from harness.answers.features import Feature, words_of_feature
-from harness.answers.question import Vocabulary
-from harness.answers.spelling import words_of
+from harness.answers.cells import (
+    COLUMNS,
+    Feature,
+    Known,
+    Row,
+    features_of,
+    make_row,
+    own_of,
+    split_host,
+    split_variant,
+    words_of_feature,
+)
+from harness.answers.query import Query
+from harness.answers.question import Vocabulary, score, words_of, words_said
 from harness.answers.table import make_vocabulary
-from harness.answers.verdict import SILENT
-from harness.answers.words import score
+from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED
 from harness.backends import library_of
+from harness.errors import PartUnavailable
+from harness.matrix.axes import FURTHER, target_key
+from harness.records import Record, merge, read_records
+from harness.records.json_io import RecordError
 
 Use = tuple[str, str, str, str]
 """Backend, version of its library, header library or host compiler, and its version."""
@@ -137,3 +155,258 @@ def vocabulary_of(*stores: Store) -> Vocabulary:
                 if name and each:
                     versions.setdefault(name, set()).add(each)
     return make_vocabulary(features.values(), rests, versions, targets, said)
+
+
+loads = lru_cache(maxsize=None)(json.loads)
+"""JSON that many records share: treat it as immutable."""
+
+_FACTS = ("case", "title", "topic", "features_json", "links_json", "expected_json")
+
+
+def read_known(paths: Sequence[Path]) -> Known:
+    """Cells of results: ``results.parquet`` files, ``.jsonl`` files and folders of these; a later one counts more.
+
+    Raises
+    ------
+    RecordError
+        When one cannot be read.
+    PartUnavailable
+        When Parquet cannot be read for want of pyarrow.
+    """
+    return _known([_parquet(path) if path.suffix == ".parquet" else _lines(path) for path in paths])
+
+
+def known_of(records: Iterable[Record]) -> Known:
+    """Cells of records that are at hand, one a cell."""
+    return _known([_records(records, ())])
+
+
+def _known(parts: Iterable[_Part]) -> Known:
+    rows: dict[str, Row] = {}
+    facts: dict[tuple[Any, ...], None] = {}
+    runs: dict[str, str] = {}
+    hosts: set[str] = set()
+    for found, told, started, own in parts:
+        for row in found:
+            # An answer is never hidden behind a run that had none.
+            if row.cell not in rows or row.letter not in (UNTRIED, UNAVAILABLE):
+                rows[row.cell] = row
+        facts.update(dict.fromkeys(told))
+        runs |= started
+        hosts |= own
+    features = features_of((*fact[:3], *(loads(text) for text in fact[3:])) for fact in facts)
+    return Known(rows=list(rows.values()), features=features, runs=runs, hosts=tuple(sorted(hosts)))
+
+
+_Part = tuple[Iterable[Row], Iterable[tuple[Any, ...]], Mapping[str, str], set[str]]
+
+
+def _parquet(path: Path) -> _Part:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise PartUnavailable(f"{path}: reading Parquet needs pyarrow: pip install 'cumatrix[report]'") from None
+    wanted = list(dict.fromkeys((*COLUMNS, "reason", *_FACTS, "toolchain_json")))
+    try:
+        # Not read_table, which loads pandas where it is installed: that takes longer than the answer.
+        # Later axes have no column of their own: they are in the last one, and missing from files of earlier versions.
+        wanted = [name for name in wanted if name not in FURTHER]
+        further = ["more_json"] if "more_json" in pq.read_schema(path).names else []
+        with pq.ParquetFile(path, read_dictionary=[*wanted, *further]) as file:
+            table = file.read(columns=[*wanted, *further])
+        columns = {name: _values(table.column(name)) for name in wanted}
+        more = _values(table.column("more_json")) if further else [None] * len(table)
+        columns |= {
+            name: [loads(text).get(name, "") if text and name in text else "" for text in more] for name in FURTHER
+        }
+        runs = _runs(json.loads((table.schema.metadata or {}).get(b"cumatrix.plans", b"[]")))
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        why = (str(error).splitlines() or ["damaged"])[0]
+        raise RecordError(f"{path}: this is not a file of cumatrix's results: {why}") from None
+    columns["message"] = [
+        message or reason for message, reason in zip(columns["message"], columns["reason"], strict=True)
+    ]
+    rows = [make_row(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
+    asked = dict.fromkeys(zip(columns["backend"], columns["host_compiler"], columns["toolchain_json"], strict=True))
+    hosts = {own_of(backend, name, loads(text)) for backend, name, text in asked}
+    return rows, dict.fromkeys(zip(*(columns[name] for name in _FACTS), strict=True)), runs, hosts - {""}
+
+
+def _values(column: Any) -> list[Any]:
+    """Values of a column; each different one is made once."""
+    found: list[Any] = []
+    for chunk in column.chunks:
+        if not hasattr(chunk, "dictionary"):
+            found += chunk.to_pylist()
+            continue
+        values = [*chunk.dictionary.to_pylist(), None]
+        # Not fill_null, which loads pandas where it is installed.
+        found += [values[-1 if place is None else place] for place in chunk.indices.to_pylist()]
+    return found
+
+
+def _lines(path: Path) -> _Part:
+    results = read_records([path])
+    merged = merge(results.records, results.plans)
+    return _records(merged.records, merged.plans)
+
+
+def _records(records: Iterable[Record], plans: Iterable[Mapping[str, Any]]) -> _Part:
+    from harness.matrix.marks import kind_of
+
+    rows: list[Row] = []
+    facts: dict[tuple[Any, ...], None] = {}
+    hosts: set[str] = set()
+    for record in records:
+        message = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
+        place: Mapping[str, Any] = record
+        rows.append(
+            make_row(*(place.get(name, "") for name in COLUMNS[:-3]), kind_of(record).key, record["status"], message)
+        )
+        hosts.add(own_of(record["backend"], record.get("host_compiler", ""), record["toolchain"]))
+        nested = (json.dumps(place[name]) for name in ("features", "links", "expected"))
+        facts[record["case"], record["title"], record["topic"], *nested] = None
+    return rows, facts, _runs(plans), hosts - {""}
+
+
+def _runs(plans: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    return {str(plan.get("run", "")): str(plan.get("started") or "") for plan in plans}
+
+
+SCHEMA = 2
+"""2: host compilers."""
+_NAMES = ("variant", "backend", "library", "toolkit", "host_compiler", "target", "message")
+_LARGEST = 256 << 20
+"""Bytes that the file may have when it is unpacked."""
+
+
+def packed_answers(
+    cells: Iterable[Sequence[str]], features: Mapping[str, Feature], runs: Mapping[str, str], hosts: Iterable[str] = ()
+) -> bytes:
+    """``answers.json.gz`` of cells, each with the values of `COLUMNS`; the same cells give the same bytes.
+
+    Each name and message appears once; the cells of a case are grouped by what they share, and each group has its targets with their marks.
+    """
+    names: dict[str, dict[str, int]] = {name: {} for name in _NAMES}
+    marks: dict[tuple[str, str], int] = {}
+    found: dict[str, dict[tuple[Any, ...], list[list[int]]]] = {}
+
+    def place(name: str, value: str) -> int:
+        return names[name].setdefault(value, len(names[name]))
+
+    for cell, case, variant, backend, library, toolkit, host, target, mark, status, message in cells:
+        device = cell.removeprefix(_cell(case, variant, backend, library, toolkit, target, ""))
+        values = {"variant": variant, "backend": backend, "library": library, "toolkit": toolkit, "host_compiler": host}
+        key = (*(place(name, value) for name, value in values.items()), device)
+        of = found.setdefault(case, {}).setdefault(key, [[], [], []])
+        of[0].append(place("target", target))
+        of[1].append(marks.setdefault((mark, status), len(marks)))
+        of[2].append(place("message", message or ""))
+    value = {
+        "schema": SCHEMA,
+        "runs": dict(runs),
+        "hosts": sorted(hosts),
+        "features": [[item.case, item.title, item.topic, item.features, item.links, item.reasons, item.faults] for item in features.values()],
+        "marks": list(marks),
+        "names": {name: list(known) for name, known in names.items()},
+        "cells": {case: [[*key, *of] for key, of in groups.items()] for case, groups in found.items()},
+    }  # fmt: skip
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return gzip.compress(text.encode("utf-8", "replace"), mtime=0)
+
+
+def read_packed(path: Path) -> Store:
+    """The content of `packed_answers`.
+
+    Raises
+    ------
+    RecordError
+        When it is no such file.
+    """
+    try:
+        with gzip.open(path) as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise RecordError(f"{path}: unpacks to more than {_LARGEST >> 20} MiB, and is not read")
+        value = json.loads(data)
+        if value["schema"] > SCHEMA:
+            raise RecordError(f"{path}: made by a newer cumatrix: update cumatrix")
+        return _store(value if value["schema"] > 1 else _with_hosts(value))
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        why = (str(error).splitlines() or ["damaged"])[0]
+        raise RecordError(f"{path}: these are no packed answers of cumatrix's: {why}") from None
+
+
+def _with_hosts(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The format of schema 1, without host compilers."""
+    cells = {case: [[*group[:4], 0, *group[4:]] for group in groups] for case, groups in value["cells"].items()}
+    return {**value, "hosts": [], "names": {**value["names"], "host_compiler": [""]}, "cells": cells}
+
+
+def _store(value: Mapping[str, Any]) -> Store:
+    names, cells, marks = value["names"], value["cells"], value["marks"]
+    split = [split_variant(variant) for variant in names["variant"]]
+    features = {
+        case: Feature(
+            case=case, title=title, topic=topic, features=tuple(tags), links=tuple(links),
+            reasons=tuple(reasons), faults=tuple((reason, link) for reason, link in faults),
+        )
+        for case, title, topic, tags, links, reasons, faults in value["features"]
+    }  # fmt: skip
+    letters = [_row("", mark).letter for mark in marks]
+    refused, silent = ({number for number, letter in enumerate(letters) if letter in of} for of in (REFUSED, SILENT))
+    variants: dict[str, dict[str, None]] = {}
+    uses: dict[str, set[Use]] = {}
+    told: set[int] = set()
+    said: dict[str, set[int]] = {}
+    answered = 0
+    for case, groups in cells.items():
+        for variant, backend, library, _, host, _, targets, of, messages in groups:
+            rest, header, version = split[variant]
+            variants.setdefault(case, {})[rest] = None
+            axis = (header, version) if header else split_host(names["host_compiler"][host])
+            uses.setdefault(case, set()).add((names["backend"][backend], names["library"][library], *axis))
+            loud = [target for target, mark in zip(targets, of, strict=True) if mark not in silent]
+            answered += len(loud)
+            told.update(loud)
+            said.setdefault(case, set()).update(
+                message for mark, message in zip(of, messages, strict=True) if mark in refused
+            )
+
+    def rows_of(cases: Iterable[str]) -> list[Row]:
+        return [row for case in cases for group in cells.get(case, ()) for row in _rows(case, group, names, marks)]
+
+    return Store(
+        features=features,
+        variants={case: tuple(found) for case, found in variants.items()},
+        uses={case: frozenset(found) for case, found in uses.items()},
+        toolkits=names["toolkit"],
+        targets=sorted((names["target"][number] for number in told), key=target_key),
+        runs=value["runs"],
+        answered=answered,
+        rows_of=rows_of,
+        hosts=tuple(value["hosts"]),
+        said={case: words_said(names["message"][number] for number in found) for case, found in said.items()},
+    )
+
+
+def _rows(case: str, group: Sequence[Any], names: Mapping[str, Sequence[str]], marks: Sequence[Sequence[str]]) -> Iterable[Row]:  # fmt: skip
+    variant, backend, library, toolkit, host = (
+        names[name][place] for name, place in zip(_NAMES, group[:5], strict=False)
+    )
+    for target, mark, message in zip(*group[6:], strict=True):
+        name = names["target"][target]
+        cell = _cell(case, variant, backend, library, toolkit, name, group[5])
+        yield make_row(
+            cell, case, variant, backend, library, toolkit, host, name, *marks[mark], names["message"][message]
+        )
+
+
+def _row(cell: str, mark: Sequence[str]) -> Row:
+    return make_row(cell, *[""] * (len(COLUMNS) - 4), *mark, "")
+
+
+def _cell(case: str, variant: str, backend: str, library: str, toolkit: str, target: str, device: str) -> str:
+    """Id of a cell, as `harness.model.Cell.id` has it; ``device`` is what follows the target."""
+    return f"{case}{f'[{variant}]' if variant else ''} {backend}{f'@{library}' if library else ''} cuda{toolkit} {target}{device}"

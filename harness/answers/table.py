@@ -8,21 +8,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
-from harness.answers import names
-from harness.answers.cells import Entry, Known
-from harness.answers.features import Feature, words_of_feature
-from harness.answers.hosts import hosted
-from harness.answers.question import Vocabulary
-from harness.answers.spelling import spell_span, words_of
+from harness.answers import vocabulary
+from harness.answers.cells import Entry, Feature, Known, hosted, words_of_feature
+from harness.answers.question import Vocabulary, spell_span, words_of
 from harness.answers.verdict import SILENT, Support, VersionGrid, verdict_of
 from harness.backends import library_of
-from harness.matrix.order import fold_targets, natural_key, version_key
+from harness.matrix.axes import fold_targets, natural_key, version_key
 from harness.model import KNOWN_TARGETS
-from harness.model.host import VERSIONS
+from harness.model.host_compiler import VERSIONS
 from harness.tables import read_table
 from harness.toolkits import RELEASES
-from harness.toolkits.libraries import LIBRARIES as HEADERS
-from harness.toolkits.libraries import known_versions
+from harness.toolkits.header_libraries import LIBRARIES as HEADERS
+from harness.toolkits.header_libraries import known_versions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +213,7 @@ def make_vocabulary(
     found: dict[str, set[str]] = {name: set(known) for name, known in known_releases().items()}
     for name, tried in versions.items():
         found.setdefault(name, set()).update(tried)
-    for tool, backends in names.TOOLS.items():
+    for tool, backends in vocabulary.TOOLS.items():
         library = library_of(backends[0])
         if library:
             found[tool] = found.get(library, set())
@@ -227,16 +224,18 @@ def make_vocabulary(
     for rest in variants:
         words.update(dict.fromkeys(words_of(rest)))
     return Vocabulary(
-        architectures=names.ARCHITECTURES,
-        aliases=names.ALIASES,
-        tools=names.TOOLS,
-        libraries={name: library for found in names.TOOLS.values() for name in found if (library := library_of(name))},
+        architectures=vocabulary.ARCHITECTURES,
+        aliases=vocabulary.ALIASES,
+        tools=vocabulary.TOOLS,
+        libraries={
+            name: library for found in vocabulary.TOOLS.values() for name in found if (library := library_of(name))
+        },
         hosts=VERSIONS,
         hosted=hosted(),
         versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},
         targets=list({**{str(target): None for target in KNOWN_TARGETS}, **dict.fromkeys(targets)}),
-        ignored=sorted(names.IGNORED),
-        synonyms=names.SYNONYMS,
+        ignored=sorted(vocabulary.IGNORED),
+        synonyms=vocabulary.SYNONYMS,
         words=sorted(words),
-        said=sorted(frozenset(said) - names.IGNORED - words.keys()),
+        said=sorted(frozenset(said) - vocabulary.IGNORED - words.keys()),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from harness.answers.spelling import version_of
+from harness.answers.question import version_of
 
 WORKS, NOT, FAULT, SURPRISE, NOTHING, UNAVAILABLE, UNTRIED = "w", "x", "k", "s", "n", "u", "."
 """Outcomes of a cell: built; refused as expected; a known fault; a surprise; not applicable; unavailable; unknown."""

@@ -52,7 +52,7 @@ class BackendInfo:
     module : str
         The module whose ``backend`` a worker loads: under `harness.backends`, or, of another distribution, by its whole name.
     languages : tuple of str
-        Languages of the sources that it takes (`harness.cases.keys.SOURCE`), the first that a case has counting.
+        Languages of the sources that it takes (`harness.cases.schema.SOURCE`), the first that a case has counting.
     library : str
         The library behind it (`harness.libraries.LIBRARIES`); empty for a backend that needs nothing but the toolkit.
     excludes : tuple of str

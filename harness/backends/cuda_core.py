@@ -20,9 +20,9 @@ from typing import Any
 from harness.nvidia import nvjitlink
 from harness.nvidia.launch import run_on_driver
 from harness.nvidia.nvrtc import Nvrtc
-from harness.nvidia.virtual_libcuda import LINKER, virtual_driver
+from harness.nvidia.virtual_driver import LINKER, virtual_driver
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
-from harness.protocol.wire import Ready
+from harness.protocol.messages import Ready
 
 _FLAGS = {
     "-G": "debug", "--device-debug": "debug", "-lineinfo": "lineinfo", "--generate-line-info": "lineinfo",

@@ -8,7 +8,7 @@ from harness.backends.nvrtc import macros
 from harness.nvidia import nvcc
 from harness.nvidia.launch import run_on_driver
 from harness.protocol.backend import Job, Setup, Unsupported
-from harness.protocol.wire import Ready
+from harness.protocol.messages import Ready
 
 
 def include_of(setup: Setup, job: Job) -> list[str]:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.nvidia import nvjitlink, pch_store, precompiled, ptxas
+from harness.nvidia import nvjitlink, pch, tools
 from harness.nvidia.launch import run_on_driver
 from harness.nvidia.nvrtc import COMPILATION, SUCCESS, Nvrtc
 from harness.protocol.backend import Job, Rejected, Setup, Unsupported
-from harness.protocol.wire import Ready
+from harness.protocol.messages import Ready
 
 if TYPE_CHECKING:
     import ctypes
@@ -50,11 +50,11 @@ class NvrtcBackend:
     """`harness.protocol.backend.Backend` for NVRTC itself."""
 
     nvrtc: Nvrtc
-    precompiled: precompiled.Precompiled | None = None
+    precompiled: pch.Precompiled | None = None
 
     def prepare(self, setup: Setup) -> Ready:
         self.nvrtc = Nvrtc(setup)
-        self.precompiled = precompiled.Precompiled(self._built) if self.nvrtc.precompiles else None
+        self.precompiled = pch.Precompiled(self._built) if self.nvrtc.precompiles else None
         return Ready(
             observed={"nvrtc": self.nvrtc.version},
             architectures=self.nvrtc.architectures(),
@@ -110,7 +110,7 @@ class NvrtcBackend:
         else:
             ptx = job.keep(self.nvrtc.get(program, "PTX"), "ptx")
             if job.assembler or not job.linker:
-                ptxas.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
+                tools.assemble(setup, job, ptx, relocatable=bool(job.options.get("rdc")))
 
     def _asked(self, setup: Setup, job: Job, source: Path, argv: list[str]) -> tuple[int, str, ctypes.c_void_p]:
         """Compile with NVRTC, and with a precompiled header if there is one, which changes nothing but the time."""
@@ -121,7 +121,7 @@ class NvrtcBackend:
                 code, log, program = self.nvrtc.compile(early.text, str(source), early.options)
                 made = b"" if code else self.nvrtc.get(program, "PTX")
                 if code in (SUCCESS, COMPILATION) and early.usable(log, made):
-                    return code, pch_store.behind(early.log, log), program
+                    return code, pch.behind(early.log, log), program
         return self.nvrtc.compile(text, str(source), argv)
 
     def _built(self, text: bytes, name: str, options: Sequence[str]) -> tuple[bool, str]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.bisection.search import Lane, Seen, seen_of
 from harness.diagnostics import one_line
 from harness.errors import PartUnavailable, UsageError
+from harness.records import Record, RecordError
+from harness.records.files import replace_files
+from harness.records.store import read_file
 
 SAME, OTHER, UNTESTABLE = 0, 1, 125
 """Answers to ``git bisect run``: as at the older end, otherwise, or untestable."""
@@ -166,3 +173,96 @@ def plain_environment() -> dict[str, str]:
         if not key.startswith("GIT_") or key in ("GIT_SSH", "GIT_SSH_COMMAND")
     }
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
+
+
+_TAIL = 4096
+
+
+@dataclass(frozen=True)
+class CommitLog:
+    """A folder with the records of each commit.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    """
+
+    folder: Path
+
+    def keep(self, commit: str, records: Sequence[Record], reason: str = "") -> None:
+        """Keep what a commit showed, or why it could not be tested."""
+        lines = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
+        replace_files(
+            {self._path(commit): lines.encode(), self._path(commit, ".why"): reason.encode("utf-8", "replace")}
+        )
+
+    def seen(self, commit: str) -> dict[Lane, Seen] | None:
+        """The outcome of a commit; empty if it could not be tested, None if it was not tried."""
+        path = self._path(commit)
+        try:
+            records = read_file(path, []) if path.is_file() else None
+        except RecordError:
+            return None  # of another version of cumatrix
+        if records is None:
+            return None
+        found = {Lane.of(record, ""): seen_of(record) for record in records}
+        return {lane: seen for lane, seen in found.items() if seen}
+
+    def reason(self, commit: str) -> str:
+        """The reason why a commit could not be tested."""
+        try:
+            return self._path(commit, ".why").read_text("utf-8")
+        except OSError:
+            return ""
+
+    def forget_untestable(self) -> None:
+        """Let what could not be tested be tried again: the machine may have been the reason."""
+        for path in self.folder.glob("*.why"):
+            if path.stat().st_size:
+                with contextlib.suppress(OSError):
+                    path.with_suffix(".jsonl").unlink()
+                    path.unlink()
+
+    def _path(self, commit: str, suffix: str = ".jsonl") -> Path:
+        return self.folder / f"{commit}{suffix}"
+
+
+def compare(old: Mapping[Lane, Seen], now: Mapping[Lane, Seen]) -> int:
+    """The answer to ``git bisect run`` for a commit: it differs from the older end as soon as one cell does."""
+    common = [lane for lane in old if lane in now]
+    if any(old[lane].key != now[lane].key for lane in common):
+        return OTHER
+    return SAME if len(common) == len(old) else UNTESTABLE
+
+
+def build(command: str, folder: Path, seconds: float) -> str:
+    """Run the project's own command; why it failed, or nothing.
+
+    Parameters
+    ----------
+    command : str
+        For the shell.
+    folder : Path
+        Where it runs.
+    seconds : float
+        How long it may take.
+    """
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            ["sh", "-c", command], cwd=folder, env=plain_environment(), stdin=subprocess.DEVNULL, stdout=log,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return f"the build has not ended within {seconds:g} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if not code:
+            return ""
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
+        lines = [line for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    return f"the build ended with {code}: {one_line(lines[-1] if lines else 'it said nothing', 200)}"

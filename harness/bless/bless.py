@@ -3,19 +3,176 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.bless.edit import rewrite
+import tomlkit
+from tomlkit.items import Item
+
 from harness.bless.evidence import Evidence, evidence_of
-from harness.bless.propose import Proposal, propose
-from harness.bless.said import left_open
+from harness.bless.propose import Draft, Proposal, left_open, propose
+from harness.cases.errors import CaseError, Problem
 from harness.cases.load import display, read_case, read_text
+from harness.cases.positions import Positions
 from harness.errors import CumatrixError
 from harness.model import Case
 from harness.model.judge import expectation_of
 from harness.records import Merged
+
+_KEYS = ("when", "status", "stage", "diagnostic", "xfail", "reason", "link")
+_WIDE = 110
+_QUOTES = "'''"
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Lines of a file: those of each expectation, with the comment above it, and all others."""
+
+    head: list[str]
+    rules: list[list[str]]
+    tail: list[str]
+
+
+def rewrite(text: str, drafts: Sequence[Draft], count: int, file: str) -> str:
+    """The text of a case file with other expectations.
+
+    Parameters
+    ----------
+    text : str
+        As it is.
+    drafts : sequence of Draft
+        The expectations that it should have.
+    count : int
+        How many it has.
+    file : str
+        What messages call it.
+
+    Raises
+    ------
+    CaseError
+        Where the expectations are no tables of their own.
+    """
+    newline = "\r\n" if "\r\n" in text else "\n"
+    parts = _split(text.replace("\r\n", "\n"), count, file)
+    blocks = [_block(draft, parts.rules) for draft in drafts]
+    pieces = [_stripped(parts.head), *blocks, _stripped(parts.tail)]
+    made = "\n\n".join("\n".join(piece) for piece in pieces if piece) + "\n"
+    return made.replace("\n", newline)
+
+
+def _split(text: str, count: int, file: str) -> _Parts:
+    positions = Positions(text)
+    lines = text.split("\n")
+    headers = sorted(positions.headers)
+    starts = [line for line in headers if positions.headers[line][:1] == ("expect",)]
+    if len(starts) != count:
+        line = positions.line(("expect",))
+        message = "write [[expect]] tables, one for each expectation: bless changes no others"
+        raise CaseError([Problem(file=file, line=line, key="expect", message=message)])
+    begins = {line: _with_comment(lines, line) for line in headers}
+    head: list[str] = []
+    tail: list[str] = []
+    rules: list[list[str]] = []
+    last = 0
+    for place, line in enumerate(headers):
+        end = begins[headers[place + 1]] if place + 1 < len(headers) else len(lines)
+        if line in starts:
+            rules.append(_stripped(lines[begins[line] : end]))
+            last = 1
+        elif place == 0:
+            head += lines[:end]
+        else:
+            (tail if last else head).extend(lines[begins[line] : end])
+    if not headers:
+        head = lines
+    elif headers[0] in starts:
+        head = lines[: begins[headers[0]]]
+    return _Parts(head, rules, tail)
+
+
+def _with_comment(lines: Sequence[str], header: int) -> int:
+    """Start of a table's text, counted from 0: with the comments above it, except those that end the previous table."""
+    first = header - 1
+    while first and (lines[first - 1].startswith("#") or not lines[first - 1].strip()):
+        first -= 1
+    above = lines[first : header - 1]
+    blank = next((place for place, line in enumerate(above) if not line.strip()), None)
+    return first if blank is None else first + blank
+
+
+def _stripped(lines: Sequence[str]) -> list[str]:
+    """Without the empty lines around them."""
+    found = list(lines)
+    while found and not found[-1].strip():
+        found.pop()
+    while found and not found[0].strip():
+        found.pop(0)
+    return found
+
+
+def _block(draft: Draft, rules: Sequence[Sequence[str]]) -> list[str]:
+    if draft.kept is not None and draft.changes is None:
+        return list(rules[draft.kept])
+    changes = draft.changes or {}
+    if draft.kept is None:
+        document = tomlkit.parse("[[expect]]\n")
+    else:
+        document = tomlkit.parse("\n".join(rules[draft.kept]) + "\n")
+    table = document["expect"][0]
+    missing = []
+    for key in _KEYS:
+        if key not in changes:
+            continue
+        value = changes[key]
+        if value is None:
+            table.pop(key, None)
+        elif key in table:
+            table[key] = _item(key, value)
+        else:
+            missing.append((key, value))
+    if not missing:
+        return _stripped(tomlkit.dumps(document).split("\n"))
+    if draft.kept is None:
+        for key, value in missing:
+            table.append(key, _item(key, value))
+        return _stripped(tomlkit.dumps(document).split("\n"))
+    return _with_keys(_stripped(tomlkit.dumps(document).split("\n")), missing)
+
+
+def _with_keys(lines: list[str], missing: Sequence[tuple[str, object]]) -> list[str]:
+    """New keys directly below the header, in their order."""
+    at = next(place for place, line in enumerate(lines) if line.lstrip().startswith("[["))
+    new = [f"{key} = {_item(key, value).as_string()}" for key, value in missing]
+    made = "\n".join([*lines[: at + 1], *new, *lines[at + 1 :]])
+    return made.split("\n")
+
+
+def _item(key: str, value: object) -> Item:
+    """A value as case files write it: conditions and expressions in single quotes, long conditions over lines."""
+    if not isinstance(value, str):
+        return tomlkit.item(value)
+    if key == "when" and len(value) > _WIDE and _QUOTES not in value:
+        return tomlkit.value("\n".join([_QUOTES, *_folded(value), _QUOTES]))
+    if key == "when" and "'" not in value:
+        return tomlkit.value(f"'{value}'")
+    if ('"' in value or "\\" in value) and "'" not in value:
+        return tomlkit.value(f"'{value}'")
+    if "\\" in value and _QUOTES not in value and not value.endswith("'"):
+        return tomlkit.value(f"{_QUOTES}{value}{_QUOTES}")
+    return tomlkit.item(value)
+
+
+def _folded(condition: str) -> list[str]:
+    """Break a long condition into lines that begin with ``and`` or ``or`` if possible."""
+    lines = [""]
+    for part in re.split(r" (?=and |or )", condition):
+        if lines[-1] and len(lines[-1]) + len(part) >= _WIDE:
+            lines.append(part)
+        else:
+            lines[-1] += f" {part}" if lines[-1] else part
+    return lines
 
 
 class NotBlessed(CumatrixError):

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.cases.errors import Key, Report, shown
-from harness.cases.keys import ARGUMENT
-from harness.cases.places import wrong_file
-from harness.cases.tables import check_table
+from harness.cases.paths import wrong_file
+from harness.cases.schema import ARGUMENT
+from harness.cases.values import check_table
 from harness.errors import did_you_mean
-from harness.model.case import Case, Variant
+from harness.model.case import FILLS, SPELLINGS, TYPES, Argument, Case, LaunchRule, Variant, VerifyRule
 from harness.model.cell import Cell
 from harness.model.condition import Condition
 from harness.model.expression import Expression, ExpressionError
-from harness.model.launch import FILLS, SPELLINGS, TYPES, Argument, LaunchRule, VerifyRule
-from harness.protocol.job import ArgumentSpec, CheckSpec, LaunchSpec
+from harness.protocol.messages import ArgumentSpec, CheckSpec, LaunchSpec
 
 MAX_BYTES = 1 << 30
 

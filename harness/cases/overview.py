@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from harness.cases.select import load_cases
+from harness.cases.discovery import load_cases
 from harness.cases.summary import backends_of
 from harness.model.case import Case, Expectation
 

@@ -1,26 +1,88 @@
-"""The lists of tables that have a condition each: ``[[options]]``, ``[[unsupported]]``, ``[[launch]]``, ``[[verify]]``, ``[[expect]]``."""
+"""The lists of tables that have a condition each: ``[[options]]``, ``[[unsupported]]``, ``[[launch]]``, ``[[verify]]``, ``[[expect]]``.
+
+As in lit's tests (https://llvm.org/docs/CommandGuide/lit.html), a comment that begins a line says them::
+
+    // cumatrix: expect rejected "incomplete type" when cc < "8.0"
+    // cumatrix: expect rejected at assemble when target == "sm_90"
+    // cumatrix: xfail crashed "internal error" when toolkit < "12.4"
+    // cumatrix: unsupported "needs tensor cores" when cc < "7.0"
+
+The first that applies counts, as in a case file.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
 from harness.backends import BACKENDS
 from harness.cases.errors import Report, shown
-from harness.cases.keys import EXPECT, LAUNCH, OPTIONS, UNSUPPORTED, VERIFY
-from harness.cases.kinds import Key
 from harness.cases.launch import LaunchReader
-from harness.cases.options import NAMED, named
-from harness.cases.places import project_of, wrong_folder
-from harness.cases.tables import check_table
+from harness.cases.paths import project_of, wrong_folder
+from harness.cases.schema import EXPECT, EXPECTED, LAUNCH, OPTIONS, UNSUPPORTED, VERIFY
+from harness.cases.values import Key, check_table
 from harness.errors import did_you_mean
-from harness.model.case import Expectation, OptionRule, UnsupportedRule, Variant
+from harness.model.case import Case, Expectation, LaunchRule, OptionRule, Scalar, UnsupportedRule, Variant, VerifyRule
+from harness.model.cell import Cell
 from harness.model.condition import Condition, ConditionError
-from harness.model.enums import Stage, Status
-from harness.model.launch import LaunchRule, VerifyRule
+from harness.model.outcome import Stage, Status
 from harness.model.target import KNOWN_TARGETS, OLD_TARGETS
+from harness.regex import PatternError, pattern
 from harness.toolkits import RELEASES
+
+LISTS = ("include", "flags", "ptxas", "functions")
+"""Options whose tables add to each other; of the others, the last table's counts."""
+
+TOOLS = ("assembler", "linker")
+"""Options that name another CUDA release for one tool."""
+
+NAMED = ("compile_for", *TOOLS)
+"""Options whose value may be the name of a definition, so that parameters vary them."""
+
+_LITERAL = re.compile(r"\d+\.\d+|compute_\d+[af]?")
+
+FIND_THE_DEVICE = ("cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda")
+"""Backends that take the architecture from the device by default; the others need one."""
+
+
+def options_for(cell: Cell) -> dict[str, Any]:
+    """Options for the backend of `cell`, by the names of `harness.cases.schema.OPTIONS`.
+
+    ``arch`` is always there: where the case says nothing, it is ``implicit`` for libraries that ask
+    the device, and ``given`` for bare compilers.
+    """
+    merged: dict[str, Any] = {"arch": "implicit" if cell.toolchain.backend in FIND_THE_DEVICE else "given"}
+    if not cell.case.options:
+        return merged
+    facts = cell.facts()
+    for rule in cell.case.options:
+        if not rule.when(facts):
+            continue
+        for name, value in rule.values.items():
+            merged[name] = [*merged.get(name, []), *value] if name in LISTS else value
+    plain = {name: value for name, value in merged.items() if name not in NAMED}
+    return {**plain, **named(merged, cell.variant.definitions)}
+
+
+def named(options: Mapping[str, Any], definitions: Mapping[str, Scalar]) -> dict[str, Any]:
+    """Those of `NAMED` among the options, each with the definition that it names in its place; left out where there is no such definition."""
+    found = {name: definitions.get(options[name], options[name]) for name in NAMED if name in options}
+    return {name: value for name, value in found.items() if value != options[name] or _LITERAL.fullmatch(value)}
+
+
+def releases_named(cell: Cell) -> dict[str, str]:
+    """CUDA releases of single tools in a cell, by the option that names them."""
+    options = options_for(cell) if any(name in rule.values for rule in cell.case.options for name in TOOLS) else {}
+    return {name: options[name] for name in TOOLS if name in options}
+
+
+def include_of(case: Case, options: dict[str, Any]) -> list[Path]:
+    """Include directories that the options of a case name, which are taken out of them; they are named as seen from the case's folder."""
+    return [case.path.parent.absolute() / folder for folder in options.pop("include", ())]
+
 
 _VIRTUAL = tuple(str(target) for target in (*OLD_TARGETS, *KNOWN_TARGETS) if target.virtual)
 _NO_VARIANTS = (Variant(labels={}, definitions={}),)
@@ -157,3 +219,80 @@ def _unsupported_rule(*, when: Condition, line: int, good: dict[str, Any]) -> Un
 def _expectation(*, when: Condition, line: int, good: dict[str, Any]) -> Expectation:
     stage = Stage(good.pop("stage")) if "stage" in good else None
     return Expectation(when=when, line=line, stage=stage, **{**good, "status": Status(good["status"])})
+
+
+_COMMENT = re.compile(r"^[ \t]*(?://+|#)[ \t]*cumatrix:[ \t]*(.*?)[ \t]*\r?$")
+_RULE = re.compile(
+    r"""(?P<word>\S+) (?:[ \t]+(?P<status>[a-z_]+))? (?:[ \t]+at[ \t]+(?P<stage>\w+))? (?:[ \t]+"(?P<text>(?:\\.|[^"\\])*)")?
+    (?:[ \t]+when[ \t]+(?P<when>.+))?""",
+    re.VERBOSE,
+)
+_WORDS = ("expect", "xfail", "unsupported")
+_FORM = 'write: cumatrix: expect rejected "words of the compiler" when cc < "8.0"'
+_MOST_LINES = 200_000
+
+
+def rules_in(
+    path: Path, parameters: Mapping[str, Collection[Any]] | None = None
+) -> tuple[tuple[Expectation, ...], tuple[UnsupportedRule, ...]]:
+    """Expectations and rules of what is not applicable, in the order of the program.
+
+    Parameters
+    ----------
+    path : Path
+        CUDA C++ or Python.
+    parameters : Mapping, optional
+        Values of parameters that conditions may name.
+
+    Raises
+    ------
+    CaseError
+        With everything that is wrong, each with file and line.
+    """
+    text = path.read_text("utf-8", "replace")
+    report = Report(os.path.relpath(path))
+    expectations: list[Expectation] = []
+    unsupported: list[UnsupportedRule] = []
+    for number, line in enumerate(text.split("\n")[:_MOST_LINES], 1):
+        found = _COMMENT.match(line)
+        if not found:
+            continue
+        try:
+            rule = _read(found[1], parameters or {}, number)
+        except (ValueError, ConditionError, PatternError) as error:
+            report.add((), str(error), line=number)
+            continue
+        if isinstance(rule, Expectation):
+            expectations.append(rule)
+        else:
+            unsupported.append(rule)
+    report.close()
+    return tuple(expectations), tuple(unsupported)
+
+
+def _read(text: str, parameters: Mapping[str, Collection[Any]], line: int) -> Expectation | UnsupportedRule:
+    """One comment; raises `ValueError` with what is wrong."""
+    rule = _RULE.fullmatch(text)
+    if not rule or rule["word"] not in _WORDS:
+        word = text.split()[0] if text.split() else ""
+        hint = did_you_mean(word, _WORDS) if word not in _WORDS else ""
+        raise ValueError(f"cannot read this comment of cumatrix's{hint}; {_FORM}")
+    when = Condition.parse(rule["when"] or "", parameters, values={"backend": BACKENDS})
+    said = re.sub(r'\\(")', r"\1", rule["text"] or "")
+    if rule["word"] == "unsupported":
+        if rule["status"] or rule["stage"] or not said:
+            raise ValueError('write: cumatrix: unsupported "why" when cc < "7.0"')
+        return UnsupportedRule(when=when, reason=said, line=line)
+    status, stage = rule["status"] or "", rule["stage"]
+    if status not in EXPECTED:
+        raise ValueError(f"{status or 'nothing'} is no status{did_you_mean(status, EXPECTED)}; {_FORM}")
+    if stage and stage not in tuple(Stage):
+        raise ValueError(f"{stage} is no stage{did_you_mean(stage, tuple(Stage))}")
+    if rule["word"] == "xfail" and status == Status.BUILT:
+        raise ValueError("what is expected to be built cannot be expected to fail")
+    if said:
+        pattern(said)
+    return Expectation(
+        when=when, status=Status(status), stage=Stage(stage) if stage else None, diagnostic=said or None,
+        xfail=rule["word"] == "xfail", line=line,
+    )  # fmt: skip

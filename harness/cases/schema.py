@@ -1,4 +1,4 @@
-"""JSON Schema of ``case.toml``, for editors that complete and check keys; made from `harness.cases.keys`."""
+"""JSON Schema of ``case.toml``, for editors that complete and check keys; made from `harness.cases.schema`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,161 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cases.keys import ARGUMENT, CASE, EXPECT, LAUNCH, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, VERIFY
-from harness.cases.kinds import IDENTIFIER, KINDS, LABEL, SIGNATURE, Key
+from harness.cases.values import IDENTIFIER, KINDS, LABEL, SIGNATURE, Key
+from harness.model.outcome import Stage, Status
+
+EXPECTED = tuple(str(s) for s in (Status.BUILT, Status.REJECTED, Status.CRASHED, Status.TIMED_OUT))
+
+_WHEN = Key(kind="condition", help="where it applies; everywhere when left out")
+_REASON = Key(kind="text", help="why, for whoever reads the matrix")
+_LINK_KEY = Key(kind="link", help="a public page about it")
+
+CASE: Mapping[str, Key] = {
+    "title": Key(kind="line", required=True, help="one line that says what the program shows"),
+    "description": Key(kind="text", help="a paragraph: what to learn from it"),
+    "features": Key(kind="names", help="features of CUDA that it exercises, for grouping and selection"),
+    "links": Key(kind="links", help="pages of upstream that tell of it"),
+    "backends": Key(
+        kind="names", help="the only backends it is for; every one that speaks its languages when left out"
+    ),
+    "host_compilers": Key(
+        kind="host_compilers",
+        help="compilers that nvcc hands the host's half to, each an axis value of the case: gcc-13, clang-16; the machine's own when left out",
+    ),
+    "heavy": Key(kind="flag", help="true for a case that takes long: `run` leaves it out unless it is named"),
+    "source": Key(kind="tables", required=True, help="the program, by language"),
+    "entry": Key(kind="tables", help="kernels that must come out, by language"),
+    "libraries": Key(kind="tables", help="header libraries it needs, each with its versions: an axis of the case"),
+    "parameters": Key(kind="tables", help="the case's own axes; each combination of values is a variant"),
+    "options": Key(kind="tables", help="compiler and library options; later tables win"),
+    "launch": Key(kind="tables", help="how kernels are launched on a device; for each kernel the first that applies"),
+    "verify": Key(kind="tables", help="how results are checked on a device; the first that applies counts"),
+    "unsupported": Key(kind="tables", help="cells that are not applicable; the first rule that applies counts"),
+    "expect": Key(kind="tables", help="what will happen; the first that applies counts, and built where none does"),
+}
+
+SOURCE: Mapping[str, Key] = {
+    "cuda": Key(
+        kind="files",
+        help="CUDA C++: a file in the case's folder or elsewhere in the project, or several of one program",
+    ),
+    "torch": Key(kind="files", help="CUDA C++ with PyTorch's headers: as cuda"),
+    "python": Key(kind="line", help="Python for Numba, a file in the case's folder"),
+    "cupy": Key(kind="python", help="Python that has CuPy compile something, a file in the case's folder (.py)"),
+}
+
+OPTIONS: Mapping[str, Key] = {
+    "when": _WHEN,
+    "arch": Key(
+        kind="choice",
+        choices=("given", "implicit"),
+        help="whether the user names the architecture or leaves it to the library",
+    ),
+    "std": Key(kind="standard", help="C++ standard"),
+    "rdc": Key(kind="flag", help="relocatable device code, linked with libcudadevrt"),
+    "debug": Key(kind="flag", help="debug code (-G; debug=True in Numba)"),
+    "lineinfo": Key(kind="flag", help="line numbers in the code"),
+    "fastmath": Key(kind="flag", help="fast, less exact arithmetic"),
+    "cache": Key(kind="flag", help="Numba's cache=True"),
+    "depth": Key(
+        kind="choice",
+        choices=("device", "unit", "extension"),
+        help="nvcc: the device pass alone, the whole translation unit (nvcc's default), or all of torch's load_inline",
+    ),
+    "declarations": Key(kind="text", help="C++ declarations for load_inline, of the functions that it exports"),
+    "functions": Key(kind="options", help="functions that load_inline exports"),
+    "memory": Key(kind="size", help="memory that the compiler is known to need, such as 3G, for the scheduler"),
+    "enable_cooperative_groups": Key(kind="flag", help="CuPy's argument of that name"),
+    "include": Key(
+        kind="folders",
+        help="include directories: folders of the case or elsewhere in the project, seen from the case's; tables add to each other",
+    ),
+    "toolkit_headers": Key(
+        kind="flag",
+        help="false: the toolkit's include directories are not there, as for who calls NVRTC by hand, or has CuPy and no toolkit",
+    ),
+    "toolkit_first": Key(
+        kind="flag",
+        help="true: the toolkit's include directories stand in front of the case's own and of header libraries, not behind them",
+    ),
+    "compile_for": Key(
+        kind="architecture",
+        help="virtual architecture to make PTX or LTO IR for, which is then finished for the target; a definition of the case may stand for it",
+    ),
+    "assembler": Key(
+        kind="release", help="CUDA release whose ptxas assembles the PTX; a definition of the case may stand for it"
+    ),
+    "linker": Key(
+        kind="release",
+        help="CUDA release whose nvJitLink links PTX, LTO IR or relocatable code; a definition of the case may stand for it",
+    ),
+    "every_target": Key(
+        kind="flag",
+        help="true: the compiler is asked for targets that it does not list as well, and its refusal is the outcome",
+    ),
+    "flags": Key(kind="options", help="further options for the compiler; tables add to each other"),
+    "ptxas": Key(kind="options", help="further options for ptxas; tables add to each other"),
+}
+
+LAUNCH: Mapping[str, Key] = {
+    "when": _WHEN,
+    "kernel": Key(kind="kernel", help="which kernel; may be left out where the case has one"),
+    "grid": Key(kind="expressions", help="blocks, as a number or up to three; 1 when left out"),
+    "block": Key(kind="expressions", help="threads of a block, as a number or up to three; 1 when left out"),
+    "shared": Key(kind="expression", help="dynamic shared memory in bytes; none when left out"),
+    "opt_in": Key(kind="flag", help="the host first allows the kernel that much dynamic shared memory"),
+    "cooperative": Key(kind="flag", help="a cooperative launch, so that the grid can wait for itself"),
+    "arguments": Key(kind="tables", help="the kernel's arguments, in order"),
+}
+
+ARGUMENT: Mapping[str, Key] = {
+    "name": Key(kind="line", help="what messages call it"),
+    "type": Key(kind="type", required=True, help='"float32[]" for an array, "int32" for a number, or a definition'),
+    "size": Key(kind="expressions", help="length of an array, or those of its dimensions"),
+    "fill": Key(kind="fill", help="what an array starts with: zeros, ones, sequence, random or a number"),
+    "seed": Key(kind="seed", help="for random; 0 when left out"),
+    "value": Key(kind="expression", help="the number"),
+}
+
+VERIFY: Mapping[str, Key] = {
+    "when": _WHEN,
+    "reference": Key(
+        kind="reference", required=True, help="Python file with a function of the kernel's name, for NumPy arrays"
+    ),
+    "rtol": Key(kind="number", help="relative tolerance, 0 when left out"),
+    "atol": Key(kind="number", help="absolute tolerance, 0 when left out"),
+}
+
+LIBRARY: Mapping[str, Key] = {
+    "versions": Key(
+        kind="options",
+        required=True,
+        help="versions as PyPI numbers them, such as 3.5.1; folders; revisions of repositories",
+    ),
+    "package": Key(kind="wheel", help="the wheel on PyPI, for versions"),
+    "include": Key(
+        kind="line", required=True, help="the folder of the wheel or checkout that is the include directory"
+    ),
+    "header": Key(kind="line", help="a header in it that defines the version"),
+    "macros": Key(kind="options", help="macros in that header, one for each part of the version"),
+}
+
+UNSUPPORTED: Mapping[str, Key] = {
+    "when": _WHEN,
+    "reason": Key(kind="text", required=True, help="why the combination is not applicable"),
+    "link": _LINK_KEY,
+}
+
+EXPECT: Mapping[str, Key] = {
+    "when": _WHEN,
+    "status": Key(kind="choice", required=True, choices=EXPECTED, help="the expected status"),
+    "stage": Key(kind="choice", choices=tuple(map(str, Stage)), help="where it happens; any stage when left out"),
+    "diagnostic": Key(kind="regex", help="found in the message of a diagnostic (a regular expression of RE2)"),
+    "xfail": Key(kind="flag", help="true for what somebody should mend: a build is then reported as xpass"),
+    "reason": _REASON,
+    "link": _LINK_KEY,
+}
+
 
 FILE_NAME = "case.schema.json"
 

@@ -10,10 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.cases.errors import Report, shown
-from harness.cases.keys import SOURCE
-from harness.cases.kinds import IDENTIFIER, SIGNATURE
-from harness.cases.places import is_pattern, matching, project_of, wrong_file
-from harness.cases.tables import check_table
+from harness.cases.paths import is_pattern, matching, project_of, wrong_file
+from harness.cases.schema import SOURCE
+from harness.cases.values import IDENTIFIER, SIGNATURE, check_table
 from harness.errors import did_you_mean
 
 _SIGNATURES = '{ scale = "void(float32[:])" }, each kernel with its Numba signature'

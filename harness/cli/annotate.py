@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from harness.cli.command import Command
-from harness.cli.places import all_cases_option, results_argument
+from harness.cli.options import all_cases_option, results_argument
 from harness.cli.terminal import say_commands, say_json
 from harness.records import merge, read_records
-from harness.records.findings import findings
-from harness.report.annotate import DOCUMENTS, github
+from harness.records.failures import findings
+from harness.report.ci_annotations import DOCUMENTS, github
 
 
 @click.command(cls=Command)

@@ -36,9 +36,7 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """
     # For which help and completion need not wait.
-    from harness.cli.ask_put import elsewhere, put
-    from harness.cli.ask_show import show, to_json
-    from harness.cli.ask_sources import sources_of
+    from harness.cli.ask_output import elsewhere, put, show, sources_of, to_json
 
     asked, vocabulary, found = put(" ".join(question), sources_of(results))
     if as_json:

@@ -2,44 +2,386 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
-from harness.bisection.commits import CommitLog
-from harness.bisection.ends import Ends
-from harness.bisection.git import Checkout
-from harness.bisection.kept import kept_for, place_for
-from harness.bisection.offline import not_there
-from harness.bisection.search import Search
-from harness.bisection.seen import Lane
-from harness.bisection.tell import Findings, groups_of, tell
-from harness.bisection.tries import Bisection
-from harness.cli.axes import Seconds, axes
-from harness.cli.bisect_git import GitBisection, findings_of, search, step
-from harness.cli.bisect_show import Progressing, show
-from harness.cli.bisect_what import again, as_meant, axis_of, program_of, without
-from harness.cli.habits import TryCommand, habits
-from harness.cli.install import install_for
-from harness.cli.places import cases_option
-from harness.cli.program_options import program_options
-from harness.cli.program_request import program_request
+from harness.backends import BACKENDS
+from harness.bisection.axes import (
+    CudaReleases,
+    HeaderReleases,
+    LibraryReleases,
+    not_there,
+    releases_of,
+    versions_of,
+    with_version,
+)
+from harness.bisection.git import OTHER, SAME, UNTESTABLE, Checkout, CommitLog, build, compare, run_alone
+from harness.bisection.search import Border, Ends, Lane, Search
+from harness.bisection.sentences import Findings, groups_of, tell
+from harness.bisection.trials import Bisection, SearchAxis, kept_for, place_for
+from harness.cases.discovery import load_cases
+from harness.cli.bisect_output import Progressing, show
+from harness.cli.files import SUFFIXES
+from harness.cli.nvcc_options import TryCommand, habits
+from harness.cli.options import Seconds, axes, cases_option, program_options
+from harness.cli.progress import install_for
+from harness.cli.request import program_request, programs_asked, with_nvcc
 from harness.cli.terminal import console_for
+from harness.diagnostics import one_line
+from harness.engine.admission import usable_cores
 from harness.engine.context import RunContext
-from harness.engine.cores import usable_cores
-from harness.engine.run import Run
-from harness.engine.session import cells_of, context_for, own_python, record_of
-from harness.errors import UsageError
+from harness.engine.environments import default_toolkit
+from harness.engine.executor import Run
+from harness.engine.header_libraries import parse_chosen
+from harness.engine.request import Request, cells_of, context_for, own_python, record_of
+from harness.environments.releases import NAMES
+from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean
 from harness.model import Case
+from harness.model.case import spell
 from harness.records import Record
+from harness.toolkits import LIBRARIES
+
+# A shell between git and the step: git takes any code up to 127 for "bad", also that of a step that could not even begin.
+_BETWEEN = f'cd "$0" || exit 255; "$@"; case $? in {SAME}) exit {SAME};; 10) exit {OTHER};; {UNTESTABLE}) exit {UNTESTABLE};; *) exit 255;; esac'
+_CODES = {SAME: 0, OTHER: 10, UNTESTABLE: UNTESTABLE}
+
+
+@dataclass(frozen=True)
+class GitBisection:
+    """What is asked of a checkout.
+
+    Parameters
+    ----------
+    checkout : Checkout
+        It.
+    good, bad : str
+        The commits that the user names so.
+    old, new : str
+        The same, the older one first.
+    log : CommitLog
+        What was seen of its commits.
+    """
+
+    checkout: Checkout
+    good: str
+    bad: str
+    old: str
+    new: str
+    log: CommitLog
+
+    @classmethod
+    def of(cls, checkout: Checkout, good: str | None, bad: str | None, log: CommitLog) -> GitBisection:
+        """Read what a user wrote.
+
+        Raises
+        ------
+        UsageError
+            On a commit that is not there, and on two of which neither comes after the other.
+        """
+        if not good:
+            raise UsageError(
+                "--over git: needs --good REV, a commit at which it is as it should be (and --bad REV, by default HEAD)"
+            )
+        first, second = checkout.commit(good), checkout.commit(bad or "HEAD")
+        if first == second:
+            raise UsageError(f"--good and --bad both name {first[:12]}: there is nothing between")
+        if checkout.is_ancestor(first, second):
+            return cls(checkout, first, second, first, second, log)
+        if checkout.is_ancestor(second, first):
+            return cls(checkout, first, second, second, first, log)
+        raise UsageError(f"neither of {good} and {bad or 'HEAD'} comes after the other in {checkout.path}")
+
+
+def step(
+    checkout: Checkout,
+    log: CommitLog,
+    old: str,
+    tried: Callable[[], Sequence[Record]],
+    command: str,
+    seconds: float,
+    console: Console,
+) -> int:
+    """One step of ``git bisect run``: build what is checked out, try it, and compare with the older end.
+
+    Parameters
+    ----------
+    checkout, log
+        Where, and what is known already.
+    old : str
+        The commit to compare with; empty to have this one tried only.
+    tried : callable
+        Compiles the cells.
+    command : str
+        The project's own command that builds it; empty for none.
+    seconds : float
+        How long that may take.
+    """
+    commit, began = checkout.git("rev-parse", "HEAD"), time.monotonic()
+    name = checkout.subjects([commit])[commit]
+    if log.seen(commit) is None:
+        why, records = build(command, checkout.path, seconds) if command else "", []
+        try:
+            records = list(tried()) if not why else []
+        except CumatrixError as error:
+            why = str(error)
+        log.keep(commit, records, why or next((each["reason"] for each in records if each["reason"]), ""))
+    found = log.seen(commit) or {}
+    told = ", ".join(dict.fromkeys(seen.told for seen in found.values())) or f"cannot be tested: {log.reason(commit)}"
+    console.print(Text(one_line(f"  {name}: {told}  ({time.monotonic() - began:.1f} s)", 300)), soft_wrap=True)
+    if not found:
+        return _CODES[UNTESTABLE]
+    return _CODES[compare(log.seen(old) or {}, found)] if old else 0
+
+
+def search(asked: GitBisection, argv: Sequence[str], console: Console) -> tuple[list[tuple[str, str]], bool]:
+    """Every border as the commits before and after it, and whether the search was interrupted."""
+    borders: list[tuple[str, str]] = []
+    checkout, log = asked.checkout, asked.log
+    chain = checkout.between(asked.old, asked.new)
+    try:
+        with checkout.bisecting():
+            began = time.monotonic()
+            for commit in (asked.old, asked.new):
+                checkout.git("checkout", "--quiet", "--detach", commit)
+                _look(asked, commit, argv)
+            each, steps = (time.monotonic() - began) / 2, max(0, (len(chain) - 2)).bit_length()
+            console.print(
+                f"{len(chain) - 2} commits between: about {steps} steps, about {max(1, round(each * steps))} s for a border",
+                markup=False,
+            )
+            old = asked.old
+            while compare(log.seen(old) or {}, log.seen(asked.new) or {}) == OTHER:
+                border = _border(asked, chain, old, argv)
+                borders.append(border)
+                old = border[1]
+    except KeyboardInterrupt:
+        return borders, True
+    return borders, False
+
+
+def _look(asked: GitBisection, commit: str, argv: Sequence[str]) -> None:
+    """Have one of the ends tried, which has to be possible."""
+    run_alone(_step(asked, "", argv))
+    if not asked.log.seen(commit):
+        which = "--good" if commit == asked.good else "--bad"
+        raise PartUnavailable(
+            f"{commit[:12]}, which {which} names, cannot be tested: {asked.log.reason(commit) or 'its step came to no end'}"
+        )
+
+
+def _step(asked: GitBisection, old: str, argv: Sequence[str]) -> list[str]:
+    program = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from harness.cli import main; main()",
+        *argv,
+        "--git-step",
+        str(asked.log.folder),
+        old,
+    ]
+    return ["sh", "-c", _BETWEEN, os.getcwd(), *program]
+
+
+def _border(asked: GitBisection, chain: Sequence[str], old: str, argv: Sequence[str]) -> tuple[str, str]:
+    """The first commit that is other than `old`, and the last one before that is as that."""
+    log, place = asked.log, {commit: number for number, commit in enumerate(chain)}
+    found = asked.checkout.first_other(old, asked.new, _step(asked, old, argv))
+    before = log.seen(old) or {}
+    other = [commit for commit in found if (seen := log.seen(commit)) and compare(before, seen) == OTHER]
+    after = min(other or [asked.new], key=lambda commit: place[commit])
+    same = [commit for commit in chain[: place[after]] if (seen := log.seen(commit)) and compare(before, seen) == SAME]
+    return max(same, key=lambda commit: place[commit]), after
+
+
+def findings_of(asked: GitBisection, over: str, borders: Sequence[tuple[str, str]], interrupted: bool) -> Findings:
+    """What was found, as it is shown."""
+    log = asked.log
+    chain = asked.checkout.between(asked.old, asked.new)
+    tried = [place for place, commit in enumerate(chain) if log.seen(commit) is not None]
+    called = asked.checkout.subjects([chain[place] for place in tried] or chain[:1])
+    names = [called.get(commit, commit[:12]) for commit in chain]
+    seen = {(place, lane): each for place in tried for lane, each in (log.seen(chain[place]) or {}).items()}
+    place_of = {commit: place for place, commit in enumerate(chain)}
+    ends = Ends(tuple(names), place_of[asked.good], place_of[asked.bad])
+
+    def borders_of(lane: Lane) -> list[Border]:
+        pairs = [Border(place_of[before], place_of[after]) for before, after in borders]
+        return [
+            pair
+            for pair in pairs
+            if (pair.before, lane) in seen
+            and (pair.after, lane) in seen
+            and seen[pair.before, lane].key != seen[pair.after, lane].key
+        ]
+
+    good_of = partial(ends.good_of, seen)
+    groups = groups_of(seen, good_of)
+    reasons = {place: log.reason(chain[place]) for place in tried if not log.seen(chain[place])}
+    return Findings(
+        over=over,
+        versions=chain,
+        names=names,
+        called=str,
+        tried=tried,
+        reasons=reasons,
+        groups=groups,
+        borders=tell(names, groups, borders_of, str, good_of),
+        contradiction="" if interrupted else ends.contradiction(seen, reasons),
+        interrupted=interrupted,
+    )
+
+
+_DROPPED = {"--good", "--bad", "--releases", "--every", "-j", "--jobs", "--json", "--out"}
+_FLAGS = {"--every", "--json"}
+_TOOLKIT = {"-t", "--toolkit"}
+OVER = ("cupy", "numba", "numba-cuda", "torch", "cuda", "headers", "cutlass", "cccl", "git:PATH")
+
+
+def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
+    """The one program that is named: a file, or a case, with ``[name=value,…]`` for some of its variants.
+
+    Raises
+    ------
+    UsageError
+        When it is none, or several.
+    """
+    path = Path(what)
+    if path.suffix in SUFFIXES:
+        if not path.is_file():
+            raise UsageError(f"there is no file {what}")
+        (case,) = programs_asked([path], options)
+        return case
+    given = [
+        name
+        for name in ("include", "define", "std", "extra", "device_only", "toolkit_first", "signature")
+        if options[name]
+    ]
+    if given or any(value for name, value in options.items() if name.startswith("habit_")):
+        raise UsageError(
+            f"{what} is a case, which says itself how it is compiled: options of compilers are for files (.cu, .py)"
+        )
+    found = re.fullmatch(r"([^\[\]]+)\[(.+)\]", what)
+    name, wanted = (found[1], found[2].split(",")) if found else (what, [])
+    several = load_cases(cases, [name])
+    if len(several) > 1:
+        names = ", ".join(case.name for case in several[:4])
+        raise UsageError(
+            f"bisect takes one case, and {name} stands for {len(several)}: {names}{', …' if len(several) > 4 else ''}"
+        )
+    (case,) = several
+    if not wanted:
+        return case
+    spelled = [{f"{key}={spell(value)}" for key, value in variant.labels.items()} for variant in case.variants]
+    known = sorted(set().union(*spelled))
+    for word in wanted:
+        if word.strip() not in known:
+            raise UsageError(f"{case.name} has no variant with {word.strip()!r}{did_you_mean(word.strip(), known)}")
+    chosen = [
+        variant
+        for variant, words in zip(case.variants, spelled, strict=True)
+        if {word.strip() for word in wanted} <= words
+    ]
+    if not chosen:
+        raise UsageError(f"{case.name} has no variant with all of {', '.join(wanted)}")
+    return replace(case, variants=tuple(chosen))
+
+
+def axis_of(
+    over: str, request: Request, case: Case, context: RunContext, releases: str | None, console: Console
+) -> SearchAxis:
+    """The axis that is searched, with the releases that are asked for.
+
+    Raises
+    ------
+    UsageError
+        On an axis that nothing knows, and on releases that it does not have.
+    PartUnavailable
+        When the index cannot be asked which there are.
+    """
+    if over == "cuda":
+        if releases and request.toolkits:
+            raise UsageError("--over cuda goes over toolkits: name them with -t or with --releases, not with both")
+        versions = releases_of(releases or request.toolkits)
+        request, case = as_meant(replace(request, toolkits=",".join(versions)), case, context, console)
+        return CudaReleases(context, request, case, versions)
+    if over == "headers":
+        compiler = releases_of(request.toolkits or default_toolkit(context.environment))
+        if len(compiler) != 1:
+            raise UsageError(f"--over headers takes one compiler: -t {compiler[-1]}")
+        request, case = as_meant(replace(request, toolkits=compiler[0]), case, context, console)
+        return CudaReleases(context, request, case, releases_of(releases), compiler[0])
+    if over in LIBRARIES:
+        if over in parse_chosen(request.headers, Path.cwd()):
+            raise UsageError(
+                f"--over {over} searches versions of {over}: name them with --releases, and not with --library"
+            )
+        versions = versions_of(LIBRARIES[over], releases)
+        with_version(case, LIBRARIES[over], versions[0])  # says where the case has nothing to do with it
+        request, case = as_meant(request, case, context, console)
+        return HeaderReleases(LIBRARIES[over], context, request, case, versions)
+    if over in NAMES:
+        if request.libraries:
+            raise UsageError(
+                f"--over {over} searches releases of {over}: name them with --releases, and not with --with"
+            )
+        fitting = [info.name for info in BACKENDS.values() if info.library == over and info.language(case)]
+        asked = fitting if request.backends in (None, "all") else (request.backends or "").split(",")
+        if not fitting:
+            of_it = ", ".join(info.name for info in BACKENDS.values() if info.library == over)
+            raise UsageError(f"--over {over}: {case.name} is not for {of_it}")
+        if not {word.strip() for word in asked} & set(fitting):
+            raise UsageError(
+                f"--over {over}: -b {request.backends} is no backend of {over}; it has {', '.join(fitting)}"
+            )
+        return LibraryReleases.of(over, request, case, releases)
+    raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")
+
+
+def as_meant(request: Request, case: Case, context: RunContext, console: Console) -> tuple[Request, Case]:
+    """A program of the host is meant for nvcc."""
+    return with_nvcc(request, case, context.environment, context.store, console) if case.program else (request, case)
+
+
+def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:
+    """The command line that tries just these releases; the one that was given where there are none."""
+    if not releases:
+        return shlex.join(["cumatrix", *argv])
+    if over.startswith("git:"):
+        ends = ["--good", releases[0][:12], "--bad", releases[-1][:12]]
+        return shlex.join(["cumatrix", *without(argv, _DROPPED), *ends])
+    kept = without(argv, _DROPPED | (_TOOLKIT if over == "cuda" else set()))
+    return shlex.join(["cumatrix", *kept, "--releases", ",".join(releases)])
+
+
+def without(argv: Sequence[str], dropped: Collection[str]) -> list[str]:
+    """A command line without some options and their values."""
+    kept: list[str] = []
+    words = iter(argv)
+    for word in words:
+        name = word.partition("=")[0] if word.startswith("--") else word
+        if re.fullmatch(r"-[tj]\d.*", word):  # -j4, -t12.4
+            name = word[:2]
+        if name not in dropped:
+            kept.append(word)
+        elif name not in _FLAGS and name == word:
+            next(words, None)
+    return kept
+
 
 _OPTIONS: list[Any] = [
     click.option(

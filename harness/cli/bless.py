@@ -11,17 +11,17 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from harness.cases.select import find_cases
-from harness.cases.whose import project_of_case
+from harness.cases.discovery import find_cases
+from harness.cases.load import project_of_case
 from harness.cli.command import Command
-from harness.cli.places import cases_option
+from harness.cli.complete import where_option
+from harness.cli.options import cases_option
 from harness.cli.terminal import console_for, say
-from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable, UsageError
 from harness.records import merge, read_records
-from harness.records.atomic import replace_files
-from harness.records.programs import case_of
-from harness.records.where import choose
+from harness.records.files import replace_files
+from harness.records.merge import case_of
+from harness.records.record_names import choose
 
 if TYPE_CHECKING:
     from harness.bless.bless import Blessing

@@ -9,8 +9,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.axes import Size
 from harness.cli.command import CommandGroup
+from harness.cli.options import Size
 from harness.cli.terminal import console_for, say, say_json
 from harness.engine.cache import ResultCache
 

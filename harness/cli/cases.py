@@ -10,9 +10,9 @@ import click
 
 from harness.cli import complete
 from harness.cli.command import CommandGroup
-from harness.cli.places import all_cases_option, cases_option
+from harness.cli.options import all_cases_option, cases_option
 from harness.cli.terminal import say, say_json, say_rows
-from harness.project.here import programs_here
+from harness.project.current import programs_here
 
 _FOLDER = all_cases_option(name="root")
 
@@ -31,7 +31,7 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 
     --json also tells features, languages and whether a case is heavy.
     """
-    from harness.cases.listed import summaries
+    from harness.cases.summary import summaries
 
     found = summaries(root, selection, programs_here())
     if as_json:
@@ -58,9 +58,9 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
 @click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
 def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:
     """Check cases and the project's configuration without compiling anything."""
-    from harness.cases.listing import check as check_cases
+    from harness.cases.check import check as check_cases
+    from harness.cases.discovery import load_cases
     from harness.cases.schema import write_schema
-    from harness.cases.select import load_cases
 
     for folder in root if options["write_schema"] else ():
         write_schema(folder / "case.schema.json")
@@ -93,9 +93,8 @@ def new(name: str, origin: Path | None, root: Path) -> int:
     cumatrix cases new demo/scale && cumatrix run demo/scale
     cumatrix cases new csrc/softmax --from csrc/softmax.cu
     """
-    from harness.project.new_case import (
-        new_case,  # for which `cases list` need not wait, nor for what the others import
-    )
+    # for which `cases list` need not wait, nor for what the others import
+    from harness.project.init import new_case
 
     for path in new_case(name, root, origin):
         say(path)
@@ -111,7 +110,7 @@ def copy(folder: Path) -> int:
 
     Nothing is overwritten: FOLDER must not be there yet, or be empty.
     """
-    from harness.cases.packaged import copy_cases
+    from harness.cases.copy import copy_cases
 
     count = copy_cases(folder)
     option = "" if folder == Path("cases") else f" --cases {shlex.quote(str(folder))}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.project.find import found
+from harness.project.discovery import found
 
 
 class Command(click.Command):
@@ -31,7 +31,10 @@ class Command(click.Command):
                 )
         if not found(Path.cwd()):
             return super().parse_args(ctx, args)
-        from harness.cli.configured import check_trust, take_defaults  # for which nobody waits who has no configuration
+        from harness.cli.config_defaults import (  # for which nobody waits who has no configuration
+            check_trust,
+            take_defaults,
+        )
 
         take_defaults(ctx, args)
         rest = super().parse_args(ctx, args)

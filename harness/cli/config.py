@@ -14,11 +14,10 @@ from harness.cli.command import Command
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
 from harness.model import Case
-from harness.project.config import Config
-from harness.project.here import here
+from harness.project.config import Config, config_schema
+from harness.project.current import here
 from harness.project.keys import SETTINGS
 from harness.project.programs import configured
-from harness.project.schema import config_schema
 from harness.project.trust import is_trusted, line_of, needs_trust
 
 

@@ -12,18 +12,17 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cli.command import Command
-from harness.cli.places import cases_option
+from harness.cli.complete import where_option
+from harness.cli.options import cases_option
 from harness.cli.terminal import console_for, say, say_json
-from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
 from harness.matrix.axes import TOOLCHAIN
-from harness.project.here import here
+from harness.project.current import here
 from harness.project.programs import configured
 
 if TYPE_CHECKING:
-    from harness.analysis.changes import Change, Changes
-    from harness.analysis.unexpected import Unexpected
+    from harness.analysis.diff import Change, Changes, Unexpected
 
 _STYLES = {"regression": "bold red", "fix": "green", "changed": "yellow", "lost": "magenta", "found": "cyan",
            "diagnostics": "yellow", "resources": "blue", "appeared": "cyan", "vanished": "magenta"}  # fmt: skip
@@ -80,17 +79,15 @@ def diff(
     cumatrix diff --across library reports/cupy13.jsonl reports/cupy14.jsonl
     """
     try:
-        from harness.analysis.changes import KINDS, changes
-        from harness.analysis.load import load_set
-        from harness.analysis.unexpected import unexpected
-        from harness.analysis.where import choose_in_sets
+        from harness.analysis.diff import CHANGE_KINDS, changes, unexpected
+        from harness.analysis.where import choose_in_sets, load_set
     except ImportError as error:
         raise PartUnavailable(f"diff needs {error.name}: pip install 'cumatrix[report]'") from None
     from harness.analysis.rejudge import rejudger
 
     for kind in kinds:
-        if kind not in KINDS:
-            raise click.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)}", param_hint="--only")
+        if kind not in CHANGE_KINDS:
+            raise click.BadParameter(f"{kind!r} is not one of {', '.join(CHANGE_KINDS)}", param_hint="--only")
     rejudge = rejudger(cases, configured(here()))
     sets = [load_set(place, history, rejudge) for place in (old, new)]
     for each in sets:
@@ -125,7 +122,7 @@ def diff(
 
 
 def _show(console: Console, found: Changes, kinds: tuple[str, ...], limit: int) -> None:
-    from harness.analysis.changes import MEANINGS
+    from harness.analysis.diff import MEANINGS
 
     for kind, count in found.counts.items():
         if kinds and kind not in kinds:

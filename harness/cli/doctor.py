@@ -18,10 +18,10 @@ from harness.backends import BACKENDS
 from harness.cli.command import Command
 from harness.cli.terminal import console_for, say
 from harness.diagnostics import one_line
-from harness.engine import cgroups
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
-from harness.engine.line_up import default_toolkit
+from harness.engine.environments import default_toolkit
+from harness.engine.fork_server import parent
 from harness.engine.plan import library_of
 from harness.engine.toolchain import PreparedToolchain
 from harness.environments.store import EnvironmentStore
@@ -30,11 +30,10 @@ from harness.model import Toolchain
 from harness.plugins import GROUPS, plugged
 from harness.plugins import problems as plugin_problems
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, ToolkitStore, parse_toolkits
-from harness.toolkits.borrowed import borrowed
-from harness.toolkits.parts import parts_among
-from harness.toolkits.store import data_folder
-from harness.toolkits.verify import not_pinned, problems
-from harness.worker.confine import kept_from
+from harness.toolkits.layout import borrowed
+from harness.toolkits.releases import parts_among
+from harness.toolkits.store import data_folder, not_pinned, problems
+from harness.worker.sandbox import kept_from
 
 
 @click.command(cls=Command)
@@ -172,7 +171,7 @@ def _machine() -> Iterator[str]:
     yield f"isolation   cells are kept from {', '.join(kept) or 'nothing but their own limits'}"
     if open_:
         yield f"            not from {', '.join(open_)}: Linux 6.12 with Landlock and seccomp does (see SECURITY.md)"
-    group = cgroups.parent()
+    group = parent()
     where = (
         f"the control group (version {group.version}) of a worker, below {group.path}"
         if group.path

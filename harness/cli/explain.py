@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.artifacts.usage import kernels_of_log
+from harness.artifacts import kernels_of_log
 from harness.causes import Match, budget, causes_of, explain_log
 from harness.cli.command import Command
-from harness.cli.one import cells_in, one_cell
-from harness.cli.places import RESULTS
+from harness.cli.complete import where_option
+from harness.cli.find_cell import cells_in, one_cell
+from harness.cli.options import RESULTS
 from harness.cli.terminal import console_for, say_json
-from harness.cli.where import where_option
 from harness.diagnostics import one_line, tells_most
 from harness.errors import UsageError
 from harness.model import Target, TargetError

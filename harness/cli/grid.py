@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.diagnostics import one_line
-from harness.matrix.kinds import KINDS, Mark, kind_of
-from harness.matrix.rows import rows_of, short_target, targets_of
+from harness.matrix.axes import rows_of, short_target, targets_of
+from harness.matrix.marks import KINDS, Mark, kind_of
 
 _LEAST_NAME = 12
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.command import CommandGroup
-from harness.cli.one import one_cell
+from harness.cli.complete import where_option
+from harness.cli.find_cell import one_cell
 from harness.cli.terminal import console_for, say, say_json
-from harness.cli.where import where_option
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
 from harness.records import read_records
@@ -76,7 +76,7 @@ def list_(folder: Path, where: str | None, as_json: bool) -> int:
     cumatrix history list --where 'backend == "cupy-jitify"'
     """
     read = _read(folder, ["started", "commit", "environment", "mark", "outcome", "seconds", "cell"], where)
-    from harness.analysis.trends import trend
+    from harness.analysis.history import trend
 
     rows = json.loads(trend(read).to_json(orient="records"))
     if as_json:
@@ -108,7 +108,7 @@ def cell(cell: str, folder: Path, where: str | None, as_json: bool) -> int:
     cumatrix history cell cupy-8156 --where 'backend == "nvrtc" and toolkit == "12.4" and cc == "9.0"'
     """
     read = _read(folder, None, where)
-    from harness.analysis.trends import cell_history
+    from harness.analysis.history import cell_history
 
     name = one_cell(cell, list(read.table["cell"].unique()))
     events = cell_history(read, name)
@@ -135,7 +135,7 @@ def broken(folder: Path, where: str | None, as_json: bool) -> int:
     cumatrix history broken --where 'backend == "numba-cuda" and status == "crashed"'
     """
     read = _read(folder, ["mark", "outcome", "fingerprint", "started"], where)
-    from harness.analysis.trends import breaks, unsteady
+    from harness.analysis.history import breaks, unsteady
 
     bad, flaky = breaks(read), unsteady(read)
     if as_json:

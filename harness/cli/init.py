@@ -14,12 +14,12 @@ from harness.cli.terminal import say
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
 from harness.project.config import TABLE, read_config
-from harness.project.find import OWN, PYPROJECT
-from harness.project.find import found as configuration
-from harness.project.look import look
+from harness.project.detect import look
+from harness.project.discovery import OWN, PYPROJECT
+from harness.project.discovery import found as configuration
+from harness.project.init import proposal
 from harness.project.programs import configured
-from harness.project.propose import proposal
-from harness.records.atomic import replace_files
+from harness.records.files import replace_files
 
 
 @click.command(cls=Command)

@@ -9,13 +9,13 @@ import click
 from rich.filesize import decimal
 
 from harness.cli.command import CommandGroup
-from harness.cli.install import shown_on
+from harness.cli.progress import shown_on
 from harness.cli.terminal import console_for, say
 from harness.engine.environment import Environment
+from harness.engine.environments import line_up
 from harness.engine.install import Missing, steps
-from harness.engine.line_up import line_up
 from harness.environments.index import Index
-from harness.environments.pythons import is_version
+from harness.environments.interpreters import is_version
 from harness.environments.releases import NAMES, Published, choose, parse_with, published
 from harness.environments.store import EnvironmentStore, Made
 from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean

@@ -2,19 +2,123 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import errno
+import importlib
+import importlib.util
 import os
+import signal
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness import __version__
-from harness.cli.lazy import LazyGroup
-from harness.cli.signals import interrupted_once, undisturbed
 from harness.cli.terminal import flush_streams, open_streams, say
 from harness.errors import CumatrixError
 from harness.protocol.text import clean
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class LazyGroup(click.Group):
+    """A group of commands that are in modules of their own.
+
+    Parameters
+    ----------
+    commands_in : Mapping of str to str
+        By the name of each command, where it is: ``package.module:function``.
+    """
+
+    def __init__(self, *args: Any, commands_in: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.commands_in = commands_in
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, in the order of the alphabet."""
+        return sorted(self.commands_in)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, imported now; None where there is none of this name."""
+        if cmd_name not in self.commands_in:
+            return None
+        module, _, name = self.commands_in[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands that begin so, with their help, and the group's own options; none of them is imported for that."""
+        from click.shell_completion import CompletionItem
+
+        return [
+            *(
+                CompletionItem(
+                    name, help=_Documented(name, help=_docstring(self.commands_in[name])).get_short_help_str()
+                )
+                for name in self.list_commands(ctx)
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with the first sentence of each one's help, which is read without importing it."""
+        width = formatter.width - 6 - max(map(len, self.commands_in))
+        rows = [
+            (name, _Documented(name, help=_docstring(self.commands_in[name])).get_short_help_str(width))
+            for name in self.list_commands(ctx)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class _Documented(click.Command):
+    """Stands for a command where only its help is wanted."""
+
+
+def _docstring(where: str) -> str:
+    module, _, name = where.partition(":")
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    tree = ast.parse(Path(spec.origin).read_text("utf-8"))
+    return next(ast.get_docstring(node) or "" for node in tree.body if getattr(node, "name", None) == name)  # type: ignore[arg-type]
+
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C; a polite request, as of a CI job that is cancelled; a terminal that is closed."""
+
+
+def interrupted_once() -> None:
+    """Make the first of these signals a ``KeyboardInterrupt``, and let those after it pass.
+
+    A second Ctrl-C while processes are ended and records are written would leave some of both behind; that takes seconds at most. What was
+    ignored by whoever started the command (``nohup``) still is.
+    """
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def undisturbed() -> None:
+    """Let all of these signals pass from now on: Python would give them their first meaning back on its way out."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    for each in ENDING:
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, _pass)
+    raise KeyboardInterrupt
+
+
+def _pass(_number: int, _frame: object) -> None:
+    """A handler, and not ``SIG_IGN``, which programs that are started would inherit."""
+
 
 EXIT_CODES = """\b
 Exit codes: 0 all as expected; 1 some cell is not as expected; 2 bad usage or bad input;
@@ -44,7 +148,7 @@ COMMANDS = {
     "run": "harness.cli.run:run",
     "toolkits": "harness.cli.toolkits:toolkits",
     "trust": "harness.cli.trust:trust",
-    "try": "harness.cli.try_:try_",
+    "try": "harness.cli.run:try_",
 }
 """Where each command is: a module and what it is called there."""
 
@@ -85,7 +189,7 @@ def main() -> None:
 
 def _run() -> int:
     if os.environ.get("_CUMATRIX_COMPLETE"):
-        import harness.cli.fish  # noqa: F401 (its class is registered where it is defined)
+        import harness.cli.complete  # noqa: F401 (its class is registered where it is defined)
     try:
         code = cumatrix.main(prog_name="cumatrix", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,8 +17,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from harness.backends import BACKENDS
+from harness.cli.terminal import console_for
 from harness.diagnostics import clean
-from harness.engine.install import Step
+from harness.engine.context import RunContext
+from harness.engine.install import Report, Step, install
 from harness.model import Cell
 
 _QUIET = 10.0
@@ -200,3 +204,39 @@ class _Moving(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         return Text(self._text(task))
+
+
+def install_for(cells: Sequence[Cell], context: RunContext, *, offline: bool) -> RunContext:
+    """Install what the cells need, and say on stderr what that is; see `harness.engine.install.install`."""
+    console = console_for(sys.stderr)
+
+    def tell(text: str) -> None:
+        console.print(f"cumatrix: {text}", soft_wrap=True)
+
+    then = f"{len(cells)} cells" if len(cells) > 1 else "a cell"
+    return install(cells, context, shown_on(console, then), tell, offline=offline)
+
+
+def shown_on(console: Console, then: str = "") -> Report:
+    """Shows on a console what is being installed: each part with its size, of all how much is there, and what comes `then`."""
+
+    def begin(steps: Sequence[Step]) -> Callable[[Step], AbstractContextManager[None]]:
+        shown = Installing(console, steps, then)
+
+        @contextmanager
+        def under(step: Step) -> Iterator[None]:
+            if not console.is_terminal:
+                size = f", {decimal(step.size)}" if step.size else ""
+                console.print(
+                    f"installing {step.title}{size} ({steps.index(step) + 1} of {len(steps)})", soft_wrap=True
+                )
+            with shown.bar:
+                shown.begin(step)
+                try:
+                    yield
+                finally:
+                    shown.end(step)
+
+        return under
+
+    return begin

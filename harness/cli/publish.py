@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.command import Command
-from harness.cli.places import cases_option, out_folder, results_argument
+from harness.cli.options import cases_option, out_folder, results_argument
 from harness.cli.terminal import say
 from harness.errors import PartUnavailable, UsageError
 

@@ -9,18 +9,18 @@ import click
 from click.core import ParameterSource
 
 from harness.cli.command import Command
-from harness.cli.places import all_cases_option, out_folder, results_argument
+from harness.cli.complete import where_option
+from harness.cli.options import all_cases_option, out_folder, results_argument
 from harness.cli.terminal import say
-from harness.cli.where import where_option
 from harness.errors import NothingToRun, PartUnavailable, UsageError
-from harness.matrix.kinds import GROUPS, grouped, surprises_among
-from harness.project.here import here
+from harness.matrix.marks import GROUPS, grouped, surprises_among
+from harness.project.current import here
 from harness.project.programs import configured
-from harness.published.place import is_published, published_folder
+from harness.published import is_published, published_folder
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
-from harness.records.shards import missing_shards
-from harness.records.where import choose
+from harness.records.plan import missing_shards
+from harness.records.record_names import choose
 
 OWN = Path("reports")
 """Where runs put their records."""

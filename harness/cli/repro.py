@@ -7,23 +7,23 @@ from pathlib import Path
 
 import click
 
-from harness.cases.own import packaged_cases
-from harness.cases.select import load_cases
+from harness.cases.bundled import packaged_cases
+from harness.cases.discovery import load_cases
 from harness.cli.command import Command
-from harness.cli.habits import rules_of
-from harness.cli.one import cells_in, one_cell
-from harness.cli.places import RESULTS
-from harness.cli.program_request import of_build
-from harness.cli.programs import digest_of, place_of, programs_of
+from harness.cli.files import digest_of, place_of, programs_of
+from harness.cli.find_cell import cells_in, one_cell
+from harness.cli.nvcc_options import rules_of
+from harness.cli.options import RESULTS
+from harness.cli.request import of_build
+from harness.cli.run import try_
 from harness.cli.terminal import say
-from harness.cli.try_ import try_
-from harness.engine.header_axis import Finder, parse_chosen, with_libraries
+from harness.engine.header_libraries import Finder, parse_chosen, with_libraries
 from harness.errors import UsageError
 from harness.model import Case
-from harness.project.here import here
+from harness.project.current import here
 from harness.project.programs import configured
 from harness.records import Record
-from harness.records.programs import DIGITS, case_of, is_of
+from harness.records.merge import DIGITS, case_of, is_of
 from harness.repro import check_folder, make_folder, reduce_folder
 from harness.repro.reduce import check_reducible, reducer
 from harness.repro.subject import check_shown, subject_of

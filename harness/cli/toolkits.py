@@ -10,17 +10,16 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from harness.cases.select import load_cases
+from harness.cases.discovery import load_cases
 from harness.cli import complete
 from harness.cli.command import CommandGroup
 from harness.cli.terminal import console_for, say
 from harness.errors import PartUnavailable, UsageError
 from harness.model import HeaderLibrary, ToolkitRef
 from harness.toolkits import LIBRARIES, RELEASES, LibraryStore, ToolkitStore, parse_toolkits
-from harness.toolkits.libraries import needed, parse_library
-from harness.toolkits.local import find_local
-from harness.toolkits.parts import PARTS, parse_parts, parts_among
-from harness.toolkits.wheels import pinned
+from harness.toolkits.download import pinned
+from harness.toolkits.header_libraries import needed, parse_library
+from harness.toolkits.releases import PARTS, find_local, parse_parts, parts_among
 
 
 @click.group(cls=CommandGroup)

@@ -11,7 +11,7 @@ from harness.cli.command import Command
 from harness.cli.terminal import say
 from harness.errors import UsageError
 from harness.project.config import read_config
-from harness.project.find import OWN, PYPROJECT, found
+from harness.project.discovery import OWN, PYPROJECT, found
 from harness.project.trust import entries, line_of, revoke, shown
 from harness.project.trust import trust as allow
 

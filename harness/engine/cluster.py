@@ -1,4 +1,7 @@
-"""Many machines: the cells of a run on the workers of a Dask cluster (``--dask``), an existing one or one that is started here."""
+"""Many machines: the cells of a run on the workers of a Dask cluster (``--dask``), an existing one or one that is started here.
+
+Where a worker is lost, Dask holds that against every task that it was given, those that only waited there among them.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,148 @@ import queue
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from harness.engine.admission import Need, available, usable_cores
 from harness.engine.context import RunContext
-from harness.engine.cores import usable_cores
 from harness.engine.devices import Devices
+from harness.engine.executor import Run
 from harness.engine.key import engine_digest
-from harness.engine.memory import available
-from harness.engine.needs import Need
-from harness.engine.sent import Sent, collect, digests, has
-from harness.engine.suspects import WHY, one_by_one
-from harness.engine.tasks import Done, Task, tasks_of
+from harness.engine.plan import cost_of
+from harness.engine.prepared import Result
+from harness.engine.source_transfer import Sent, collect, digests, has
 from harness.errors import PartUnavailable, UsageError
-from harness.model import Cell, Diagnostic, Outcome, Stage, Status
+from harness.model import Cell, Diagnostic, Outcome, Stage, Status, Toolchain
+from harness.records.inputs import Inputs
+
+if TYPE_CHECKING:
+    from harness.engine.cluster_worker import WorkerResults
+
+
+_SECONDS = 2.0
+"""What the cells of one task may take together: so much is done again where a worker is lost, and is waited for at the end."""
+_CELLS = 50
+_TASKS = 8  # for each core at least, so that all end together
+
+
+@dataclass(frozen=True)
+class Task:
+    """Cells of one toolchain, which one worker compiles one after another."""
+
+    cells: tuple[Cell, ...]
+    memory: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a task: an answer, or what the cluster says in its place."""
+
+    task: Task
+    answer: WorkerResults | None
+    problem: str = ""
+
+
+def tasks_of(
+    cells: Sequence[tuple[Cell, Need]], slots: int, seconds: Callable[[Cell], float] | None = None
+) -> list[Task]:
+    """Cells as tasks: each of one toolchain, long ones first, and enough of them that all workers end together.
+
+    Parameters
+    ----------
+    cells : sequence of tuple
+        With what each may need.
+    slots : int
+        How many are compiled at a time.
+    seconds : callable, optional
+        What a cell takes of which nothing was ever seen.
+    """
+    guess = seconds or _guess
+    times = {id(cell): need.seconds or guess(cell) for cell, need in cells}
+    budget = min(_SECONDS, sum(times.values()) / (slots * _TASKS))
+    # A toolchain may be wanted by many: its tasks stand together, so that fork servers are kept.
+    rank: defaultdict[Toolchain, float] = defaultdict(float)
+    for cell, _ in cells:
+        rank[cell.toolchain] += times[id(cell)]
+    found: list[Task] = []
+    ordered = sorted(cells, key=lambda pair: (-rank[pair[0].toolchain], pair[0].toolchain.name, -times[id(pair[0])]))
+    held: list[Cell] = []
+    memory, took = 0, 0.0
+    for cell, need in ordered:
+        if held and (cell.toolchain != held[0].toolchain or took + times[id(cell)] > budget or len(held) >= _CELLS):
+            found.append(Task(tuple(held), memory))
+            held, memory, took = [], 0, 0.0
+        held.append(cell)
+        memory, took = max(memory, need.memory), took + times[id(cell)]
+    return [*found, Task(tuple(held), memory)] if held else found
+
+
+def _guess(cell: Cell) -> float:
+    return cost_of(cell, {})
+
+
+_ALONE = 2
+"""Workers that a cell may take with it where nothing else runs; one may be lost by chance."""
+_LOOK_AT_SUSPECTS = 0.5  # seconds
+WHY = "one worker after another was lost while this cell ran there"
+
+
+class Workers(Protocol):
+    """What is asked of a cluster."""
+
+    def workers(self) -> Mapping[str, Any]:
+        """Those that are there, by address."""
+
+    def runs(self, task: Task, worker: str) -> bool:
+        """Whether a worker has what a task needs."""
+
+    def submit(self, task: Task, worker: str = "") -> Any:
+        """Hand a task out, to one worker alone where it is named; returns its future."""
+
+    def forget(self, future: Any) -> None:
+        """Nobody waits for a task any more."""
+
+    def ended(self, seconds: float) -> tuple[Task, Any] | None:
+        """The next task that has ended; None where none has within that time."""
+
+    def answer(self, task: Task, future: Any) -> Done | None:
+        """What came of a task that has ended; None where that was lost with its worker."""
+
+
+def one_by_one(cluster: Workers, tasks: Iterable[Task]) -> Iterator[Done]:
+    """What comes of tasks of one cell each, no two of them on the same worker at a time."""
+    waiting = deque(tasks)
+    lost: Counter[str] = Counter()  # by the name of the cell
+    at: dict[str, tuple[Task, Any]] = {}
+    while waiting or at:
+        there = cluster.workers()
+        for worker in [worker for worker in at if worker not in there]:
+            task, future = at.pop(worker)
+            cluster.forget(future)
+            name = task.cells[0].id
+            lost[name] += 1
+            if lost[name] < _ALONE:
+                waiting.append(task)
+            else:
+                yield Done(task, None, WHY)
+        for worker in there:
+            fitting = next((task for task in waiting if cluster.runs(task, worker)), None)
+            if worker not in at and fitting:
+                waiting.remove(fitting)
+                at[worker] = (fitting, cluster.submit(fitting, worker))
+        if there and not at:
+            yield from (Done(task, None, WHY) for task in waiting)  # the workers that had what they need are gone
+            return
+        found = cluster.ended(_LOOK_AT_SUSPECTS)
+        for worker, (task, future) in list(at.items()):
+            if found and found[1] is future and (done := cluster.answer(task, future)):
+                del at[worker]
+                cluster.forget(future)
+                yield done
+
 
 _WAIT = 300.0
 """Seconds to wait for a worker: clusters of queues (Slurm, PBS) start them when there is room."""
@@ -107,8 +237,7 @@ class Cluster:
 
     def begin(self, context: RunContext, cells: Sequence[Cell], *, device: str, offline: bool) -> None:
         """Give every worker, and those that join later, an engine for this run."""
-        from harness.engine.cluster_worker import EnginePlugin
-        from harness.engine.machine import WorkerRequest
+        from harness.engine.cluster_worker import EnginePlugin, WorkerRequest
 
         here, programs = Path.cwd(), {} if self.local else digests(cells, Path.cwd())
         shares = bool(self.local) or all(self.client.run(has, programs).values())
@@ -280,3 +409,55 @@ def _local(place: str) -> int:
     if not (count or "2").isdigit() or not 1 <= int(count or "2") <= 256:
         raise UsageError(f"--dask {place}: write local:4 for four worker processes on this machine")
     return int(count or "2")
+
+
+class AwayRun(Run):
+    """Resolves cells here, and has those that need a compiler, or a part that is not here, compiled by the workers of a cluster.
+
+    Parameters
+    ----------
+    context : RunContext
+        What was asked for, and what there is on this machine.
+    cluster : Cluster
+        Which has begun this run (`Cluster.begin`).
+    """
+
+    def __init__(self, context: RunContext, cluster: Cluster) -> None:
+        if context.artifacts:
+            raise UsageError(
+                "--keep-artifacts and --dask exclude each other: what was built lies on the cluster's machines"
+            )
+        super().__init__(context)
+        self.cluster = cluster
+        self._inputs = Inputs()
+
+    def results(self, cells: Sequence[Cell]) -> Iterator[Result]:
+        """Results as they finish: of cells that are answered here first."""
+        waiting: list[tuple[Cell, Need]] = []
+        for cell, resolved in zip(cells, self.resolver.resolve_all(cells), strict=True):
+            # What is not installed here may be there, or is installed there.
+            if isinstance(resolved, Result) and resolved.outcome.status is not Status.UNAVAILABLE:
+                yield resolved
+            else:
+                waiting.append((cell, self.resolver.needs.of(cell)))
+        for done in self.cluster.run(waiting) if waiting else ():
+            if done.answer is None:
+                yield from (Result(cell, lost(done.problem)) for cell in done.task.cells)
+                continue
+            self._inputs |= done.answer.inputs
+            self.resolver.finisher.unkept.update(done.answer.unkept)
+            self.cluster.told += [text for text in done.answer.told if text not in self.cluster.told]
+            for cell, (outcome, cached, key) in zip(done.task.cells, done.answer.results, strict=True):
+                if outcome.status not in (Status.CRASHED, Status.TIMED_OUT) and not cached:
+                    self.resolver.needs.learn(cell, outcome)
+                yield Result(cell, outcome, cached, key)
+
+    def inputs(self, keys: Iterable[str]) -> Inputs:
+        """What outcomes of this run follow from, by their content keys."""
+        wanted = set(keys)
+        return super().inputs(wanted) | self._inputs.of(wanted)
+
+    def close(self) -> None:
+        """End what was started, here and there, and keep what was learned."""
+        self.cluster.close()
+        super().close()

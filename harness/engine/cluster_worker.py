@@ -1,18 +1,270 @@
-"""What runs in a worker of a Dask cluster: the engine of its machine, there for one run, and the tasks that ask it."""
+"""What runs in a worker of a Dask cluster: the engine of its machine, there for one run, and the tasks that ask it.
+
+It has cores, memory, devices, toolkits, fork servers and a cache of its own, and installs what the cells need and is not there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import threading
+import time
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from distributed import Worker, WorkerPlugin, get_worker
 
-from harness.engine.devices import Devices, find_devices
+from harness.engine.admission import Memory, available
+from harness.engine.cache import ResultCache
+from harness.engine.context import RunContext
+from harness.engine.devices import DevicePool, Devices, find_devices
+from harness.engine.environment import Environment, look
+from harness.engine.executor import ThreadExecutor
+from harness.engine.install import install
 from harness.engine.key import engine_digest
-from harness.engine.machine import Engine, WorkerRequest, WorkerResults
-from harness.model import Cell
+from harness.engine.prepared import Result
+from harness.engine.resolve import Resolver
+from harness.engine.source_transfer import Places, Sent
+from harness.libraries import LIBRARIES
+from harness.model import Cell, Outcome, Status, Toolchain
+from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
+from harness.protocol.messages import Limits
+from harness.records.inputs import Inputs
+from harness.toolkits import ToolkitStore
+
+_IDLE = 120.0
+"""Seconds without a cell, after which an engine ends its fork servers: whoever asked may have been killed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerRequest:
+    """What every worker is told of a run.
+
+    Parameters
+    ----------
+    engine : str
+        Hash of the cumatrix that asks (`engine_digest`): keys of another one would not be the same.
+    environment, others, limits, include, sanitizer
+        As in `RunContext`.
+    own_python : bool
+        Whether the interpreter of the environment is the one that cumatrix itself runs in.
+    same_machine : bool
+        Whether the worker shares everything with whoever asks.
+    memory : int
+        What the cells of one worker may need at a time; 0 for what its machine has.
+    device : str
+        ``--device``.
+    cache, offline : bool
+        Whether earlier outcomes may answer; whether nothing may be installed.
+    sent : Sent
+        The programs.
+    """
+
+    engine: str
+    environment: Environment
+    others: tuple[Environment, ...]
+    limits: Limits
+    include: tuple[Path, ...]
+    sanitizer: str
+    own_python: bool
+    same_machine: bool
+    memory: int
+    device: str
+    cache: bool
+    offline: bool
+    sent: Sent
+
+
+@dataclass
+class WorkerResults:
+    """What came of a few cells.
+
+    Parameters
+    ----------
+    results : list of tuple
+        For each cell in their order its outcome, whether an earlier run had it, and its content key.
+    inputs : Inputs
+        What they follow from.
+    unkept : Counter
+        Why outcomes were not kept, and how many.
+    told : list of str
+        Sentences for the user: what could not be installed.
+    """
+
+    results: list[tuple[Outcome, bool, str]] = field(default_factory=list)
+    inputs: Inputs = field(default_factory=Inputs)
+    unkept: Counter[str] = field(default_factory=Counter)
+    told: list[str] = field(default_factory=list)
+
+
+class Engine:
+    """Compiles cells on this machine; used by as many threads at a time as the worker has.
+
+    Parameters
+    ----------
+    asked : WorkerRequest
+        What the run is.
+    slots : int
+        How many cells may be compiled at a time.
+    """
+
+    def __init__(self, asked: WorkerRequest, slots: int) -> None:
+        self.asked = asked
+        self.slots = slots
+        self._folder = HeldFolder(temporary_folder(), TEMPORARY)
+        self._lock = threading.Lock()
+        self._places: Places | None = None
+        self._context: RunContext | None = None
+        self._memory: Memory | None = None
+        self._devices: DevicePool | None = None
+        self._resolvers: dict[str, Resolver] = {}
+        self._ready: dict[object, RunContext] = {}
+        self._idle: list[tuple[str, ThreadExecutor]] = []
+        self._sent: set[str] = set()
+        self._busy = 0
+        self._last = time.monotonic()
+        self._closed = threading.Event()
+        threading.Thread(target=self._rest, name="cumatrix engine", daemon=True).start()
+
+    def run(self, cells: Sequence[Cell]) -> WorkerResults:
+        """The outcomes of cells of one toolchain, one after another."""
+        answer = WorkerResults()
+        if engine_digest() != self.asked.engine:
+            text = "the worker has another version of cumatrix than the run: install the same one there"
+            answer.results = [(Outcome(status=Status.UNAVAILABLE, reason=text), False, "") for _ in cells]
+            return answer
+        with self._lock:
+            places = self._lay_out()
+            moved = [replace(cell, case=places.case(cell.case)) for cell in cells]
+            resolver = self._resolver(moved, answer)
+            executor = self._take(cells[0].toolchain, resolver)
+        before = resolver.finisher.unkept.copy()
+        try:
+            for cell in moved:
+                if not all(path.is_file() for path in cell.case.sources.values()):
+                    lost = Outcome(status=Status.UNAVAILABLE, reason="the program is not on the worker's machine")
+                    answer.results.append((lost, False, ""))
+                    continue
+                found = resolver.resolve(cell)
+                (result,) = [found] if isinstance(found, Result) else executor.run([found])
+                answer.results.append((result.outcome, result.cached, result.key))
+        finally:
+            self._give_back(cells[0].toolchain.environment, executor)
+        answer.unkept = resolver.finisher.unkept - before
+        answer.inputs = self._inputs(resolver, [key for _, _, key in answer.results if key])
+        return answer
+
+    def close(self) -> None:
+        """End every process that was started."""
+        self._closed.set()
+        with self._lock:
+            self._end(self._idle)
+            self._idle = []
+            for resolver in self._resolvers.values():
+                resolver.close()
+            self._resolvers.clear()
+        self._folder.remove()
+
+    def _lay_out(self) -> Places:
+        if self._places is None:
+            self._places = self.asked.sent.lay_out(self._folder.path)
+        return self._places
+
+    def _resolver(self, cells: Sequence[Cell], answer: WorkerResults) -> Resolver:
+        """The resolver of an environment, once what the cells need is installed."""
+        environment = cells[0].toolchain.environment
+        wanted = (cells[0].toolchain, *(tuple(cell.variant.libraries.items()) for cell in cells))
+        if wanted not in self._ready:
+            found = install(
+                cells,
+                self._whole(),
+                lambda _steps: lambda _step: nullcontext(),
+                answer.told.append,
+                offline=self.asked.offline,
+            )
+            self._ready[wanted] = found
+            if environment not in self._resolvers:
+                self._resolvers[environment] = Resolver(found)
+        return self._resolvers[environment]
+
+    def _whole(self) -> RunContext:
+        """The context of this machine, with all environments."""
+        if self._context is None:
+            asked = self.asked
+            places = self._lay_out()
+            environment = asked.environment if asked.same_machine else _own(asked)
+            devices = (
+                Devices() if asked.device == "none" else find_devices(asked.device if asked.same_machine else "auto")
+            )
+            context = RunContext(
+                environment, ToolkitStore(), ResultCache.if_there_is_room() if asked.cache else None, asked.limits,
+                tuple(map(places.of, asked.include)), asked.memory or available(), devices, asked.sanitizer,
+                others=asked.others, named=places.roots(environment.python),
+            )  # fmt: skip
+            self._memory, self._devices = Memory(context.memory), DevicePool(devices)
+            self._context = context
+        return self._context
+
+    def _take(self, toolchain: Toolchain, resolver: Resolver) -> ThreadExecutor:
+        """An executor of this environment that has nothing to do, if possible with a fork server of the toolchain."""
+        self._busy += 1
+        free = [each for each in self._idle if each[0] == toolchain.environment]
+        if free:
+            chosen = next((each for each in free if toolchain in each[1].runners[0].fork_servers.running), free[-1])
+            self._idle.remove(chosen)
+            return chosen[1]
+        if len(self._idle) + self._busy > self.slots:
+            self._end(self._idle[:1])
+            del self._idle[:1]
+        return ThreadExecutor(resolver, memory=self._memory, devices=self._devices)
+
+    def _give_back(self, environment: str, executor: ThreadExecutor) -> None:
+        with self._lock:
+            self._busy -= 1
+            self._last = time.monotonic()
+            if self._closed.is_set():
+                self._end([(environment, executor)])
+            else:
+                self._idle.append((environment, executor))
+
+    def _inputs(self, resolver: Resolver, keys: Sequence[str]) -> Inputs:
+        """What outcomes follow from; sets of files that were told before are left out."""
+        found = resolver.inputs(keys)
+        with self._lock:
+            new = {name: paths for name, paths in found.sets.items() if name not in self._sent}
+            self._sent.update(new)
+        return replace(found, sets=new, states=found.states if new else {})
+
+    def _rest(self) -> None:
+        """End fork servers that nobody has asked for a while."""
+        while not self._closed.wait(5):
+            with self._lock:
+                if self._idle and not self._busy and time.monotonic() - self._last > _IDLE:
+                    self._end(self._idle)
+                    self._idle = []
+
+    @staticmethod
+    def _end(executors: Sequence[tuple[str, ThreadExecutor]]) -> None:
+        for _, executor in executors:
+            executor.close()
+
+
+def _own(asked: WorkerRequest) -> Environment:
+    """The environment of this machine in the place of that of whoever asks; a library of another version is not it."""
+    wanted = asked.environment
+    there = look(None if asked.own_python else wanted.python, name=wanted.name)
+    broken = dict(wanted.broken)
+    for name in {name for library in LIBRARIES.values() for name in library.distributions} & set(wanted.distributions):
+        version = wanted.distributions[name].version
+        found = there.distributions[name].version if name in there.distributions else "no"
+        if found != version:
+            broken[name] = (
+                f"the worker has {found} {name} and the run is for {version}: install {name}=={version} there"
+            )
+    return replace(there, broken=broken, named=wanted.named)
 
 
 class EnginePlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types here

@@ -5,27 +5,262 @@ A stranger chose what is read here. `harness.engine.reader` has it read in a pro
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
 import re
+import shutil
 import signal
+import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+from harness.artifacts import Contents, is_relocatable, read_cubin, read_ptx
 from harness.backends import BACKENDS
-from harness.diagnostics import one_line, parse_log, read_line
-from harness.engine.left import read_file, read_text
-from harness.engine.logs import LOG_LIMIT, Places, whole_log
-from harness.engine.products import check_product, read_product
-from harness.model import Cell, Diagnostic, Outcome, Stage, Status, Target
-from harness.protocol.message import Message, WireError
-from harness.protocol.plain import Unreadable
-from harness.protocol.printed import cut
-from harness.protocol.wire import REPLY, Exit, Order, Reply
-from harness.records.artifact_folder import ArtifactFolder
-from harness.records.values import LONGEST
+from harness.diagnostics import clean, one_line, parse_log, read_line
+from harness.model import Artifact, Cell, Diagnostic, Outcome, Stage, Status, Target
+from harness.protocol.codec import Message, WireError
+from harness.protocol.messages import REPLY, Exit, Order, Product, Reply
+from harness.protocol.process_output import KEPT, Unreadable, cut, read_plain
+from harness.records.files import ArtifactFolder
+from harness.records.record import LONGEST
+
+LOG_LIMIT = 64 << 10
+"""How much of a log a record keeps, in characters, with what says that something was left out."""
+
+_MADE = "made-by-cupy.cu"
+_HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
+# What may be a path, with what stands before it; where Python's packages lie, all before it is one machine's.
+_WORD = re.compile(r"[^\s'\":,;=]+")
+_SITES = ("/site-packages/", "/dist-packages/")
+_TIMES = re.compile(r"^.*\bCompile time = [\d.]+ ms\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders whose names differ from machine to machine, and from run to run.
+
+    Parameters
+    ----------
+    scratch : Path
+        The cell's own.
+    source : Path
+        The program, seen from whose folder names are written.
+    home : Path
+        The toolkit, ``$CUDA_HOME`` in logs and commands.
+    root : Path or None
+        The project's folder, from which names are written in the place of the program's.
+    kept : Path
+        What else cumatrix keeps, ``$CUMATRIX_HOME`` in commands.
+    """
+
+    scratch: Path
+    source: Path
+    home: Path
+    kept: Path
+    root: Path | None = None
+
+    # Each is asked for several times, and leads through links as it did before.
+    @cached_property
+    def _home(self) -> Path:
+        return self.home.resolve()
+
+    @cached_property
+    def _scratch(self) -> str:
+        return str(self.scratch.resolve())
+
+    @cached_property
+    def _folders(self) -> list[str]:
+        """The folder from which names are written, by its own name and without links, the longer one first."""
+        near = self.root or self.source.absolute().parent
+        return sorted({str(near), str(near.resolve())} - {"/"}, key=len, reverse=True)
+
+    @cached_property
+    def name(self) -> str:
+        """What the program is called."""
+        place = self.source.absolute()
+        return place.relative_to(self.root).as_posix() if self.root and place.is_relative_to(self.root) else place.name
+
+    def in_log(self, text: str) -> str:
+        """A log without them."""
+        text = clean(text).replace(f"{self.home}/", "$CUDA_HOME/")
+        # CuPy hands the program to NVRTC under the hash of everything: the name that people know says more. A text that it made
+        # itself, out of a program in Python, has lines of its own.
+        name = _MADE if self.source.suffix == ".py" else self.name
+        return _TIMES.sub("", _HASHED.sub(lambda _found: name, self._near(text)))
+
+    def in_command(self, text: str) -> str:
+        """A command without them."""
+        text = _WORD.sub(lambda found: _from_packages(found[0]), self._apart(text))
+        for folder, name in (
+            (self.home, "$CUDA_HOME"), (self._home, "$CUDA_HOME"), (self.kept, "$CUMATRIX_HOME"),
+        ):  # fmt: skip
+            text = re.sub(rf"{re.escape(str(folder))}(?![\w.-])", name, text)
+        return self._beside(text)
+
+    def _near(self, text: str) -> str:
+        return self._beside(self._apart(text))
+
+    def _apart(self, text: str) -> str:
+        """Without temporary folders."""
+        text = text.replace(self._scratch, ".").replace(str(self.scratch), ".")
+        return re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
+
+    def _beside(self, text: str) -> str:
+        """With the names of the program, and of what lies below its folder, as seen from there."""
+        for folder in self._folders:
+            text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+            if self.root:
+                text = re.sub(rf"(?<![\w./-])-I{re.escape(folder)}(?:/|(?![\w.-]))", "-I", text)
+                text = re.sub(r"-I(?=[\s'\"]|$)", "-I.", text)
+        return text
+
+
+def _from_packages(word: str) -> str:
+    """``-I…/site-packages/nvidia/include``."""
+    place = max(map(word.rfind, _SITES))
+    return word if place < 0 else f"{word[: word.find('/')]}…{word[place:]}"
+
+
+def whole_log(said: str, printed: str, places: Places) -> str:
+    """What tools said, then what was printed, with the middle left out where it is longer than `LOG_LIMIT`."""
+    if places.source.suffix == ".py" and printed.strip():
+        printed = f"--- printed while {places.name} ran, by the program or by what it called ---\n{printed}"
+    return cut(places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip())), LOG_LIMIT)
+
+
+def read_file(path: Path, folder: Path, most: int, *, ends: bool = False) -> bytes:
+    """Content of a file in a cell's folder.
+
+    Parameters
+    ----------
+    path, folder : Path
+        The file, and the folder that it must lie in, links resolved.
+    most : int
+        Largest size that is read, in bytes.
+    ends : bool
+        Whether a larger file is read without its middle.
+
+    Raises
+    ------
+    Unreadable
+        When it lies elsewhere, is no plain file, or is larger and has to be read as a whole.
+    OSError
+        When it cannot be opened.
+    """
+    if path.parent == folder:
+        try:
+            return read_plain(path, most, os.O_NOFOLLOW, ends=ends)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        raise Unreadable(f"{path.name} lies outside of the cell's folder")
+    return read_plain(path, most, ends=ends)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that a cell left in it: closed folders, or so many in each other that Python cannot follow."""
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        if not folder.exists():
+            return
+        for argv in (["chmod", "-R", "u+rwx", str(folder)], ["rm", "-rf", str(folder)]):
+            subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def read_text(path: Path, folder: Path) -> str:
+    """Text of such a file, of a long one the first and the last part; empty where it cannot be read."""
+    try:
+        return read_file(path, folder, KEPT, ends=True).decode("utf-8", "replace")
+    except (OSError, Unreadable):
+        return ""
+
+
+_MOST = 256 << 20
+"""Size of everything that came out of a cell, in bytes, above which it is not read."""
+
+
+def read_product(target: Target, product: Product, folder: Path, log: str) -> tuple[Artifact, bytes, list[str]]:
+    """What came out; where that is one program a kernel, all of them, one after another.
+
+    Returns
+    -------
+    tuple
+        The artifact; its content; and remarks on kernels that only trap, as what is not meant for an architecture is often written.
+
+    Raises
+    ------
+    OSError, Unreadable, ValueError
+        When a file is not there, or not what it is called.
+    """
+    parts: list[tuple[bytes, Contents, str]] = []
+    left = _MOST
+    for part in product.parts or [product]:
+        data = read_file(Path(part.path), folder, left)
+        left -= len(data)
+        parts.append((data, *_contents(target, part.format, data, log)))
+    data = b"".join(data for data, _, _ in parts)
+    formats = {kind for _, _, kind in parts}
+    artifact = Artifact(
+        format=next(kind for kind in ("ptx", "object", "cubin") if kind in formats),  # as far as all of them got
+        target=", ".join(dict.fromkeys(str(contents.target) for _, contents, _ in parts)),
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        kernels=tuple(kernel for _, contents, _ in parts for kernel in contents.kernels),
+    )
+    trapping = [name for _, contents, _ in parts for name in contents.only_trap]
+    return artifact, data, [f"remark: {name} does nothing but trap: it may be compiled out here" for name in trapping]
+
+
+def check_product(
+    target: Target, product: Product, artifact: Artifact, entries: Iterable[str]
+) -> tuple[Status, str, str]:
+    """Hold what came out against what was asked for.
+
+    Returns
+    -------
+    tuple
+        Status; the reason where that is not ``built``; a note where there is one to make.
+    """
+    wanted, note = str(target), ""
+    if product.by_driver and artifact.target == f"{target}a":
+        note, wanted = f"the driver's own linker made {artifact.target} of it", artifact.target
+    if artifact.target != wanted:
+        return Status.UNAVAILABLE, f"asked for {wanted}, what came out is for {artifact.target}", note
+    missing = [
+        name for name in entries if not any(product.names.get(name, name) in kernel.name for kernel in artifact.kernels)
+    ]
+    if missing:
+        there = ", ".join(kernel.name for kernel in artifact.kernels) or "none"
+        reason = one_line(f"kernel {', '.join(missing)} is not in what was built (kernels there: {there})")
+        return Status.HARNESS_ERROR, reason, note
+    return Status.BUILT, "", note
+
+
+def _contents(wanted: Target, kind: str, data: bytes, log: str) -> tuple[Contents, str]:
+    if kind == "ptx":
+        contents = read_ptx(data.decode(errors="replace"))
+    elif kind in ("cubin", "object"):
+        contents = read_cubin(data, log)
+        kind = "object" if is_relocatable(data) else "cubin"
+        target = contents.target
+        if not target.suffix and target.cc == wanted.cc and not _has_suffix_note(data):
+            contents = replace(contents, target=wanted.real)  # this format does not say, and the number is right
+    else:
+        raise ValueError(f"unknown format {kind!r}")
+    return contents, kind
+
+
+def _has_suffix_note(data: bytes) -> bool:
+    """Whether the cubin quotes its assembler's command line; ABI 7 of before has a flag for the suffix instead."""
+    return b".note.nv.tkinfo" in data or data[8] < 8
+
 
 _FIRST = 3
 """So many lines of a log in no known form stand for it."""

@@ -15,8 +15,8 @@ from harness.backends import HOST_COMPILERS
 from harness.errors import UsageError
 from harness.hints import hint
 from harness.model import Case, HostCompiler
-from harness.model.host import NAME, named, told_version
-from harness.protocol import printed
+from harness.model.host_compiler import NAME, named, told_version
+from harness.protocol import process_output
 
 _PACKAGES = {"gcc": "g++-{}", "clang": "clang-{}"}
 _OWN_NAME = re.compile(r"[a-z][a-z0-9.+-]{0,39}")
@@ -172,7 +172,7 @@ def version_of(program: str) -> str:
 
 def _said(argv: Sequence[str]) -> str:
     try:
-        done = printed.run(argv, seconds=_SECONDS, errors=printed.Errors.DROPPED)
+        done = process_output.run(argv, seconds=_SECONDS, errors=process_output.Errors.DROPPED)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.said if done.code == 0 else ""

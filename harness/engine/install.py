@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from harness.backends import BACKENDS
-from harness.cases.options import releases_named
+from harness.cases.rules import releases_named
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
 from harness.environments.index import Index
-from harness.environments.recipe import Recipe
+from harness.environments.requirements import Recipe
 from harness.environments.store import EnvironmentStore
 from harness.errors import CumatrixError, PartUnavailable, UsageError
 from harness.libraries import LIBRARIES
 from harness.model import Cell, HeaderLibrary
 from harness.nvidia.nvcc import missing_from
 from harness.toolkits import RELEASES, LibraryStore, Release, ToolkitStore
-from harness.toolkits.libraries import known_versions
+from harness.toolkits.download import pinned
+from harness.toolkits.header_libraries import known_versions
 from harness.toolkits.store import data_folder
-from harness.toolkits.wheels import pinned
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Keys: hashes of what was asked. What is read when it is answered comes in with `harness.engine.answers`."""
+"""Keys: hashes of what was asked. What is read when it is answered comes in with `harness.engine.fingerprints`."""
 
 from __future__ import annotations
 

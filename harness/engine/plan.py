@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.backends import BACKENDS, BackendInfo
-from harness.checkouts import with_local
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
+from harness.engine.environments import default_toolkit
 from harness.engine.host_compilers import HostCompilers
-from harness.errors import UsageError, did_you_mean
+from harness.errors import LibraryMissing, NothingToRun, UsageError, did_you_mean
+from harness.git import with_local
 from harness.libraries import LIBRARIES
 from harness.model import Case, Cell, HostCompiler, Target, Toolchain, ToolkitRef
 from harness.model.condition import VALUES, Version
-from harness.model.selection import CELLS, none_left, read_where
+from harness.model.condition_names import CELLS, none_left, read_where
+from harness.toolkits import RELEASES, ToolkitStore
+from harness.toolkits.releases import find_local
 
 
 def choose_backends(
@@ -126,7 +131,7 @@ def library_of(info: BackendInfo, environment: Environment, toolkit: ToolkitRef)
     """Version of the library behind a backend, as toolchains spell it; empty where there is none.
 
     ``14.2.0+wheels`` is a CuPy that takes CUDA's headers from wheels in its environment, ``0.61.2+python3.13`` a Numba in one of several Pythons,
-    ``0.15.0+git.3f2a9c1`` a numba-cuda that was built from this commit (`harness.checkouts.build_of`).
+    ``0.15.0+git.3f2a9c1`` a numba-cuda that was built from this commit (`harness.git.build_of`).
     """
     found = environment.version_of(*info.distributions)
     if found is None:
@@ -162,7 +167,7 @@ def _cells(cases: Iterable[Case], toolchain: Toolchain, targets: Sequence[Target
 
 
 def choose(cells: Sequence[Cell], where: str) -> list[Cell]:
-    """The cells for which a condition holds (`harness.model.selection.CELLS`).
+    """The cells for which a condition holds (`harness.model.condition_names.CELLS`).
 
     Raises
     ------
@@ -201,3 +206,205 @@ def _facts(cell: Cell) -> dict[str, Any]:
         "variant": cell.variant.name,
         "environment": cell.toolchain.environment,
     }
+
+
+def nothing(
+    cases: Sequence[Case],
+    backends: Sequence[BackendInfo],
+    environment: Environment,
+    *,
+    named: bool,
+    releases: bool = False,
+) -> NothingToRun:
+    """The error for a selection without a cell.
+
+    Parameters
+    ----------
+    named : bool
+        Whether the user named the backends.
+    releases : bool
+        Whether environments of ``--with`` are tried, and not `environment`.
+    """
+    fitting = {name for name, info in BACKENDS.items() if any(info.language(case) for case in cases)}
+    if cases and fitting and not fitting & {info.name for info in backends}:
+        what = f"{cases[0].name} is" if len(cases) == 1 else "all of the cases chosen are"
+        python = all("python" in case.sources and "cuda" not in case.sources for case in cases)
+        cupy = all(set(case.sources) == {"cupy"} for case in cases)
+        if named:
+            asked = ", ".join(info.name for info in backends)
+            return NothingToRun(f"nothing to run: {what} not for {asked}, only for {', '.join(sorted(fitting))}")
+        if python and releases:
+            return NothingToRun(
+                f"nothing to run: {what} for Numba: name its releases with --with, numba=V or numba-cuda=V"
+            )
+        if releases:
+            asked = ", ".join(dict.fromkeys(info.library for info in backends))
+            return NothingToRun(
+                f"nothing to run: {what} not for {asked}, which --with names, only for {', '.join(sorted(fitting))}"
+            )
+        if python:
+            return LibraryMissing(
+                f"{what} for Numba, and neither numba-cuda nor numba is installed for {environment.python}: "
+                f"`{environment.python} -m pip install numba-cuda` (or numba), or name an interpreter that has one with --python"
+            )
+        if cupy:
+            return LibraryMissing(
+                f"{what} for CuPy, which is not installed for {environment.python}: name a release with --with cupy=VERSION, or an interpreter that has one with --python"
+            )
+    return NothingToRun("nothing to run: no cell fits this selection of cases, backends, toolkits and targets")
+
+
+_USUAL = "13.0"  # the first release whose wheels have an nvcc
+
+
+def toolkit_for(named: Iterable[BackendInfo], own: str, store: ToolkitStore | None = None) -> str:
+    """The environment's `own` toolkit, or one that has an nvcc where nvcc is asked for by name, and no library that needs its own.
+
+    Parameters
+    ----------
+    named : iterable of BackendInfo
+        Backends that were asked for by name.
+    own : str
+        Release that fits the environment.
+    store : ToolkitStore, optional
+        The user's own when left out.
+    """
+    named = list(named)
+    if "nvcc" in (info.name for info in named) and not any(info.distributions for info in named):
+        return toolkit_with_nvcc(own, store or ToolkitStore())
+    return own
+
+
+def toolkit_with_nvcc(own: str, store: ToolkitStore) -> str:
+    """The environment's `own` release, the usual one, the newest that is installed, one of this machine's: the first that has an nvcc."""
+    there = [
+        name
+        for name in reversed(list(RELEASES))
+        if (found := store.find(name)) and (found.home / "bin" / "nvcc").is_file()
+    ]
+    if own in there or int(own.split(".")[0]) >= 13:
+        return own
+    if _USUAL in there or not there:
+        local = [] if there else [name for name, home in find_local().items() if (home / "bin" / "nvcc").is_file()]
+        return f"{local[0]}@local" if local else _USUAL
+    return there[0]
+
+
+def newest_for(
+    info: BackendInfo, environment: Environment, store: ToolkitStore, *, offline: bool = False
+) -> tuple[str, str]:
+    """A release, and why it is that one.
+
+    A compiler by itself has no limit. A CuPy loads the NVRTC of one major release; PyTorch, Numba, and a library that takes CUDA from wheels
+    in its environment, are tried with the release that they are made for.
+
+    Parameters
+    ----------
+    info : BackendInfo
+        The backend.
+    environment : Environment
+        Where its library is installed.
+    store : ToolkitStore
+        The installed toolkits.
+    offline : bool
+        Whether only what is installed counts.
+    """
+    if not info.library:
+        return _newest(
+            store, "", offline=offline
+        ), "the newest release" if not offline else "the newest that is installed"
+    found = environment.version_of(*info.distributions)
+    fits = LIBRARIES[info.library].distributions[found[0]] if found else ""
+    own = default_toolkit(environment)
+    if not found or not fits or not LIBRARIES[info.library].follows_runtime or own != fits:
+        return own, f"what {found[0] if found else info.library} is tried with"
+    major = fits.split(".")[0]
+    return _newest(store, major, offline=offline), f"the newest that {found[0]} can use"
+
+
+def _newest(store: ToolkitStore, major: str, *, offline: bool) -> str:
+    fitting = [name for name in RELEASES if not major or name.split(".")[0] == major]
+    there = [name for name in fitting if store.find(name)] if offline else fitting
+    return (there or fitting)[-1]
+
+
+Costs = Mapping[tuple[str, str, str], float]
+"""Seconds by case, variant and backend."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A part of a run: ``2/5`` is the second of five."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read ``2/5``.
+
+        Raises
+        ------
+        UsageError
+            When it is something else.
+        """
+        match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text.strip())
+        if not match or not 1 <= int(match[1]) <= int(match[2]):
+            raise UsageError(f"--shard {text!r} is not a part such as 2/5, the second of five")
+        return cls(int(match[1]), int(match[2]))
+
+    def take(self, cells: Sequence[Cell], costs: Costs | None = None) -> list[Cell]:
+        """The cells of this part, in their order; the parts together are all of them, and take about as long each.
+
+        Parameters
+        ----------
+        cells : sequence of Cell
+            All cells, the same for every part.
+        costs : Mapping, optional
+            What cells took before, the same for every part; else a cell counts as its backend says.
+
+        Raises
+        ------
+        NothingToRun
+            When nothing is left for this part.
+        """
+        taken = [0.0] * self.of
+        mine = set()
+        for cost, _, cell in sorted(
+            ((cost_of(cell, costs or {}), _spread(cell), cell.id) for cell in cells), reverse=True
+        ):
+            place = min(range(self.of), key=lambda number: (taken[number], number))
+            taken[place] += cost
+            if place == self.number - 1:
+                mine.add(cell)
+        if not mine:
+            raise NothingToRun(
+                f"nothing is left for part {self.number} of {self.of}: there are {len(cells)} cells in all"
+            )
+        return [cell for cell in cells if cell.id in mine]
+
+    def in_plan(self, cells: Sequence[Cell], costs: Costs | None = None) -> dict[str, Any]:
+        """What the plan of this part says of the whole: which cells, and what they were taken to cost, for that decides who has which."""
+        lines = sorted(f"{cell.id}\0{cost_of(cell, costs or {})!r}" for cell in cells)
+        whole = hashlib.sha256("\0".join(lines).encode()).hexdigest()[:16]
+        return {"number": self.number, "of": self.of, "whole": whole}
+
+
+def costs_of(records: Iterable[Mapping[str, Any]]) -> Costs:
+    """What cells of records took: the longest over architectures and releases."""
+    found: dict[tuple[str, str, str], float] = {}
+    for record in records:
+        key = (record["case"], record["variant"], record["backend"])
+        found[key] = max(found.get(key, 0.0), float(record["seconds"] or 0.0))
+    return found
+
+
+def cost_of(cell: Cell, costs: Costs) -> float:
+    """Seconds that a cell may take."""
+    backend = cell.toolchain.backend
+    return costs.get((cell.case.name, cell.variant.name, backend)) or BACKENDS[backend].seconds
+
+
+def _spread(cell: Cell) -> str:
+    # Neighbours fail alike and take alike: they are dealt out by a hash, which no other cell that comes or goes changes.
+    return hashlib.sha256(cell.id.encode()).hexdigest()

@@ -1,14 +1,70 @@
-"""Asking an interpreter what only a process of its own can say: scripts of `harness.worker` that run by path, with any Python."""
+"""Asking an interpreter what only a process of its own can say: scripts of `harness.worker` that run by path, with any Python.
+
+What a run imports takes as long as asking an interpreter what it has, and can be imported meanwhile. This module imports little itself.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
+import harness
 from harness.diagnostics import one_line
-from harness.engine.probe_process import SECONDS, finished
-from harness.protocol.message import Message, WireError
+from harness.libraries import LIBRARIES
+from harness.protocol import process_output
+from harness.protocol.codec import Message, WireError
+
+SECONDS = 60
+"""How long a probe may take."""
+_SCRIPTS = Path(harness.__file__).parent / "worker"
+
+_Asked = tuple[str, str, tuple[str, ...], str]
+_begun: dict[_Asked, Future[process_output.Finished]] = {}
+
+
+def libraries() -> list[str]:
+    """What an interpreter is asked about: distributions, with the modules that are imported from them."""
+    return [
+        f"{distribution}:{library.modules[0]}" if library.modules else distribution
+        for library in LIBRARIES.values()
+        for distribution in library.distributions
+    ]
+
+
+def begin_own(python: str | None) -> None:
+    """Begin to ask cumatrix's own interpreter what it has, where no other one is named."""
+    if python is None:
+        asked = (sys.executable, "probe.py", tuple(libraries()), "PYTHONPATH")
+        pool = ThreadPoolExecutor(1)
+        _begun[asked] = pool.submit(_run, *asked)
+        pool.shutdown(wait=False)  # it ends with what it was given
+
+
+def finished(python: str, script: str, arguments: Sequence[str], *, without: str) -> process_output.Finished:
+    """What a probe has said; of one that was begun, once.
+
+    Raises
+    ------
+    OSError, ValueError
+        When it cannot be started.
+    subprocess.TimeoutExpired
+        When it does not end.
+    """
+    asked = (python, script, tuple(arguments), without)
+    begun = _begun.pop(asked, None)
+    return begun.result() if begun else _run(*asked)
+
+
+def _run(python: str, script: str, arguments: Sequence[str], without: str) -> process_output.Finished:
+    argv = [python, "-s", str(_SCRIPTS / script), *arguments]
+    environ = {name: value for name, value in os.environ.items() if name != without}
+    return process_output.run(argv, seconds=SECONDS, errors=process_output.Errors.APART, env=environ)
+
 
 _WORDS = 300  # of what it printed on stderr
 

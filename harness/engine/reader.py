@@ -17,10 +17,10 @@ import threading
 import time
 from dataclasses import dataclass, replace
 
-from harness.engine.cgroups import parent
 from harness.engine.collect import Remains
+from harness.engine.fork_server import parent
 from harness.model import Outcome, Status
-from harness.records.artifact_folder import ArtifactFolder
+from harness.records.files import ArtifactFolder
 
 _SECONDS = 60.0
 _MEMORY = 4 << 30

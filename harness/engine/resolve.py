@@ -2,32 +2,338 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import os
+import re
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.cases.options import options_for
-from harness.engine.answers import Answers
-from harness.engine.cache import batches
+from harness.cases.rules import options_for
+from harness.engine.admission import Needs
+from harness.engine.cache import ResultStore, batches, lasting
 from harness.engine.context import RunContext
-from harness.engine.finish import Finisher
-from harness.engine.fork_server import ForkServer
-from harness.engine.jobs import Common, HeaderLibraries, Jobs, OtherToolkits
-from harness.engine.look_up import LookUp
-from harness.engine.needs import Needs
-from harness.engine.pool import ForkServers
-from harness.engine.reads import reads_of
-from harness.engine.result import PreparedCell, Result, Worker, first_key
+from harness.engine.file_states import Files, signature_of
+from harness.engine.fingerprints import AnswerKey, Answers
+from harness.engine.fork_server import Compiled, ForkServer, ForkServerDied, below
+from harness.engine.marks import TIME, marks_of
+from harness.engine.prepared import (
+    Common,
+    HeaderLibraries,
+    Jobs,
+    OtherToolkits,
+    PreparedCell,
+    Result,
+    Worker,
+    first_key,
+    source_of,
+)
+from harness.engine.reads import DIRECTORY, Reads, Signature, reads_of
 from harness.engine.toolchain import PreparedToolchain
-from harness.engine.while_loading import hash_meanwhile
 from harness.errors import PartUnavailable
-from harness.held import TEMPORARY, HeldFolder, temporary_folder
-from harness.model import Cell, Headers, Outcome, Status, Toolchain
-from harness.protocol.message import WireError
-from harness.protocol.wire import Ready
+from harness.model import Cell, Headers, Outcome, Status, Toolchain, ToolkitRef
+from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
+from harness.protocol.codec import WireError
+from harness.protocol.messages import Ready
+from harness.protocol.reads import mapped
+from harness.records.files import ArtifactFolder
 from harness.records.inputs import Inputs
+from harness.toolkits.header_libraries import observed_version
+from harness.toolkits.layout import note
+from harness.toolkits.releases import PARTS
+
+# NVRTC and cudafe++; gcc; clang.
+_NOT_FOUND = re.compile(
+    r'(?:cannot|could not) open source file "([^"]+)"|^(\S+): No such file or directory$|\'([^\']+)\' file not found'
+)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
+
+
+def part_of(header: str) -> str | None:
+    """The part of CUDA that a header belongs to, of those that a toolkit may lack (``parts.toml``)."""
+    return next((name for name, part in PARTS.items() if any(fnmatchcase(header, item) for item in part.headers)), None)
+
+
+def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], source: Path) -> Outcome:
+    """The outcome; ``unavailable``, with what to do, where a header of a part was missing that is not installed.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What came of a cell.
+    ref : ToolkitRef
+        Its toolkit.
+    include : iterable of Path
+        The include directories of that toolkit's headers. A header that is there was not looked for there: that is a refusal.
+    source : Path
+        The program, whose other missing parts are told with the first.
+    """
+    first = next((item for item in outcome.diagnostics if item.severity in ("error", "fatal")), None)
+    found = _NOT_FOUND.search(first.message) if first and outcome.status is Status.REJECTED else None
+    if not found:
+        return outcome
+    header = next(filter(None, found.groups()))
+    folders = list(include)
+    if part_of(header) is None or _is_there(header, folders):
+        return outcome
+    named = [header, *(name for name in _INCLUDE.findall(_text(source)) if not _is_there(name, folders))]
+    parts = list(dict.fromkeys(filter(None, map(part_of, named))))
+    reason = f"{header} is a header of {parts[0]}, a part of CUDA that is not installed with {ref}"
+    how = (
+        f"add it to {ref.home}"
+        if ref.local
+        else f"run `cumatrix toolkits install {ref.headers} --with {','.join(parts)}`"
+    )
+    return replace(outcome, status=Status.UNAVAILABLE, stage=None, reason=f"{reason}: {how}")
+
+
+def _is_there(header: str, folders: Iterable[Path]) -> bool:
+    return any((folder / header).is_file() for folder in folders)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+class Finisher:
+    """Finishes the results of one run; used by several threads at a time.
+
+    Parameters
+    ----------
+    context : RunContext
+        What was asked for, and what there is.
+    answers : Answers
+        Where results are kept.
+    needs : Needs
+        What learns how much memory and time cells need.
+    libraries : HeaderLibraries
+        The header libraries of cells.
+
+    Attributes
+    ----------
+    unkept : Counter
+        Why results were not kept for later runs, and how many.
+    """
+
+    def __init__(self, context: RunContext, answers: Answers, needs: Needs, libraries: HeaderLibraries) -> None:
+        self.context = context
+        self.answers = answers
+        self.needs = needs
+        self.libraries = libraries
+        self.unkept: Counter[str] = Counter()
+
+    def finish(self, prepared: PreparedCell, worker: Worker, compiled: Compiled) -> Result:
+        """The result of a cell that has been compiled; kept for later runs where it follows from what was read and from nothing else."""
+        cell, toolchain = prepared.cell, prepared.toolchain
+        assert toolchain.headers is not None
+        outcome, reads = compiled.outcome, compiled.reads
+        seen = (path for path, found in reads.seen.items() if found not in (None, DIRECTORY))
+        if said := note(toolchain.headers.home, seen):
+            outcome = replace(outcome, notes=(*outcome.notes, said))
+        if outcome.status not in (Status.CRASHED, Status.TIMED_OUT):  # which may have been on their way to more
+            self.needs.learn(cell, outcome)
+        outcome = without_part(outcome, cell.toolchain.toolkit, toolchain.include, source_of(cell))
+        libraries = {
+            name: observed_version(cell.case.libraries[name], found)
+            for name, found in self.libraries.of(cell).items()
+            if found
+        }
+        observed = {**toolchain.observed(worker.ready), **({"libraries": libraries} if libraries else {})}
+        outcome = replace(outcome, observed={**observed, **outcome.observed})
+        return Result(cell, outcome, key=self._keep(prepared, worker, outcome, reads))
+
+    def _keep(self, prepared: PreparedCell, worker: Worker, outcome: Outcome, reads: Reads) -> str:
+        first = prepared.first_key(worker.keys[0]) if worker.keys else ""
+        if first:
+            self.answers.workers[first] = worker.keys[0]
+        second = self._second(prepared, first, reads) if first else AnswerKey("", worker.unfollowed)
+        if self.context.cache and not prepared.cell.toolchain.device and lasting(outcome):
+            if second.key:
+                self.context.cache.keep_outcome(second.key, outcome)
+            elif second.problem:
+                self.unkept[second.problem] += 1
+        return second.key
+
+    def _second(self, prepared: PreparedCell, first: str, reads: Reads) -> AnswerKey:
+        definitions = json.dumps([prepared.job.definitions, prepared.job.options]).encode()
+        if TIME in marks_of(definitions, ""):
+            return AnswerKey("", "a macro or an option uses __TIME__, __DATE__ or __TIMESTAMP__")
+        folder = str(prepared.job.source.parent)
+        return self.answers.key_of(first, reads, (f"{folder}/", f"{os.path.realpath(folder)}/"))
+
+
+_LARGE = 2 << 20  # bytes
+_LIBRARY = re.compile(r"\.so(\.|$)")
+_LOOK, _LONGEST = 0.1, 60.0  # seconds
+
+
+def hash_meanwhile(fork_server: ForkServer, files: Files) -> None:
+    """Hash the large libraries that a fork server has loaded so far, until it is ready.
+
+    Parameters
+    ----------
+    fork_server : ForkServer
+        One that may be loading; runners whose fork servers load the same share its files out.
+    files : Files
+        Keeps the hashes.
+    """
+    end = time.monotonic() + _LONGEST
+    while fork_server.loads(_LOOK) and time.monotonic() < end:
+        for path, signature in mapped_below(fork_server.process.pid).items():
+            files.share({path: signature})
+            if not fork_server.loads(0):
+                return
+
+
+def mapped_below(pid: int) -> dict[str, Signature]:
+    """Large files that the children of a process have mapped now, with their signatures: libraries, mostly."""
+    found: dict[str, Signature] = {}
+    try:
+        for child in below(pid):
+            for path in filter(_LIBRARY.search, mapped(child)):
+                there = os.stat(path)
+                if there.st_size >= _LARGE:
+                    found[path] = signature_of(there)
+    except OSError:
+        pass  # it has ended, or a file is gone: whoever asks for its state is told
+    return found
+
+
+class ForkServers:
+    """Fork servers by toolchain; of those that wait for further cells, the one that was used last stays longest.
+
+    Parameters
+    ----------
+    keep : int
+        How many may wait at the same time.
+    before_end : callable
+        Called before one is ended on the way: what its cells left behind goes with it.
+
+    Attributes
+    ----------
+    closed : bool
+        Whether the run is over.
+    running : OrderedDict
+        Each by its toolchain, the one that was used last at the end.
+    """
+
+    def __init__(self, keep: int = 1, before_end: Callable[[], None] = lambda: None) -> None:
+        self.keep = keep
+        self.before_end = before_end
+        self.closed = False
+        self.running: OrderedDict[Toolchain, ForkServer] = OrderedDict()
+
+    def of(self, toolchain: PreparedToolchain) -> ForkServer:
+        """The one of a toolchain, which is started where there is none; it need not be ready yet.
+
+        Raises
+        ------
+        ForkServerDied
+            When all were closed meanwhile.
+        """
+        name = toolchain.toolchain
+        fork_server = self.running.get(name)
+        if fork_server is not None and fork_server.gone:
+            self.end(toolchain)  # whoever ended it, it was none of the cells to come
+            fork_server = None
+        if fork_server is None:
+            if len(self.running) >= self.keep:
+                self.before_end()
+            while len(self.running) >= self.keep:
+                self.running.popitem(last=False)[1].close()
+            # Known before it is ready: whoever interrupts need not wait until a library is loaded.
+            fork_server = self.running[name] = toolchain.fork_server()
+            if self.closed:  # while it was starting, so that `close` did not see it
+                self.end(toolchain)
+                raise ForkServerDied("the run is over")
+        if name in self.running:
+            self.running.move_to_end(name)
+        return fork_server
+
+    def end(self, toolchain: PreparedToolchain) -> None:
+        """End that of a toolchain: the next cell starts another one."""
+        self.before_end()
+        fork_server = self.running.pop(toolchain.toolchain, None)
+        if fork_server is not None:
+            fork_server.close()
+
+    def close(self) -> None:
+        """End every one, and with it whatever it runs."""
+        self.closed = True
+        while self.running:
+            try:
+                fork_server = self.running.popitem()[1]
+            except KeyError:
+                return  # the runner's own thread and the one that interrupts it may both be here
+            fork_server.close()
+
+
+Firsts = Mapping[str, str]
+"""First keys under which a cell's answer may be found, each with the key of the worker that it stands for."""
+
+
+class LookUp:
+    """Finds results of cells in the cache.
+
+    Parameters
+    ----------
+    cache : ResultStore or None
+        The cache; None finds nothing.
+    answers : Answers
+        What makes its keys.
+    artifacts : ArtifactFolder, optional
+        Where what was built is kept: a cell is not answered whose artifact is not there.
+    """
+
+    def __init__(self, cache: ResultStore | None, answers: Answers, artifacts: ArtifactFolder | None = None) -> None:
+        self.cache = cache
+        self.artifacts = artifacts
+        self.answers = answers
+
+    def all(self, asked: Sequence[tuple[Cell, Firsts]]) -> list[Result | None]:
+        """The result of each cell, or None; what the cache has of them is read in two queries."""
+        if self.cache and len(asked) > 1:
+            self.cache.read_ahead(self.answers.unread(chain.from_iterable(firsts for _, firsts in asked)))
+        keys = [list(self._keys(firsts)) for _, firsts in asked]
+        if self.cache and len(asked) > 1:
+            self.cache.read_ahead(chain.from_iterable(keys))
+        return [self._first(cell, own, firsts) for (cell, firsts), own in zip(asked, keys, strict=True)]
+
+    def one(self, cell: Cell, firsts: Firsts) -> Result | None:
+        """The result of one cell, or None."""
+        return self._first(cell, self._keys(firsts), firsts)
+
+    def close(self) -> None:
+        """Note what was asked for."""
+        if self.cache:
+            self.cache.note_use()
+
+    def _keys(self, firsts: Firsts) -> Iterable[str]:
+        return chain.from_iterable(map(self.answers.keys, firsts))
+
+    def _first(self, cell: Cell, keys: Iterable[str], firsts: Firsts) -> Result | None:
+        if self.cache is None:
+            return None
+        for key in keys:
+            if (outcome := self.cache.outcome(key)) and self._is_kept(outcome):
+                first = self.answers.origins[key][0]
+                self.answers.workers[first] = firsts[first]
+                return Result(cell, outcome, True, key, self.cache.taken_from(key))
+        return None
+
+    def _is_kept(self, outcome: Outcome) -> bool:
+        made = outcome.artifact
+        return self.artifacts is None or made is None or self.artifacts.has(made.format, made.sha256, made.bytes)
+
 
 _AT_A_TIME = 256
 

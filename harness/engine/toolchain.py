@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,21 +13,58 @@ from typing import Any
 
 from harness import native
 from harness.backends import BACKENDS, takes_wheels
-from harness.cases.options import TOOLS, options_for
+from harness.cases.rules import TOOLS, options_for
 from harness.engine.environment import Environment, one_name_of
+from harness.engine.file_states import Roots
 from harness.engine.fork_server import ForkServer
 from harness.engine.host_compilers import absent as absent_host
 from harness.engine.key import Key
-from harness.engine.roots import Roots
-from harness.engine.variables import clean_environment, plain_path
 from harness.errors import PartUnavailable
 from harness.model import Case, Cell, Outcome, Status, Target, Toolchain
 from harness.nvidia.nvcc import missing_from
 from harness.protocol.backend import Ended
-from harness.protocol.job import made_for
-from harness.protocol.wire import Ready, Setup
+from harness.protocol.messages import CLAIMED_LANDLOCK, Ready, Setup, made_for
 from harness.toolkits import Installed, ToolkitStore
-from harness.toolkits.borrowed import borrowed
+from harness.toolkits.layout import borrowed
+
+
+def clean_environment(cuda_home: str) -> dict[str, str]:
+    """Variables of a worker: nothing of the user's that could change an outcome but the path, and no CUDA but the toolkit's."""
+    folders = [
+        folder
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if os.path.isabs(folder) and not _has_cuda(folder)
+    ]
+    return {
+        "PATH": os.pathsep.join([f"{cuda_home}/bin", *folders]),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "CUDA_HOME": cuda_home,
+        "CUDA_PATH": cuda_home,
+        "PYTHONHASHSEED": "0",
+        "PYTHONNOUSERSITE": "1",
+        # A fork server must have one thread when it forks.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "NUMBA_NUM_THREADS": "1",
+        # Huge pages for the heap (glibc 2.35 and later): a forked child faults in a quarter of the pages.
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+        # Set by coverage.py, when it measures cumatrix's own tests: workers are measured with it. The other is of tests, too.
+        **{name: os.environ[name] for name in ("COVERAGE_PROCESS_CONFIG", CLAIMED_LANDLOCK) if name in os.environ},
+    }
+
+
+def plain_path(cuda_home: str) -> str:
+    """``PATH`` of cells that compile inside their own process: the toolkit's tools and the system's."""
+    return os.pathsep.join([f"{cuda_home}/bin", "/usr/local/bin", "/usr/bin", "/bin"])
+
+
+def _has_cuda(folder: str) -> bool:
+    return bool(re.search(r"cuda", folder, re.IGNORECASE)) or any(
+        os.path.exists(os.path.join(folder, tool)) for tool in ("nvcc", "ptxas")
+    )
 
 
 @dataclass(frozen=True)
@@ -232,7 +270,7 @@ class PreparedToolchain:
 
 
 def steps_of(prepared: PreparedToolchain, case: Case) -> str:
-    """Folder of steps that the cells of a case share (`harness.nvidia.step_cache`), made where it is missing; empty where they share none.
+    """Folder of steps that the cells of a case share (`harness.nvidia.nvcc`), made where it is missing; empty where they share none.
 
     One for each case: what a hostile one does to it, nobody else takes from there. And for compilers alone, not for programs that run.
     """

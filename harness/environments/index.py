@@ -1,7 +1,7 @@
 """The index's files of a distribution: every wheel with its date, size and Python.
 
 The Simple API (https://packaging.python.org/en/latest/specifications/simple-repository-api/), as JSON where an index speaks it, else as HTML;
-and folders of wheels (``find-links``). uv's and pip's settings select the index (`harness.toolkits.index`).
+and folders of wheels (``find-links``). uv's and pip's settings select the index (`harness.toolkits.download`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import PartUnavailable
-from harness.toolkits.index import index_addresses, index_settings
+from harness.toolkits.download import index_addresses, index_settings
 from harness.web.address import AddressError, public, read_address
 
 FRESH = 600

@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from harness.environments.index import File, Index
-from harness.environments.pythons import Python, tags_of
+from harness.environments.interpreters import Python, tags_of
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.libraries import LIBRARIES, with_releases
 

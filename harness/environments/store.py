@@ -11,14 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.environments.pythons import Python
-from harness.environments.recipe import Recipe
-from harness.environments.resolved import Resolved, checked_lock
+from harness.environments.interpreters import Python
+from harness.environments.requirements import Recipe, Resolved, checked_lock
 from harness.errors import PartUnavailable, UsageError
-from harness.held import TEMPORARY, HeldFolder, temporary_folder
-from harness.toolkits.leftovers import alone, set_aside, sweep, work_folder
+from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
+from harness.toolkits.download import TIMEOUT, run_uv
+from harness.toolkits.install_lock import alone, set_aside, sweep, work_folder
 from harness.toolkits.store import data_folder, say
-from harness.toolkits.uv_process import TIMEOUT, run_uv
 
 __all__ = ["MANIFEST", "EnvironmentStore", "Made", "Resolved"]
 

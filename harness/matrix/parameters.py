@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
+from urllib.parse import quote
 
-from harness.matrix.order import natural_key, version_key
-from harness.toolkits.libraries import LIBRARIES
+from harness.matrix.axes import FIRST, PLACE, natural_key, place_of, version_key
+from harness.toolkits.header_libraries import LIBRARIES
 
 _PAIR = r"([A-Za-z_][A-Za-z0-9_]*)=([^,=]*)"
 _PAIRS = re.compile(_PAIR)
@@ -96,3 +97,17 @@ def _parameter(name: str, values: set[str]) -> Parameter:
 
 
 _KEYS: Mapping[str, Callable[[str], Any]] = {"number": float, "version": version_key, "word": natural_key}
+
+
+def matrix_link(**terms: str) -> str:
+    """Address of the matrix, filtered; what `assets/address.js` reads."""
+    query = " ".join(f'{field}:"{value.replace(chr(34), "")}"' for field, value in terms.items() if value)
+    return f"matrix.html#q={quote(query, safe='/:,.')}"
+
+
+def cell_link(cell: Mapping[str, Any]) -> str:
+    """Address of a cell in the matrix, as `assets/matrix.js` spells it."""
+    further = [key for key in PLACE if key not in FIRST]
+    keys = PLACE if any(cell.get(key) for key in further) else FIRST
+    parts = [str(part).replace("%", "%25").replace(";", "%3B") for part in place_of(cell, keys)]
+    return f"matrix.html#cell={quote(';'.join(parts), safe='/:;,.=@')}"

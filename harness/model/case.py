@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,9 +11,200 @@ from pathlib import Path
 from typing import Any
 
 from harness.model.condition import Condition
-from harness.model.enums import Stage, Status
-from harness.model.launch import LaunchRule, VerifyRule
-from harness.model.library import HeaderLibrary
+from harness.model.expression import Expression
+from harness.model.outcome import Stage, Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headers:
+    """Headers that come in no wheel: those of a folder, or of a commit that was checked out.
+
+    Parameters
+    ----------
+    include : tuple of Path
+        Their include directories.
+    told : Mapping[str, str]
+        What records say of them: ``headers``, the version in the headers themselves; ``commit``; ``path`` or ``url``.
+    problem : str
+        Why they are not there; empty where they are.
+    """
+
+    include: tuple[Path, ...] = ()
+    told: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash over where they lie and which they are. What the files say comes in when a compiler reads them."""
+        asked = json.dumps([list(map(str, self.include)), dict(self.told)], sort_keys=True)
+        return hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderLibrary:
+    """Headers from a wheel or a repository.
+
+    Parameters
+    ----------
+    name : str
+        What conditions, variants and records call it: ``cutlass``.
+    packages : Mapping[str, str]
+        The wheel on PyPI by the first number of the version; the key ``""`` covers every other.
+    include : tuple of str
+        Folders of the wheel that hold headers; the first that a release has counts.
+    header : str
+        Header, below the include folder, that defines the version; empty where none does.
+    macros : tuple of str
+        Macros in it, one for each part of the version; a single one holds all in one number.
+    digits : tuple of int
+        For a single one, the digits of each part but the first: ``(3, 2)`` reads 300104 as 3.1.4. Empty: the number as it is.
+    releases : Mapping[str, str]
+        For a library whose wheels are numbered otherwise, the wheel by version: ``{"3.1.4": "nvidia-cuda-cccl==13.1.115"}``.
+    checkout : tuple of str
+        Include directories of a checkout, all that it has.
+    built : Mapping[str, Headers]
+        By their numbers, those of no release: what ``[libraries]`` or ``--library`` named by folder or revision.
+    """
+
+    name: str
+    packages: Mapping[str, str]
+    include: tuple[str, ...]
+    header: str = ""
+    macros: tuple[str, ...] = field(default=())
+    digits: tuple[int, ...] = ()
+    releases: Mapping[str, str] = field(default_factory=dict)
+    checkout: tuple[str, ...] = ()
+    built: Mapping[str, Headers] = field(default_factory=dict)
+
+    def problem(self, version: str) -> str | None:
+        """The reason why no wheel can have this version, or None if one can."""
+        if self.releases:
+            return None if version in self.releases else self._not_among(version)
+        if "" in self.packages or version.split(".")[0] in self.packages:
+            return None
+        if not self.packages:
+            return f"{self.name} is in no wheel: it is named by folder or revision"
+        newest = self.packages[max(self.packages, key=int)]
+        return (
+            f"{self.name} has no version {version}: those of its wheels begin with {' or '.join(self.packages)} "
+            f"(`pip index versions {newest}` lists them)"
+        )
+
+    def _not_among(self, version: str) -> str:
+        wheels = {wheel.partition("==")[2]: own for own, wheel in self.releases.items()}
+        if version in wheels:
+            return f"{version} is the number of a wheel: the {self.name} in it is {wheels[version]}"
+        known = list(self.releases)
+        near = [each for each in known if each.split(".")[:2] == version.split(".")[:2]] or known
+        shown = near if len(near) < 8 else [*near[:3], "…", *near[-4:]]
+        return f"{self.name} has no version {version} that is in a wheel; it has {', '.join(shown)}"
+
+    def wheel(self, version: str) -> tuple[str, str]:
+        """Name and version of the wheel that has a version."""
+        if version in self.releases:
+            name, _, number = self.releases[version].partition("==")
+            return name, number
+        return self.packages.get(version.split(".")[0]) or self.packages[""], version
+
+
+TYPES = (
+    "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+)  # as NumPy spells them, but for bfloat16, which it does not know
+"""Element types of arguments."""
+
+SPELLINGS: Mapping[str, str] = {
+    "half": "float16",
+    "__half": "float16",
+    "__nv_bfloat16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+    "int": "int32",
+    "unsigned int": "uint32",
+    "signed char": "int8",
+}
+"""CUDA C++'s names of some of them, which definitions may use."""
+
+FILLS = ("zeros", "ones", "sequence", "random")
+"""Initial values of arrays: 0, 1, 2, … or numbers from -1 to 1 (-8 to 8 for integers) by a seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    """One argument of a kernel: an array in the device's memory, or a number.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    type : str
+        One of `TYPES`, or a definition that names one, without ``[]``.
+    size : tuple of Expression or None
+        Lengths of an array's dimensions; None for a number.
+    fill : str or float
+        What an array starts with.
+    seed : int
+        For ``random``.
+    value : Expression or None
+        The number.
+    """
+
+    name: str
+    type: str
+    size: tuple[Expression, ...] | None = None
+    fill: str | float = "zeros"
+    seed: int = 0
+    value: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRule:
+    """The launch of one kernel when `when` holds.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name.
+    grid, block : tuple of Expression
+        Up to three dimensions each.
+    shared : Expression
+        Dynamic shared memory, in bytes.
+    opt_in : bool
+        Whether the host raises the kernel's limit of dynamic shared memory first.
+    cooperative : bool
+        Whether the whole grid must be resident at once, so that it can wait for itself.
+    arguments : tuple of Argument
+        In the kernel's order.
+    """
+
+    when: Condition
+    kernel: str
+    grid: tuple[Expression, ...]
+    block: tuple[Expression, ...]
+    shared: Expression
+    opt_in: bool = False
+    cooperative: bool = False
+    arguments: tuple[Argument, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyRule:
+    """The check of results when `when` holds.
+
+    Parameters
+    ----------
+    reference : Path
+        A Python file with a function of each kernel's name, which does to NumPy arrays what the kernel does.
+    rtol, atol : float
+        Tolerances, as in `numpy.allclose`.
+    """
+
+    when: Condition
+    reference: Path
+    rtol: float = 0.0
+    atol: float = 0.0
+    line: int = 0
+
 
 Scalar = str | int | float | bool
 
@@ -63,7 +256,7 @@ class Expectation:
     stage : Stage or None
         The stage at which it happens; None accepts any.
     diagnostic : str or None
-        Regular expression that the message of one of the diagnostics must match (`harness.patterns`).
+        Regular expression that the message of one of the diagnostics must match (`harness.regex`).
     xfail : bool
         True for a fault that should be fixed: a match is then ``xfail`` and a build is ``xpass``.
     reason, link : str
@@ -114,7 +307,7 @@ class Case:
     program : str
         Digest of where a file without a case lies: its name alone does not tell it from others. Empty for a case.
     project : str
-        Name of the project that it belongs to (`harness.cases.whose`), which tells it from another project's of its name. Empty for cumatrix's own cases, and where nothing names the project.
+        Name of the project that it belongs to (`harness.cases.load`), which tells it from another project's of its name. Empty for cumatrix's own cases, and where nothing names the project.
     title, description : str
         One line, and a paragraph.
     features : tuple of str

@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.model.case import Case, Variant
 from harness.model.condition import Version
-from harness.model.facts import cell_facts, toolchain_facts
-from harness.model.host import UNASKED, HostCompiler
+from harness.model.condition_names import cell_facts, toolchain_facts
+from harness.model.host_compiler import UNASKED, HostCompiler
 from harness.model.target import Target
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from harness.model.case import Expectation
 from harness.model.cell import Cell
 from harness.model.condition import Condition
-from harness.model.enums import Stage, Status, Verdict
-from harness.model.outcome import Diagnostic, Outcome
-from harness.patterns import pattern
+from harness.model.outcome import Diagnostic, Outcome, Stage, Status, Verdict
+from harness.regex import pattern
 
 _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 

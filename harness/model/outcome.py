@@ -5,10 +5,55 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from harness.model.enums import Stage, Status
+
+class Stage(StrEnum):
+    """Stages of a cell, in order."""
+
+    PREPROCESS = "preprocess"
+    COMPILE = "compile"
+    ASSEMBLE = "assemble"
+    LINK = "link"
+    LOAD = "load"
+    LAUNCH = "launch"
+    VERIFY = "verify"
+
+    @property
+    def rank(self) -> int:
+        """Position of the stage in the pipeline, from 0."""
+        return list(Stage).index(self)
+
+
+class Status(StrEnum):
+    """Outcome of a cell: a fact, independent of the expectation."""
+
+    BUILT = "built"
+    REJECTED = "rejected"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+    UNSUPPORTED = "unsupported"
+    UNAVAILABLE = "unavailable"
+    HARNESS_ERROR = "harness_error"
+
+    @property
+    def answered(self) -> bool:
+        """Return whether a compiler answered: a run without any answer proves nothing."""
+        return self not in (Status.UNSUPPORTED, Status.UNAVAILABLE, Status.HARNESS_ERROR)
+
+
+class Verdict(StrEnum):
+    """Meaning of a status against the case's expectation; derived, never stored as a fact."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    XFAIL = "xfail"
+    XPASS = "xpass"
+    UNSUPPORTED = "unsupported"
+    UNRESOLVED = "unresolved"
+
 
 # Looking an enumeration's member up takes several times as long as a table.
 _STATUSES = {status.value: status for status in Status}

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.protocol import printed
+from harness.protocol import process_output
 from harness.protocol.backend import Unavailable
 
 
@@ -46,7 +46,7 @@ def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Pat
         unit, out = Path(folder, "unit.c"), Path(folder, name)
         unit.write_text(source)
         argv = [compiler, "-x", "c", "-w", "-O1", "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{name}", *flags]
-        done = printed.run([*argv, "-o", str(out), str(unit), "-ldl"], seconds=120)
+        done = process_output.run([*argv, "-o", str(out), str(unit), "-ldl"], seconds=120)
         if done.code:
             raise Unavailable(f"{compiler} cannot build {name}: {done.said.strip()[-400:]}")
         os.replace(out, library)

@@ -179,7 +179,7 @@ static void note(int folder, const char *path, const Stat *found, int error)
     errno = before;
 }
 
-/* The same sum as zlib's crc32 and adler32 make of a name: `harness.engine.files.sum_of_names`. */
+/* The same sum as zlib's crc32 and adler32 make of a name: `harness.engine.file_states.sum_of_names`. */
 static uint64_t sum_of(const char *name)
 {
     uint32_t crc = ~0u, low = 1, high = 0;

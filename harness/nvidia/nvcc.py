@@ -1,21 +1,192 @@
 """nvcc as the tools that it would run (``nvcc --dryrun``), run one by one.
 
-So each tool's end is seen by itself, and what several cells have in common is done once (`harness.nvidia.step_cache`).
+So each tool's end is seen by itself, and what several cells have in common is done once (`harness.nvidia.nvcc`).
+
+A step is taken from the cache only where everything that it reads is the same, byte for byte: the preprocessed text and
+its options. So what comes out, refusals included, is what the step would have said again.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.nvidia.nvjitlink import NOT_LINKED_ALONE
-from harness.nvidia.step_cache import StepCache
-from harness.nvidia.tools import Hidden, Step, ask, check, run, start
+from harness.nvidia.tools import Hidden, Step, after, ask, check, run, start, tell
+from harness.protocol import reads
 from harness.protocol.backend import Job, Setup, Unavailable
-from harness.protocol.wire import Product, Ready
+from harness.protocol.messages import Product, Ready
+from harness.protocol.process_output import Finished
+
+# The device code in what `fatbinary` writes, for the assembler.
+_DATA = re.compile(r'(?:^"\.quad [^\n]*\n)+', re.MULTILINE)
+# CUB and Thrust put the list of architectures into the names of their namespaces: THRUST_300001_SM_800_NS. A text that differs
+# in nothing but these says the same under another name, and one of the same length keeps mangled names in order.
+_NAMED = re.compile(rb"\b((?:THRUST|CUB)_\d+_SM_)(\d+(?:_\d+)*)")
+# In mangled names a digit may follow: there is one list in such a text, so nothing else begins like it.
+_IN_NAMES = rb"((?:THRUST|CUB)_\d+_SM_)%b"
+_SIZE = re.compile(r"\bfatbinData\[\d+\]")
+
+
+class StepCache:
+    """Finished steps, in a folder that all cells of a program share in a run; without one, every step is run.
+
+    Parameters
+    ----------
+    job : Job
+        The cell.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.folder = Path(job.steps) if job.steps else None
+        self.job = job
+        # Asked in each cell: looking where links lead counts as reading, and the cell that does a step may read no more than the others.
+        self.cells = (job.scratch.parent, job.scratch.parent.resolve())
+
+    def front_end(self, step: Step) -> None:
+        """cudafe++ on the host's preprocessed text."""
+        outputs = [
+            after(step.words, name) for name in ("--gen_c_file_name", "--stub_file_name", "--module_id_file_name")
+        ]
+        self._once(step, step.line, Path(step.words[-1]), [name for name in outputs if name])
+
+    def host_pass(self, step: Step) -> None:
+        """The host compiler on what cudafe++ wrote, up to assembly; the device code comes in when that is assembled."""
+        out = step.output or ""
+        (unit,) = (word for word in step.words if word.endswith(".cudafe1.cpp"))
+        embedded = Path(unit).name.removesuffix(".cudafe1.cpp") + ".fatbin.c"
+        if self.folder is None or not _embed_by_name(Path(embedded)):
+            run(self.job, step)
+            return
+        assembly = Path(out).with_suffix(".s").name
+        words = [assembly if word == out else "-S" if word == "-c" else word for word in step.words]
+        self.compile(Step(words, step.env))
+        assemble = [step.words[0], *(["-m64"] if "-m64" in words else []), "-c", assembly, "-o", out]
+        run(self.job, Step(assemble, step.env))
+
+    def compile(self, step: Step) -> None:
+        """A C++ compilation, known by its preprocessed text and by its options but for those of the preprocessor."""
+        if self.folder is None:
+            run(self.job, step)
+            return
+        text = Path("step.ii")
+        words = _without(step.words, {"-c": 0, "-S": 0, "-o": 1, "-MD": 0, "-MMD": 0, "-MF": 1})
+        run(self.job, Step([*words, "-E", "-o", str(text)], step.env))
+        options = [word for word in _without(step.words, {"-isystem": 1}) if not word.startswith(("-D", "-I"))]
+        self._once(step, shlex.join(options), text, [step.output or "a.out"])
+
+    def _once(self, step: Step, options: str, text: Path, outputs: Sequence[str]) -> None:
+        if self.folder is None:
+            run(self.job, step)
+            return
+        scratch, data = str(self.job.scratch), text.read_bytes()
+        names = _names(data)
+        readable = len(names) == 1 and not any(name.endswith(".o") for name in outputs)
+        if readable:
+            (name,) = names
+            data = re.sub(_IN_NAMES % name, rb"\g<1>" + b"#" * len(name), data)
+        digest = hashlib.sha256(f"{step.path}\0{options}\0".replace(scratch, ".").encode())
+        digest.update(data.replace(scratch.encode(), b"."))
+        mine = {"scratch": scratch, "name": names.pop().decode() if readable else ""}
+        place = self.folder / digest.hexdigest()
+        with open(f"{place}.lock", "w") as lock:
+            # A process that dies with the lock releases it, and has left nothing in the cache.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not place.is_dir():
+                records = self.job.scratch / "step.reads"
+                records.touch()
+                # What this step reads counts for every cell that takes it from here.
+                done = start(Step(step.words, {**step.env, reads.VARIABLE: str(records)}) if reads.followed() else step)
+                # The files of this worker's cells are nothing to others.
+                read = reads.without(records.read_bytes(), self.cells)
+                reads.replay(read)
+                if done.code >= 0:
+                    kept: dict[str, Any] = {
+                        "code": done.code,
+                        "said": done.said,
+                        "total": done.total,
+                        "whole": done.whole,
+                        "reads": read.decode("latin-1"),
+                        **mine,
+                    }
+                    _put(place, outputs, kept)
+                tell(self.job, step, done)
+                check(step, done.code, done.said)
+                return
+        self.job.shared_steps.append(step.program)
+        kept = _take(place, outputs, mine)
+        reads.replay(kept["reads"].encode("latin-1"))
+        tell(self.job, step, Finished(kept["code"], kept["said"], kept["total"], kept["whole"]))
+        check(step, kept["code"], kept["said"])
+
+
+def _names(data: bytes) -> set[bytes]:
+    """Lists of architectures in the names of namespaces, as CUB and Thrust write them."""
+    return {match[2] for match in _NAMED.finditer(data)}
+
+
+def _take(place: Path, outputs: Sequence[str], mine: dict[str, str]) -> dict[str, Any]:
+    """Copy files from the cache; texts name the folder and the architectures of the cell that made them."""
+    kept: dict[str, Any] = json.loads((place / "step.json").read_text("utf-8"))
+
+    def own(data: bytes) -> bytes:
+        data = data.replace(kept["scratch"].encode(), mine["scratch"].encode())
+        return (
+            re.sub(_IN_NAMES % kept["name"].encode(), rb"\g<1>" + mine["name"].encode(), data) if mine["name"] else data
+        )
+
+    for index, name in enumerate(outputs):
+        source = place / str(index)
+        if source.is_file():
+            data = source.read_bytes()
+            Path(name).write_bytes(data if name.endswith(".o") else own(data))
+    kept["said"] = own(kept["said"].encode()).decode()
+    return kept
+
+
+def _put(place: Path, outputs: Sequence[str], kept: dict[str, Any]) -> None:
+    beside = place.with_name(f"{place.name}.{os.getpid()}")
+    beside.mkdir()
+    for index, name in enumerate(outputs):
+        if Path(name).is_file():
+            shutil.copyfile(name, beside / str(index))
+    (beside / "step.json").write_text(json.dumps(kept), "utf-8")
+    os.replace(beside, place)
+
+
+def _embed_by_name(path: Path) -> bool:
+    """Let the file that embeds the device code name it (``.incbin``) instead of holding it; False where that cannot be."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError:
+        return False
+    code = path.name.removesuffix(".c")
+    if len(_DATA.findall(text)) != 1 or not Path(code).is_file():
+        return False
+    text = _DATA.sub(f'".incbin \\\\"{code}\\\\"\\\\n"\n', text)
+    path.write_text(_SIZE.sub("fatbinData[]", text), "utf-8")
+    return True
+
+
+def _without(words: Sequence[str], options: dict[str, int]) -> list[str]:
+    left, skip = [], 0
+    for word in words:
+        if skip:
+            skip -= 1
+        elif word in options:
+            skip = options[word]
+        else:
+            left.append(word)
+    return left
+
 
 _FIRST = 13
 """The first CUDA release whose wheels have nvcc (https://pypi.org/project/nvidia-cuda-nvcc/)."""

@@ -15,10 +15,12 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
-from harness.protocol import printed
-from harness.protocol.backend import Crashed, Job, Rejected, Unavailable
-from harness.protocol.printed import Finished
+from harness.protocol import process_output
+from harness.protocol.backend import Crashed, Job, Rejected, Setup, Unavailable
+from harness.protocol.messages import Product
+from harness.protocol.process_output import Finished
 
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _VARIABLE = re.compile(r"\$(\w+)")
@@ -142,7 +144,7 @@ def ask(*argv: str) -> str:
         When it cannot be run, or says no.
     """
     try:
-        done = printed.run(argv, seconds=60, errors=printed.Errors.DROPPED)
+        done = process_output.run(argv, seconds=60, errors=process_output.Errors.DROPPED)
     except (OSError, subprocess.SubprocessError) as error:
         raise Unavailable(f"cannot run {shlex.join(argv)}: {error}") from None
     if done.code:
@@ -181,7 +183,7 @@ def start(step: Step) -> Finished:
     if step.path is None:
         raise Unavailable(f"{step.words[0]} is not there", stage=step.stage)
     try:
-        return printed.run(step.words, path=step.path, env={**os.environ, **step.env})
+        return process_output.run(step.words, path=step.path, env={**os.environ, **step.env})
     except OSError as error:
         raise Unavailable(f"{step.path} cannot be run: {error.strerror}", stage=step.stage) from None
 
@@ -228,3 +230,55 @@ def _number(name: str) -> int | None:
 
 def _named(number: int | None, name: str) -> str:
     return f"signal {number} ({name})" if number else f"a signal ({name})"
+
+
+def version(setup: Setup) -> str:
+    """``"12.4.131"``, as ``ptxas --version`` says."""
+    return _release(_ask(setup, "--version"))
+
+
+def architectures(setup: Setup) -> list[str]:
+    """Names that ``ptxas --help`` lists for ``--gpu-name``, virtual ones included."""
+    text = _ask(setup, "--help")
+    start = text.find("--gpu-name")
+    return sorted(set(re.findall(r"'((?:sm|compute)_\d+[af]?)'", text[start : start + 6000])))
+
+
+def assemble(setup: Setup, job: Job, ptx: Path, *, relocatable: bool = False) -> Path:
+    """Assemble for the job's target, as stage ``assemble``, with another toolkit's ptxas where the job has one.
+
+    Raises
+    ------
+    Rejected, Crashed
+        As ptxas ended.
+    """
+    job.enter("assemble")
+    kind = "object" if relocatable else "cubin"
+    out = job.scratch / f"artifact.{kind}"
+    home = job.assembler.home if job.assembler else setup.home
+    if job.assembler:
+        job.observed["ptxas"] = _release(ask(str(home / "bin" / "ptxas"), "--version"))
+    argv = [str(home / "bin" / "ptxas"), f"-arch=sm_{job.arch}", "-v", *job.options.get("ptxas", [])]
+    argv += ["-c"] if relocatable else []
+    argv += [str(ptx), "-o", str(out)]
+    job.command.append(" ".join(argv))
+    step = Step(argv)
+    done = start(step)
+    tell(job, step, done)
+    if done.code < 0:
+        raise Crashed(f"ptxas was ended by signal {-done.code}", signal=-done.code, stage="assemble")
+    if done.code:
+        raise Rejected("ptxas refused the PTX", stage="assemble")
+    job.artifact = Product(str(out), kind)
+    return out
+
+
+def _ask(setup: Setup, flag: str) -> str:
+    return ask(str(setup.home / "bin" / "ptxas"), flag)
+
+
+def _release(text: str) -> str:
+    found = re.search(r"V(\d+\.\d+\.\d+)", text)
+    if not found:
+        raise Unavailable("ptxas does not say its version")
+    return found[1]

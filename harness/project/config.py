@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.errors import Key, Report, shown
-from harness.cases.tables import check_table
+from harness.cases.schema import DRAFT, add_tables, table_of
 from harness.cases.toml import check_integers, parse_toml, read_toml_text
+from harness.cases.values import check_table
 from harness.environments.releases import NAMES
 from harness.errors import UsageError, did_you_mean
-from harness.model import TargetError
+from harness.model import OptionRule, TargetError
+from harness.model.condition import Condition
 from harness.model.target import check_known, parse_targets
-from harness.project.find import PYPROJECT
+from harness.project.discovery import PYPROJECT
 from harness.project.keys import CONFIG, NAMED, SETTINGS
+from harness.protocol.messages import Limits
 from harness.toolkits import LIBRARIES, parse_toolkits
 
 TABLE = ("tool", "cumatrix")
@@ -199,3 +202,64 @@ _WRONG: Mapping[str, Callable[[str], str]] = {
     "library": _wrong_library(LIBRARIES, '"cutlass=4.2"'),
 }
 """What more can be wrong with a setting, told before anything runs."""
+
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def limits_of(config: Config) -> Limits:
+    """What a cell may use, for those that have no options of their own for it."""
+    limits = Limits()
+    seconds, memory = config.values.get("timeout"), config.values.get("memory")
+    return Limits(
+        seconds=float(seconds) if seconds is not None else limits.seconds,
+        memory=int(memory[:-1]) * _UNITS[memory[-1]] if memory is not None else limits.memory,
+    )
+
+
+def config_schema() -> dict[str, Any]:
+    """The schema of ``cumatrix.toml``, which is that of ``[tool.cumatrix]`` in ``pyproject.toml`` too."""
+    schema, program = table_of(CONFIG), table_of(NAMED)
+    for table in (schema, program):
+        add_tables(table["properties"])
+    schema["properties"]["programs"] |= {"type": "array", "items": program}
+    return {"$schema": DRAFT, "title": "What a project says to cumatrix", **schema}
+
+
+_ONE_BACKEND = re.compile(r"([A-Za-z][\w-]*):(-.*)", re.DOTALL)
+
+
+def split_flags(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Options by the backend that they name, ``nvcc:-O3``; those for all have the empty key."""
+    flags: dict[str, list[str]] = {}
+    for text in texts:
+        found = _ONE_BACKEND.fullmatch(text)
+        flags.setdefault(found[1] if found else "", []).append(found[2] if found else text)
+    return flags
+
+
+def only(backend: str, flags: list[str]) -> OptionRule:
+    """Options for one backend."""
+    return OptionRule(when=Condition.parse(f'backend == "{backend}"'), values={"flags": flags})
+
+
+def definitions_of(value: Any) -> dict[str, Any]:
+    """Definitions by name, out of ``["N=4"]`` or a table."""
+    if not isinstance(value, list):
+        return dict(value or {})
+    pairs = ((name, equals, item) for name, equals, item in (text.partition("=") for text in value))
+    return {
+        name: (int(item) if re.fullmatch(r"-?\d{1,18}", item) else item) if equals else 1
+        for name, equals, item in pairs
+    }
+
+
+def from_root(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with include directories as they are seen from anywhere."""
+    folders = [str((root / folder).absolute()) for folder in values.get("include", ())]
+    return {**values, **({"include": folders} if folders else {})}
+
+
+def listed(value: Any) -> list[Any]:
+    """A value that may stand alone, as a list."""
+    return value if isinstance(value, list) else [value]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.cases.keys import CASE, OPTIONS
-from harness.cases.kinds import Key
+from harness.cases.schema import CASE, OPTIONS
+from harness.cases.values import Key
 
 
 @dataclass(frozen=True, kw_only=True)

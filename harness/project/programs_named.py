@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.project.config import Config
-from harness.project.extension import extensions_of
-from harness.project.options import listed
+from harness.project.config import Config, listed
+from harness.project.setup_py import extensions_of
 
 PROGRAMS = "programs"
 """Stands for the keys of programs (`flags`, `define`, `libraries`, …), on top and in ``[[programs]]``."""

@@ -16,9 +16,9 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.project.config import Config
 from harness.project.programs_named import PROGRAMS, Named, programs_named
-from harness.protocol.plain import Unreadable, read_plain
+from harness.protocol.process_output import Unreadable, read_plain
 from harness.protocol.text import one_line
-from harness.records.atomic import replace_files
+from harness.records.files import replace_files
 from harness.user_folders import users
 
 VARIABLE = "CUMATRIX_TRUST"

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from harness.protocol.job import CellJob, made_for
-from harness.protocol.printed import cut
-from harness.protocol.wire import Order, Product, Ready, Setup
+from harness.protocol.messages import CellJob, Order, Product, Ready, Setup, made_for
+from harness.protocol.process_output import cut
 
 _MOST_AT_ONCE, _MOST_SAID = (
     3 << 20,
     12 << 20,
-)  # characters; a tool's output is cut before (harness.protocol.printed.KEPT)
+)  # characters; a tool's output is cut before (harness.protocol.process_output.KEPT)
 
 __all__ = ["Backend", "Crashed", "Ended", "Job", "Rejected", "Setup", "Unavailable", "Unsupported"]
 
@@ -250,7 +249,7 @@ class Backend(Protocol):
         """Compile, load, launch and verify one cell on a real device, as users of the library do.
 
         ``CUDA_VISIBLE_DEVICES`` names the one device. Stages ``load``, ``launch`` and ``verify`` come after those of
-        `compile`; `harness.nvidia.verify` makes the arguments and checks the results.
+        `compile`; `harness.nvidia.launch` makes the arguments and checks the results.
 
         Raises
         ------

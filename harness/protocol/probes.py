@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from harness.protocol.message import Message
+from harness.protocol.codec import Message
 
 
 @dataclass(frozen=True)

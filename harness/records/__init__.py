@@ -1,15 +1,22 @@
 """Records: one JSON object for each cell, the plan, and merging of several runs."""
 
-from harness.records.answers import weight
-from harness.records.errors import RecordError
+from harness.records.failures import again_command, not_repeatable, repro_command
+from harness.records.json_io import RecordError
 from harness.records.make import expected_json, make_record
-from harness.records.merge import Conflict, Merged, agreement_key, merge, spell_other, write_merged
+from harness.records.merge import (
+    Conflict,
+    Merged,
+    agreement_key,
+    at_stage,
+    failed_at,
+    merge,
+    spell_other,
+    weight,
+    write_merged,
+)
 from harness.records.plan import make_plan, plan_path, read_plans, this_commit, this_machine
 from harness.records.record import SCHEMA, Record
-from harness.records.repeat import again_command, not_repeatable, repro_command
-from harness.records.spell import at_stage, failed_at
-from harness.records.store import Results, read_records
-from harness.records.writer import RecordWriter
+from harness.records.store import RecordWriter, Results, read_records
 
 __all__ = [
     "SCHEMA",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.records.errors import RecordError
+from harness.records.json_io import RecordError
 
 SCHEMA = 1
 _LARGEST = 512 << 20  # bytes of JSON
@@ -33,7 +33,7 @@ class Inputs:
     sets : Mapping[str, FileSet]
         Files that were read together, by a hash of their names.
     states : Mapping[str, str]
-        What was at a path, as `harness.engine.files` tells it; of a listed folder after a last ``/``.
+        What was at a path, as `harness.engine.file_states` tells it; of a listed folder after a last ``/``.
     workers : Mapping[str, tuple]
         By key of what a worker process has read while it loaded: the question, the set, and what it said of itself.
     answers : Mapping[str, tuple]

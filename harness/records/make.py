@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, cast
 
 from harness import __version__
 from harness.matrix.axes import AXES
-from harness.model import Cell, Expectation, Outcome, Verdict
+from harness.model import Cell, Expectation, Outcome, Stage, Status, Verdict
 from harness.records.record import SCHEMA, Expected, Record
+from harness.records.schema import Field, fields_of
 
 _KEYS = tuple(Record.__annotations__)
 """Records have their keys in the order of their definition."""
@@ -121,3 +124,41 @@ def expected_json(expected: Expectation) -> Expected:
         "reason": expected.reason,
         "link": expected.link,
     }
+
+
+_BEGIN, _END = "<!-- made by python -m harness.report.schemas -->", "<!-- to here -->"
+_WORDS: tuple[type[StrEnum], ...] = (Status, Stage, Verdict)
+
+
+def with_tables(page: str) -> str:
+    """Replace the text between the two marks of a page."""
+    made = "\n".join((_BEGIN, "", *_keys(), "", *_words(), "", _END))
+    return re.sub(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", lambda _: made, page, flags=re.DOTALL)
+
+
+def _keys() -> Iterator[str]:
+    yield "| key | type | meaning |"
+    yield "| --- | --- | --- |"
+    for key, field in _all(fields_of(Record)):
+        yield f"| `{key}` | {field.check.kind} | {field.description} |"
+
+
+def _words() -> Iterator[str]:
+    for words in _WORDS:
+        yield f"- A {words.__name__.lower()} is one of {', '.join(f'`{word}`' for word in words)}."
+
+
+def _all(fields: Iterable[Field], before: str = "") -> Iterator[tuple[str, Field]]:
+    """Keys with those of the tables in them: ``artifact.kernels[].name``."""
+    for field in fields:
+        key = before + field.name
+        yield key, field
+        if field.table is not None:
+            several = "[]" if field.check.schema.get("type") == "array" else ""
+            yield from _all(fields_of(field.table), f"{key}{several}.")
+
+
+def largest(kernels: Sequence[Mapping[str, Any]], resource: str) -> int | None:
+    """The largest number that any kernel has of a resource (``num_regs``, ``shared_bytes``, …); None where none is known."""
+    known = [number for kernel in kernels if (number := kernel.get(resource)) is not None]
+    return max(known, default=None)

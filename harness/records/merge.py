@@ -5,17 +5,111 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
-from harness.records.answers import choose, weight
-from harness.records.atomic import plain_file, replace_files
+from harness.model import Case, Status
+from harness.records.files import left_alone, plain_file, replace_files
 from harness.records.inputs import Inputs, inputs_path
-from harness.records.lock import left_alone
 from harness.records.plan import Plan, plan_path, plans_json, started_at
-from harness.records.programs import tell_apart
 from harness.records.record import Other, Record
-from harness.records.spell import failed_at
+
+
+def at_stage(status: str, stage: str | None) -> str:
+    """``rejected at assemble``, or the status alone where there is no stage."""
+    return f"{status} at {stage}" if stage else str(status)
+
+
+def failed_at(record: Record | Other) -> str:
+    """Status, and the stage that failed: ``timed_out at compile``; how far something got that was built is left out."""
+    return at_stage(record["status"], record["stage"] if record["status"] != "built" else None)
+
+
+_R = TypeVar("_R", bound=Mapping[str, Any])
+
+
+def weight(record: Mapping[str, Any]) -> int:
+    """2 where a compiler had its say, 1 where the combination is not applicable, 0 where a part was missing or cumatrix failed."""
+    return _weight(record["status"])
+
+
+@cache
+def _weight(word: str) -> int:
+    status = Status(word)
+    if status.answered:
+        return 2
+    return 1 if status is Status.UNSUPPORTED else 0
+
+
+def choose(records: Sequence[_R]) -> _R:
+    """The record that counts, of those of one cell from the oldest to the newest: the newest of those that say most."""
+    most = max(map(weight, records))
+    found: _R = next(record for record in reversed(records) if weight(record) == most)
+    return found
+
+
+_Named = TypeVar("_Named", bound=Mapping[str, Any])
+
+DIGITS = 6
+"""Length of the digest of a program's place in names."""
+
+
+def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[Record], list[Plan]]:
+    """Give cases of one name of several projects, and programs of one name in different folders, names of their own.
+
+    A case is called after its project then, ``fast/softmax@flash-attn``, but for cumatrix's own and those of a project without a name; a program gets its
+    digest, ``kernel.cu@3fa9c1``. A unique name stays, or becomes, the plain one, so that it does not matter in which order and in how many
+    steps records are merged.
+    """
+    records, plans = list(records), list(plans)
+    owners: dict[str, set[str]] = {}
+    marked = False
+    for item in (*records, *(cell for plan in plans for cell in plan["cells"])):
+        mark = _mark(item)
+        owners.setdefault(case_of(item), set()).add(mark)
+        marked = marked or bool(mark)
+    if not marked:
+        return records, plans
+    shared = {name for name, several in owners.items() if len(several) > 1}
+    return (
+        [_named(record, shared) for record in records],
+        [{**plan, "cells": [_named(cell, shared) for cell in plan["cells"]]} for plan in plans],
+    )
+
+
+def case_of(item: Mapping[str, Any]) -> str:
+    """Name of a record's or planned cell's case as its own project has it."""
+    case, mark = str(item["case"]), _mark(item)
+    return case.removesuffix(f"@{mark}") if mark else case
+
+
+def is_of(item: Mapping[str, Any], case: Case) -> bool:
+    """Return whether a record, or a planned cell, belongs to a case, and not to another project's of its name; cumatrix's own have no project."""
+    return case_of(item) == case.name and item.get("project", "") == case.project
+
+
+def _mark(item: Mapping[str, Any]) -> str:
+    """The part that separates it from others of its name."""
+    return str(item["program"])[:DIGITS] if item.get("program") else str(item.get("project") or "")
+
+
+def _named(item: _Named, shared: set[str]) -> _Named:
+    mark = _mark(item)
+    if not mark:
+        return item
+    plain = case_of(item)
+    name = f"{plain}@{mark}" if plain in shared else plain
+    if name == item["case"]:
+        return item
+    renamed: Any = {**item, "case": name, "cell": name + item["cell"].removeprefix(item["case"])}
+    return cast("_Named", renamed)
+
+
+def identity(item: Mapping[str, Any]) -> tuple[str, str]:
+    """Identity of a record or a planned cell: the cell's id, and the case's project, or for a program without a case its place."""
+    return item["cell"], item.get("program") or item.get("project", "")
+
 
 AnyRecord = Record | Other
 """A run's result for a cell: its record, or the rest of one that another replaced (`OTHERS`)."""
@@ -140,7 +234,7 @@ def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> 
     others: dict[tuple[str, ...], tuple[tuple[int, int], AnyRecord]] = {}
     for number, record in enumerate(found):
         # First those of runs whose records are not here any more.
-        # Results of other devices belong to other cells, and are found again wherever both exist (`harness.records.devices`).
+        # Results of other devices belong to other cells, and are found again wherever both exist (`harness.records.virtual_vs_real`).
         items: list[AnyRecord] = [other for other in record.get(OTHERS, ()) if "device" not in other]
         for item in (*items, record):
             when = (order.get(item["run"], -1), number)

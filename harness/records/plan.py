@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +15,8 @@ from typing import Any
 
 from harness.matrix.axes import AXIS, PLACE
 from harness.model import Cell
-from harness.protocol import printed
-from harness.records.errors import RecordError
-from harness.records.jsontext import read_json
+from harness.protocol import process_output
+from harness.records.json_io import RecordError, read_json
 from harness.records.schema import check_value
 from harness.web.address import redact
 
@@ -97,7 +97,7 @@ def this_commit() -> str:
         if re.fullmatch(r"[0-9a-f]{7,64}", os.environ.get(name, "")):
             return os.environ[name]
     try:
-        done = printed.run(["git", "rev-parse", "HEAD"], seconds=5, errors=printed.Errors.DROPPED)
+        done = process_output.run(["git", "rev-parse", "HEAD"], seconds=5, errors=process_output.Errors.DROPPED)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.said.strip() if done.code == 0 else ""
@@ -227,3 +227,22 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor()
+
+
+def missing_shards(plans: Iterable[Plan]) -> list[str]:
+    """A sentence for each sharded run with missing parts."""
+    runs: dict[tuple[str, int, str], set[int]] = {}
+    for plan in plans:
+        if shard := plan.get("shard"):
+            runs.setdefault((shard["whole"], shard["of"], plan["environment"]), set()).add(shard["number"])
+    together = Counter((of, environment) for _, of, environment in runs)
+    sentences = []
+    for (_, of, environment), there in sorted(runs.items()):
+        missing = [str(number) for number in range(1, of + 1) if number not in there]
+        if missing:
+            parts = f"part {missing[0]}" if len(missing) == 1 else f"parts {', '.join(missing)}"
+            other = ""
+            if together[of, environment] > 1:
+                other = "; other parts were made of other cells, or with another --costs: every part has to be given the same"
+            sentences.append(f"{parts} of {of} of the run in {environment} never arrived (--shard){other}")
+    return sentences

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from harness.records.errors import RecordError
-from harness.records.record import SCHEMA, Kernel, Record
-from harness.records.values import FLAG, TABLE, TEXT, WHOLE, Check, InvalidValue, word_of
+from harness.records.json_io import RecordError
+from harness.records.record import FLAG, SCHEMA, TABLE, TEXT, WHOLE, Check, InvalidValue, Kernel, Record, word_of
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """By schema version: makes a record of the version after it."""

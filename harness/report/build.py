@@ -13,25 +13,22 @@ from pathlib import Path
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
-from harness.held import folder_alone
-from harness.matrix.kinds import KINDS, unexpected_among
+from harness.matrix.marks import KINDS, unexpected_among
 from harness.model import Case
-from harness.records.devices import tell_devices
+from harness.process_locks import folder_alone
 from harness.records.parquet import results_parquet
-from harness.records.where import choose
-from harness.report.badges import badges
-from harness.report.beside import of_own, read_publication, side_by_side
-from harness.report.card import NAME as CARD
-from harness.report.errors import NothingToReport, ReportError
-from harness.report.exporters import FOLDER, check, exported
-from harness.report.exports import matrix_csv, matrix_json
+from harness.records.record_names import choose
+from harness.records.virtual_vs_real import tell_devices
+from harness.report.embed import badges
+from harness.report.exporters import FOLDER, NothingToReport, ReportError, check, exported
+from harness.report.exports import matrix_csv, matrix_json, matrix_markdown
 from harness.report.feed import atom_feed, entries_of
 from harness.report.inputs import read_results
 from harness.report.junit import junit_xml
-from harness.report.markdown import matrix_markdown
-from harness.report.parallel import in_parallel
-from harness.report.site import TITLE, Site, case_files_of, front_files
-from harness.report.table import totals
+from harness.report.overview import totals
+from harness.report.plots import NAME as CARD
+from harness.report.published import of_own, read_publication, side_by_side
+from harness.report.site import TITLE, Site, case_files_of, front_files, in_parallel
 
 DEFAULT_OUT = Path("reports/html")
 _MANY = 10_000
@@ -66,7 +63,7 @@ class ReportSummary:
     cells : int
         Cells in the matrix, those that never arrived included.
     totals : dict
-        Cells by key of their kind (`harness.matrix.kinds.KINDS`).
+        Cells by key of their kind (`harness.matrix.marks.KINDS`).
     not_as_expected, missing, conflicts, unanswered : int
         Numbers of cells that need attention; the first includes the second. The last are those that keep an earlier
         run's answer because a later one had none.
@@ -125,7 +122,7 @@ def build_report(
     rejudge : callable, optional
         Derives a record's verdict again, against the cases' present expectations.
     where : str, optional
-        A condition on cells (`harness.model.selection.RESULTS`): the report, and what it tells of the history, is of no others.
+        A condition on cells (`harness.model.condition_names.RESULTS`): the report, and what it tells of the history, is of no others.
     title : str
         What the answer page is called.
     export : sequence of str

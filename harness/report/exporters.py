@@ -8,7 +8,17 @@ from typing import Any
 
 from harness.errors import UsageError, did_you_mean
 from harness.plugins import Table
-from harness.report.errors import ReportError
+
+
+class ReportError(UsageError):
+    """A report cannot be written to its destination; the message is one plain sentence."""
+
+
+class NothingToReport(ReportError):
+    """There is not one record and not one planned cell."""
+
+    exit_code = 3
+
 
 FOLDER = "exports"
 """Folder of a report that they write into, each into one of its own."""

@@ -5,19 +5,32 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
 from harness.analysis.frame import NUMBERS, rows_of
-from harness.matrix.axes import COLUMNS, ROWS
-from harness.matrix.kinds import KINDS
-from harness.matrix.order import ToolchainColumn, column_key, target_key, toolchain_key
+from harness.matrix.axes import (
+    COLUMNS,
+    PLACE,
+    PROGRAM,
+    ROWS,
+    TOOLCHAIN,
+    ToolchainColumn,
+    column_key,
+    fold_targets,
+    program_of,
+    target_key,
+    toolchain_key,
+)
+from harness.matrix.marks import GROUPS, KINDS, grouped, surprises_among
 from harness.records import Conflict, Merged
 from harness.report.groups import anchor_of
-from harness.report.provenance import runs_of
-from harness.report.table import totals
+from harness.report.overview import parts as split
+from harness.report.overview import runs_of, totals, unavailable_of
 from harness.report.text import clean
 
 SCHEMA = 1
@@ -109,3 +122,136 @@ def _csv_text(text: str) -> str:
     """Spreadsheets run what begins like a formula, and messages come out of programs."""
     text = clean(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
+
+
+# GitHub takes 1 MiB a step and shows nothing of a longer one.
+MAX_BYTES = 900_000
+LISTED = 50
+
+
+def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
+    """Totals, what is not as expected, and one table a topic.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.analysis.cells_frame`.
+    max_bytes : int
+        Tables that would make the text longer are left out, and named.
+    """
+    counts = totals(table)
+    bad, lacking = surprises_among(counts), grouped(counts).get("unavailable", 0)
+    all_well = f"as expected but for {lacking:,} not available" if lacking else "all as expected"
+    parts = [
+        "# CUDA compatibility matrix\n",
+        f"{len(table):,} cells, {f'**{bad:,} not as expected**' if bad else all_well}: "
+        + ", ".join(f"{KINDS[key].letter} {count:,} {KINDS[key].word}" for key, count in counts.items())
+        + ".\n",
+        f"{_meaning(counts)}.\n",
+        *_unavailable(table),
+        *_unexpected(table),
+        *_differing(table),
+    ]
+    size = sum(len(part.encode()) + 1 for part in parts)
+    left_out = []
+    for (topic,), part in split(table, "topic"):
+        text = _topic(topic, part)
+        if size + len(text.encode()) > max_bytes:
+            left_out.append(escape(topic))
+            continue
+        size += len(text.encode()) + 1
+        parts.append(text)
+    if left_out:
+        parts.append(f"Too long to be shown here: {', '.join(left_out)}. See matrix.html or matrix.csv.\n")
+    return "\n".join(parts)
+
+
+def _meaning(counts: Mapping[str, int]) -> str:
+    """Working and failing cells, whatever the expectation."""
+    return ", ".join(f"{count:,} {GROUPS[group]}" for group, count in grouped(counts).items())
+
+
+def _unavailable(table: pd.DataFrame) -> list[str]:
+    """A line for each unavailable part, for any number of cells."""
+    lines = [
+        f"- {escape(reason)} ({count:,} cell{'s' if count != 1 else ''})" for reason, count in unavailable_of(table)
+    ]
+    return ["Not available:\n\n" + "\n".join(lines) + "\n"] if lines else []
+
+
+@cache
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    text = " ".join(clean(text).split())
+    return re.sub(r"[\\`*_{}\[\]<>()#|!~&@:$=+-]", lambda match: f"&#{ord(match[0])};", text)
+
+
+def _unexpected(table: pd.DataFrame) -> list[str]:
+    bad = table[~table["mark"].map(lambda key: KINDS[key].as_expected)]
+    if bad.empty:
+        return []
+    # Numba's kernels have names of 200 characters, one for each signature: without them, equal lines fold.
+    bad = bad.assign(message=bad["message"].str.replace(r"\w{40,}", "…", regex=True))
+    place = (*PROGRAM, *TOOLCHAIN)
+    order = list(KINDS)
+    # Stable: the gravest kind first, and within a kind the order of the matrix.
+    groups = sorted(split(bad, "mark", *PROGRAM, "message"), key=lambda item: order.index(item[0][0]))
+    lines = []
+    listed = table[table["case"].isin({key[1] for key, _ in groups[:LISTED]})]
+    axes = {key: list(part["target"]) for key, part in split(listed, *place)}
+    for (mark, *program, message), part in groups[:LISTED]:
+        case, variant = program_of(dict(zip(PROGRAM, program, strict=True)))
+        where = "; ".join(
+            f"{escape(ToolchainColumn(key[len(PROGRAM) :]).label)}: {fold_targets(cells['target'], axes[key])}"
+            for key, cells in split(part, *place)
+        )
+        # In <code> GitHub makes no mention or reference of what a compiler happened to print.
+        said = f" <code>{escape(message[:160])}</code>" if message else ""
+        name = escape(f"{case}[{variant}]" if variant else case)
+        lines.append(f"- {KINDS[mark].letter} {KINDS[mark].word}: **{name}**{said} ({where})")
+    if len(groups) > LISTED:
+        lines.append(f"- and {len(groups) - LISTED:,} more: see matrix.csv")
+    return ["## Not as expected\n", "\n".join(lines) + "\n"]
+
+
+def _differing(table: pd.DataFrame) -> list[str]:
+    """Cells with another outcome in other runs."""
+    found = table[table["others"] != ""] if "others" in table else table[:0]
+    if found.empty:
+        return []
+    lines = [
+        f"- **{escape(cell)}**: {KINDS[mark].word}; <code>{escape(others[:300])}</code>"
+        for cell, mark, others in found[["cell", "mark", "others"]].head(LISTED).itertuples(index=False, name=None)
+    ]
+    if len(found) > LISTED:
+        lines.append(f"- and {len(found) - LISTED:,} more: see matrix.csv")
+    return ["## Other runs say otherwise\n", "\n".join(lines) + "\n"]
+
+
+def _topic(topic: str, table: pd.DataFrame) -> str:
+    """One table: a row a variant, a column a toolchain, in each field the targets by kind."""
+    found: dict[tuple[str, ...], dict[ToolchainColumn, list[tuple[str, str]]]] = {}
+    across = len(PROGRAM)
+    for cell in rows_of(table, [*PLACE, "mark"]):
+        found.setdefault(cell[:across], {}).setdefault(ToolchainColumn(cell[across:-2]), []).append(cell[-2:])
+    toolchains = sorted({item for row in found.values() for item in row}, key=toolchain_key)
+    lines = [
+        f"## {escape(topic)}\n",
+        "| Case | " + " | ".join(f"{escape(item.tool)}<br>{escape(item.releases)}" for item in toolchains) + " |",
+        "| --- |" + " --- |" * len(toolchains),
+    ]
+    for program, row in found.items():
+        case, variant = program_of(dict(zip(PROGRAM, program, strict=True)))
+        name = escape(case) + (f"<br>{escape(variant)}" if variant else "")
+        lines.append(f"| {name} | {' | '.join(_cell(tuple(row.get(item, ()))) for item in toolchains)} |")
+    return "\n".join(lines) + "\n"
+
+
+@cache
+def _cell(cells: tuple[tuple[str, str], ...]) -> str:
+    axis = [target for target, _ in cells]
+    return "<br>".join(
+        f"{kind.letter} {fold_targets((target for target, key in cells if key == kind.key), axis)}"
+        for kind in KINDS.values()
+        if any(key == kind.key for _, key in cells)
+    )

@@ -10,10 +10,10 @@ from html import escape
 from itertools import pairwise
 from uuid import NAMESPACE_URL, uuid5
 
-from harness.analysis.changes import Change, changes
+from harness.analysis.diff import Change, changes
 from harness.analysis.history import History
+from harness.report.junit import xml_text
 from harness.report.text import one_line, safe_link
-from harness.report.xml import xml_text
 
 _ATOM = "http://www.w3.org/2005/Atom"
 _LISTED = 100

@@ -10,11 +10,20 @@ from functools import cache, cached_property
 from hashlib import blake2s
 from typing import Any
 
-from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, program_of
-from harness.matrix.kinds import KINDS, Mark, kind_of
-from harness.matrix.order import ToolchainColumn, fold_targets, natural_key, ranks, target_key
+from harness.matrix.axes import (
+    PROGRAM,
+    TOOLCHAIN,
+    ToolchainColumn,
+    fold_targets,
+    natural_key,
+    place_of,
+    program_of,
+    ranks,
+    target_key,
+)
+from harness.matrix.marks import KINDS, Mark, kind_of
 from harness.model import Stage
-from harness.published.place import ENVIRONMENT
+from harness.published import ENVIRONMENT
 from harness.records import Merged
 from harness.report.text import one_line
 
@@ -36,7 +45,7 @@ class Where:
     cell : str
         Id of the first of them.
     own : bool
-        Whether they are the report author's own (`harness.report.beside`).
+        Whether they are the report author's own (`harness.report.published`).
     """
 
     variant: str

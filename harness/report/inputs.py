@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.analysis.history import FILE as HISTORY
-from harness.published.place import is_published
+from harness.published import is_published
 from harness.records import RecordError, Results, read_records
+from harness.records.compiled_out import remarks, with_remark
 from harness.records.parquet import read_inputs_of, read_parquet
-from harness.records.remarks import remarks, with_remark
 
 
 def read_results(paths: Iterable[Path]) -> Results:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from harness.matrix.axes import ROWS, TOOLCHAIN, place_of, program_of
-from harness.matrix.kinds import Mark, kind_of
-from harness.matrix.order import ToolchainColumn, place_key
+from harness.matrix.axes import ROWS, TOOLCHAIN, ToolchainColumn, place_key, place_of, program_of
+from harness.matrix.marks import Mark, kind_of
 from harness.records import Merged, Record, at_stage, spell_other
-from harness.report.text import one_line
-from harness.report.xml import xml_text
+from harness.report.text import clean, one_line
+
+# XML 1.0 has no other characters, not even as references.
+_NOT_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+
+
+def xml_text(text: str) -> str:
+    """Clean, and without what XML cannot hold; escaping is left to the writer."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", clean(text))
+
 
 _LOG = 8_000
 
@@ -76,7 +84,7 @@ def _line(tag: str, **attributes: str) -> ET.Element:
 
 
 def _sorted(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """By environment and toolchain, then as the matrix has them. Places are looked up and not compared, as in `harness.matrix.order.ranks`."""
+    """By environment and toolchain, then as the matrix has them. Places are looked up and not compared, as in `harness.matrix.axes.ranks`."""
     keys = (TOOLCHAIN, ROWS, ("target",))
     places = [tuple(place_of(cell, names) for names in keys) for cell in cells]
     orders = [_order(names, {place[number] for place in places}) for number, names in enumerate(keys)]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.matrix.axes import ROWS, TOOLCHAIN
-from harness.matrix.kinds import KINDS
+from harness.matrix.marks import KINDS
 from harness.model import Stage, Status, Verdict
 from harness.model.target import TARGET_PATTERN
+from harness.records.make import with_tables
 from harness.records.schema import record_schema
-from harness.records.tables import with_tables
 from harness.report.exports import SCHEMA
 
 _TEXT = {"type": "string"}

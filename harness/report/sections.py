@@ -10,18 +10,16 @@ import pandas as pd
 from markupsafe import Markup
 
 from harness.analysis import changes, coverage, disagreements, statements
-from harness.analysis.along import Along, along
-from harness.analysis.changes import MEANINGS
+from harness.analysis.diff import MEANINGS
 from harness.analysis.disagreements import Disagreement
 from harness.analysis.frame import NUMBERS
-from harness.analysis.history import History
-from harness.analysis.statement import Statement
-from harness.analysis.trends import breaks, trend, unsteady
-from harness.matrix.axes import PLACE
-from harness.matrix.links import cell_link, matrix_link
-from harness.matrix.order import backend_key
-from harness.report.frame import Section
-from harness.report.pictures import outcomes_over_time, pictures, resources_by_target
+from harness.analysis.history import History, breaks, trend, unsteady
+from harness.analysis.parameter_effects import Along, along
+from harness.analysis.support import Statement
+from harness.matrix.axes import PLACE, backend_key
+from harness.matrix.parameters import cell_link, matrix_link
+from harness.report.pages import Section
+from harness.report.plots import outcomes_over_time, pictures, resources_by_target
 
 LISTED = 200
 """Entries of a list; the page says how many there are."""
@@ -193,7 +191,7 @@ def _coverage(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _pictures(table: pd.DataFrame) -> list[tuple[str, Markup]]:
-    """Titles and pictures. They are markup of ours; every word of others in them is escaped (`harness.report.draw`)."""
+    """Titles and pictures. They are markup of ours; every word of others in them is escaped (`harness.report.plots`)."""
     # Parts of a table are copies of all its columns, and logs and messages are most of it.
     table = table[[*PLACE, "release", "headers", "outcome", *NUMBERS]]
     found = [(name.replace("-", " "), Markup(svg)) for name, svg in pictures(table).items()]  # noqa: S704 (our own markup; every word of others in it is escaped)

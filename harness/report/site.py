@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +14,25 @@ import pandas as pd
 
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import History
-from harness.answers.answer import newest_day
-from harness.answers.architecture import known_of_itself
+from harness.answers.answer import known_of_itself, newest_day
 from harness.answers.cells import Known
+from harness.answers.current import broken_now, latest_changes
 from harness.answers.feature import feature_page
-from harness.answers.now import broken_now, latest_changes
 from harness.model import Case
-from harness.published.place import ENVIRONMENT
+from harness.published import ENVIRONMENT
 from harness.records import Merged
-from harness.records.artifact_folder import ArtifactFolder
-from harness.report import card
-from harness.report.annotations import annotator
-from harness.report.answers import (
-    answers_data,
-    answers_for,
-    architecture_of,
-    first_target,
-    known_of,
-    shown_table,
-)
-from harness.report.beside import Publication, is_own
+from harness.records.files import ArtifactFolder
+from harness.report import plots
+from harness.report.answer_data import answers_data, answers_for, architecture_of, first_target, known_of, shown_table
+from harness.report.case import annotator, files_of, page_names
 from harness.report.code import Code
-from harness.report.data import compact, matrix_data, more_data, script
-from harness.report.details import CELLS, chunks
 from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
-from harness.report.frame import Frame, Section
 from harness.report.groups import CellGroup, group_cells
-from harness.report.names import page_names
-from harness.report.overview import Sum, unavailable_of
-from harness.report.page import (
+from harness.report.overview import Sum, parts, totals, unavailable_of
+from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_data, script, stories_of
+from harness.report.pages import (
+    Frame,
+    Section,
     answer_page,
     assets,
     case_page,
@@ -48,10 +40,8 @@ from harness.report.page import (
     matrix_page,
     section_page,
 )
+from harness.report.published import Publication, is_own
 from harness.report.sections import make_sections, section_names
-from harness.report.sources import files_of
-from harness.report.stories import stories_of
-from harness.report.table import parts, totals
 
 TITLE = "CUDA compatibility matrix"
 """The default title of the answer page."""
@@ -172,7 +162,7 @@ class Site:
     def frame(self) -> Frame:
         """The common frame of all pages."""
         address = f"{self.address.rstrip('/')}/" if self.address else ""
-        picture = card.described(self.table, self.title)
+        picture = plots.described(self.table, self.title)
         return Frame(title=self.title, sections=self.links, address=address, picture=picture)
 
     @property
@@ -186,7 +176,7 @@ def front_files(site: Site) -> Iterator[tuple[str, bytes]]:
     for name, data in assets().items():
         yield f"assets/{name}", data
     yield "index.html", _text(answer_page(front_of(site), site.own_table, site.frame))
-    yield card.NAME, card.card(site.table, site.title)
+    yield plots.NAME, plots.card(site.table, site.title)
     yield "data/answers.js", script("answers", compact(answers_data(site.known, site.files)))
     itself = known_of_itself(site.known)
     for target in site.known.targets or [first_target(site.known)]:
@@ -292,3 +282,53 @@ def _stem(site: Site, case: str) -> str:
 
 def _text(page: str) -> bytes:
     return page.encode("utf-8", "replace")
+
+
+def in_parallel(one: Callable[[], None], other: Callable[[], None], *, apart: bool) -> None:
+    """Do both; `one` in a process of its own where `apart` is true.
+
+    The process is forked, so it has all that was read without a copy, and gives nothing back but the files that it wrote.
+    `one` must not use libraries that have started threads by then, as pyarrow does.
+
+    Raises
+    ------
+    Exception
+        What either of them raised.
+    """
+    if not apart:
+        one()
+        other()
+        return
+    context = multiprocessing.get_context("fork")
+    mine, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_do, args=(one, theirs))
+    child.start()
+    theirs.close()
+    try:
+        other()
+    except BaseException:
+        child.kill()
+        raise
+    finally:
+        problem = _read(mine)
+        child.join()
+    if problem is not None:
+        raise problem
+    if child.exitcode:
+        raise RuntimeError(f"a process of the report ended with {child.exitcode}")
+
+
+def _read(pipe: Connection) -> Exception | None:
+    """The process's last message; None without one."""
+    try:
+        problem: Exception = pipe.recv()
+    except EOFError:
+        return None
+    return problem
+
+
+def _do(work: Callable[[], None], pipe: Connection) -> None:
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001 (raised in the process that waits)
+        pipe.send(error)

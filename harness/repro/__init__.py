@@ -4,8 +4,7 @@ It holds the program, requirements by exact version with hashes, a short script 
 The files in `files/` are copied into the folder as they are; cumatrix itself never imports them.
 """
 
-from harness.repro.check import check_folder
 from harness.repro.folder import make_folder
-from harness.repro.reduce import reduce_folder
+from harness.repro.reduce import check_folder, reduce_folder
 
 __all__ = ["check_folder", "make_folder", "reduce_folder"]

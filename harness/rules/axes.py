@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
+from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
+
+from harness.model.condition import Compared, Flag, InVersions, Not, Predicate, Some
 
 CellValues = Mapping[str, Any]
 
@@ -184,3 +188,312 @@ def _place(name: str) -> int:
     if name in _FIRST:
         return _FIRST.index(name)
     return 200 + _LAST.index(name) if name in _LAST else 100
+
+
+_FURTHER = 0.35
+"""The cost of each further value of a list; a comparison costs 1."""
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A part of a condition that is about one axis.
+
+    Parameters
+    ----------
+    text : str
+        ``toolkit >= "12.4" and toolkit < "12.8"``.
+    chosen : int
+        The groups of the axis that match.
+    cost : float
+        How much of a reader's attention it takes.
+    loose : bool
+        Whether it needs parentheses next to an ``and``.
+    """
+
+    text: str
+    chosen: int
+    cost: float
+    loose: bool = False
+
+
+def spell(axis: RuleAxis, must: int, never: int) -> Literal | None:
+    """The cheapest comparison that holds for all of some groups and for none of others; None where there is none.
+
+    Parameters
+    ----------
+    axis : RuleAxis
+        What is compared.
+    must, never : int
+        Groups. Of the rest it does not matter.
+    """
+    found = [each for each in _candidates(axis, must, never) if each.chosen & must == must and not each.chosen & never]
+    return min(found, key=lambda each: (each.cost, len(each.text), each.text), default=None)
+
+
+def _candidates(axis: RuleAxis, must: int, never: int) -> Iterator[Literal]:
+    if axis.kind is ValueKind.FLAG:
+        yield _made(axis, axis.name, Flag(axis.name), 1)
+        yield _made(axis, f"not {axis.name}", Not(Flag(axis.name)), 1)
+        return
+    inside, outside = axis.values_of(must), axis.values_of(never)
+    if len(inside) == 1:
+        # At an end of an axis, what comes beyond it is more likely to be the same.
+        yield from _compared(axis, "==", inside[0], 1.02 if axis.kind.ordered else 1)
+    elif inside:
+        yield from _listed(axis, inside, _length(axis, inside), negated=False)
+    if len(outside) == 1:
+        yield from _compared(axis, "!=", outside[0], 1.01)
+    elif outside:
+        yield from _listed(axis, outside, 0.1 + _length(axis, outside), negated=True)
+    if axis.kind.ordered and inside:
+        yield from _intervals(axis, must, never)
+
+
+def _length(axis: RuleAxis, values: list[Any]) -> float:
+    """The cost of a list; on ordered axes, limits explain more than lists."""
+    return (2 if axis.kind.ordered else 1 + _FURTHER) + _FURTHER * (len(values) - 2)
+
+
+def _intervals(axis: RuleAxis, must: int, never: int) -> Iterator[Literal]:
+    places = [place for place in bits(must) if place < len(axis.groups)]
+    others = [place for place in bits(never) if place < len(axis.groups)]
+    below = [place for place in others if place < places[0]]
+    above = [place for place in others if place > places[-1]]
+    lower = list(_lower(axis, below[-1] + 1 if below else 0))
+    upper = list(_upper(axis, above[0])) if above else []
+    yield from upper
+    yield from lower
+    for low in lower:
+        for high in upper:
+            yield Literal(f"{low.text} and {high.text}", low.chosen & high.chosen, low.cost + high.cost - 0.1)
+    between = [place for place in others if places[0] < place < places[-1]]
+    if between:
+        for low in _lower(axis, between[-1] + 1):
+            for high in _upper(axis, between[0]):
+                yield Literal(f"{high.text} or {low.text}", low.chosen | high.chosen, low.cost + high.cost, loose=True)
+
+
+def _lower(axis: RuleAxis, place: int) -> Iterator[Literal]:
+    """From a group on."""
+    if place and axis.kind is ValueKind.NUMBER:  # limits are what still works
+        yield from _compared(axis, ">", axis.groups[place - 1][-1], 1)
+    else:
+        yield from _compared(axis, ">=", axis.groups[place][0], 1)
+        if place:
+            yield from _compared(axis, ">", axis.groups[place - 1][-1], 1.05)
+
+
+def _upper(axis: RuleAxis, place: int) -> Iterator[Literal]:
+    """Up to a group, which is left out."""
+    if place and axis.kind is ValueKind.NUMBER:
+        yield from _compared(axis, "<=", axis.groups[place - 1][-1], 1)
+    elif place:
+        yield from _compared(axis, "<", axis.groups[place][0], 1)
+        yield from _compared(axis, "<=", axis.groups[place - 1][-1], 1.05)
+
+
+def _compared(axis: RuleAxis, symbol: str, value: Any, cost: float) -> Iterator[Literal]:
+    try:
+        yield _made(axis, f"{axis.name} {symbol} {_value(value)}", _predicate(axis, symbol, value), cost)
+    except InvalidSpecifier:
+        return
+
+
+def _listed(axis: RuleAxis, values: list[Any], cost: float, *, negated: bool) -> Iterator[Literal]:
+    try:
+        found: Predicate = Some(tuple(_predicate(axis, "==", value) for value in values))
+        text = f"{axis.name} {'not in' if negated else 'in'} ({', '.join(map(_value, values))})"
+        yield _made(axis, text, Not(found) if negated else found, cost)
+    except InvalidSpecifier:
+        return
+
+
+def _predicate(axis: RuleAxis, symbol: str, value: Any) -> Predicate:
+    if axis.kind is ValueKind.VERSION:
+        return InVersions(axis.name, f"{symbol}{value}")
+    return Compared(axis.name, symbol, value)
+
+
+def _value(value: Any) -> str:
+    return repr(value) if isinstance(value, int | float) else f'"{value}"'
+
+
+def _made(axis: RuleAxis, text: str, predicate: Predicate, cost: float) -> Literal:
+    """Evaluate a comparison for each value: pre-releases are neither below nor above their release."""
+    chosen = 0
+    for place, group in enumerate(axis.groups):
+        if all(predicate.holds({axis.name: value}) for value in group):
+            chosen |= 1 << place
+        elif any(predicate.holds({axis.name: value}) for value in group):
+            return Literal(text, 0, cost)  # it would tear apart what stands together
+    if predicate.holds({axis.name: None}):
+        chosen |= axis.absent
+    return Literal(text, chosen, cost * axis.weight)
+
+
+class Inseparable(ValueError):
+    """Two cells with different outcomes that conditions cannot separate.
+
+    Parameters
+    ----------
+    one, other : int
+        Their places among the examples.
+    """
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f"examples {one} and {other} differ in nothing that a condition can ask")
+        self.one = one
+        self.other = other
+
+
+class TooManyRules(ValueError):
+    """Outcomes that follow nothing that a condition can ask."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A cell, and what became of it.
+
+    Parameters
+    ----------
+    facts : Mapping[str, Any]
+        As conditions see them (`harness.model.Cell.facts`).
+    outcome : Hashable
+        Cells with an equal one may have a rule in common.
+    settled : bool
+        Whether the outcome is expected without a rule.
+    """
+
+    facts: Mapping[str, Any]
+    outcome: Hashable
+    settled: bool = False
+
+
+Box = Mapping[int, Literal]
+"""By number of the axis what must hold there; everything without any."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Evidence for rules.
+
+    Parameters
+    ----------
+    axes : list of RuleAxis
+        What may be compared.
+    outcomes : tuple
+        The different outcomes.
+    cells : tuple of int
+        For each outcome the cells that had it.
+    unsettled : int
+        The cells that need a rule.
+    """
+
+    axes: list[RuleAxis]
+    outcomes: tuple[Hashable, ...]
+    cells: tuple[int, ...]
+    unsettled: int
+    _spelled: dict[tuple[int, int, int], Literal | None] = field(default_factory=dict)
+
+    @cached_property
+    def everything(self) -> int:
+        """All cells."""
+        found = 0
+        for each in self.cells:
+            found |= each
+        return found
+
+    def cells_of(self, box: Box) -> int:
+        """The cells in a box."""
+        found = self.everything
+        for axis, literal in box.items():
+            found &= self.axes[axis].cells_of(literal.chosen)
+        return found
+
+    def spell(self, axis: int, must: int, never: int) -> Literal | None:
+        """`harness.rules.axes.spell`, each once."""
+        key = (axis, must, never)
+        if key not in self._spelled:
+            self._spelled[key] = spell(self.axes[axis], must, never)
+        return self._spelled[key]
+
+    def groups(self, axis: int, cells: int) -> int:
+        """The groups of an axis that some of the cells have."""
+        found = 0
+        for place, each in enumerate(self.axes[axis].cells):
+            if each & cells:
+                found |= 1 << place
+        return found
+
+    def simplest(self, box: Box, want: int, bad: int) -> dict[int, Literal]:
+        """A box with as little in it as holds for `want` and for none of `bad`.
+
+        Parameters
+        ----------
+        box : Box
+            One that does so.
+        want, bad : int
+            Cells.
+        """
+        made = dict(box)
+        for number in sorted(made, key=lambda number: (-made[number].cost, number)):
+            others = self.cells_of({axis: literal for axis, literal in made.items() if axis != number})
+            if not others & bad:
+                del made[number]
+                continue
+            literal = self.spell(number, self.groups(number, others & want), self.groups(number, others & bad))
+            if literal is not None and (literal.cost, literal.text) < (made[number].cost, made[number].text):
+                made[number] = literal
+        return made
+
+
+def make_table(examples: Sequence[Example], *, grouped: bool) -> Table:
+    """Bit sets of examples; indistinguishable examples are one.
+
+    Raises
+    ------
+    Inseparable
+        When such two have different outcomes.
+    """
+    places: dict[tuple[Any, ...], int] = {}
+    for place, example in enumerate(examples):
+        key = tuple(sorted((name, str(value)) for name, value in example.facts.items()))
+        first = places.setdefault(key, place)
+        if examples[first].outcome != example.outcome:
+            raise Inseparable(first, place)
+    # What comes out does not depend on the order of the examples.
+    chosen = [examples[places[key]] for key in sorted(places)]
+    outcomes = tuple(sorted({example.outcome for example in chosen}, key=repr))
+    cells = [0] * len(outcomes)
+    number = {outcome: index for index, outcome in enumerate(outcomes)}
+    unsettled = 0
+    for place, example in enumerate(chosen):
+        cells[number[example.outcome]] |= 1 << place
+        unsettled |= (not example.settled) << place
+    axes = axes_of([each.facts for each in chosen], [each.outcome for each in chosen], grouped=grouped)
+    return Table(axes=axes, outcomes=outcomes, cells=tuple(cells), unsettled=unsettled)
+
+
+def spell_rule(table: Table, boxes: Sequence[Box]) -> str:
+    """A condition that holds in any of the boxes, what they have in common once: ``rdc and (cc < "7.0" or toolkit < "12.4")``."""
+    if len(boxes) == 1:
+        return _all(_parts(table, boxes[0]))
+    common = [
+        axis for axis in sorted(boxes[0]) if all(axis in box and box[axis].text == boxes[0][axis].text for box in boxes)
+    ]
+    shared = _parts(table, {axis: boxes[0][axis] for axis in common})
+    rest = [_parts(table, {axis: each for axis, each in box.items() if axis not in common}) for box in boxes]
+    rest.sort(key=lambda parts: (len(parts), parts))
+    alternatives = " or ".join(f"({_all(parts)})" if len(parts) > 1 else _all(parts) for parts in rest)
+    return _all([*shared, (alternatives, True)])
+
+
+def _parts(table: Table, box: Box) -> list[tuple[str, bool]]:
+    return [(box[axis].text, box[axis].loose) for axis in range(len(table.axes)) if axis in box]
+
+
+def _all(parts: Sequence[tuple[str, bool]]) -> str:
+    """Parts of a conjunction; those with an ``or`` are in parentheses next to others."""
+    if len(parts) == 1:
+        return parts[0][0]
+    return " and ".join(f"({text})" if loose else text for text, loose in parts)

@@ -1,13 +1,16 @@
-"""Finding boxes: conjunctions of comparisons that hold for many cells of one outcome and for none of another."""
+"""Finding boxes: conjunctions of comparisons that hold for many cells of one outcome and for none of another.
+
+The smallest list of all cannot be found in any useful time; this one is found by taking boxes one after another, in several ways, each
+time from what is left, and by making the list smaller afterwards for as long as every example still comes out right.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.rules.literals import Literal
-from harness.rules.table import Table
+from harness.rules.axes import Box, Example, Inseparable, Literal, Table, TooManyRules, make_table, spell_rule
 
 _WIDTH = 10
 _DEPTH = 8
@@ -135,3 +138,267 @@ def _found(table: Table, state: _State, want: int, bad: int) -> Found | None:
     box = table.simplest(box, good, bad)
     cells = table.cells_of(box)
     return Found(box, cells & want, sum(literal.cost for literal in box.values()))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rule: it holds where one of its boxes does.
+
+    Parameters
+    ----------
+    outcome : int
+        Number of the outcome.
+    boxes : tuple of Box
+        At least one.
+    """
+
+    outcome: int
+    boxes: tuple[Box, ...]
+
+    def cells(self, table: Table) -> int:
+        """The matching cells."""
+        found = 0
+        for box in self.boxes:
+            found |= table.cells_of(box)
+        return found
+
+
+def exact(table: Table, steps: Sequence[Step]) -> bool:
+    """Return whether every cell has its outcome."""
+    left = table.everything
+    for step in steps:
+        here = step.cells(table) & left
+        if here & ~table.cells[step.outcome]:
+            return False
+        left &= ~here
+    return not left & table.unsettled
+
+
+def cost_of(steps: Sequence[Step]) -> tuple[float, int]:
+    """Complexity: the amount to read, and the number of rules."""
+    total = sum(2 + sum(0.5 + sum(each.cost for each in box.values()) for box in step.boxes) for step in steps)
+    return round(total, 6), len(steps)
+
+
+def shrink(table: Table, steps: Sequence[Step]) -> list[Step]:
+    """A list that says the same of all cells, with fewer and simpler rules."""
+    made = list(steps)
+    while True:
+        before = cost_of(made)
+        made = _without_needless(table, made)
+        made = _simpler(table, made)
+        made = _united(table, made)
+        made = _without_one(table, made)
+        if cost_of(made) >= before:
+            return _joined(table, made)
+
+
+def _without_needless(table: Table, steps: list[Step]) -> list[Step]:
+    for step in sorted(steps, key=lambda step: -cost_of([step])[0]):
+        fewer = [each for each in steps if each is not step]
+        if exact(table, fewer):
+            steps = fewer
+    return steps
+
+
+def _without_one(table: Table, steps: list[Step]) -> list[Step]:
+    """Drop a rule if those after it can replace it, once they are separated by more."""
+    for step in steps:
+        fewer = _mended(table, [each for each in steps if each is not step])
+        if fewer is not None and exact(table, fewer) and cost_of(fewer) < cost_of(steps):
+            return fewer
+    return steps
+
+
+def _mended(table: Table, steps: list[Step]) -> list[Step] | None:
+    """Each rule narrowed to what it is right for."""
+    made: list[Step] = []
+    left = table.everything
+    for step in steps:
+        here = step.cells(table) & left
+        bad = left & ~table.cells[step.outcome]
+        if here & bad:
+            want = here & ~bad
+            fits = [found for found in boxes(table, want, bad) if not want & ~found.cells] if want else []
+            if not fits:
+                return None
+            step = Step(step.outcome, (min(fits, key=lambda found: found.cost).box,))  # noqa: PLW2901
+        made.append(step)
+        left &= ~step.cells(table)
+    return made
+
+
+def _simpler(table: Table, steps: list[Step]) -> list[Step]:
+    """Each box with as little in it as its place in the list asks for, from the last one up."""
+    made = list(steps)
+    for place in reversed(range(len(made))):
+        step = made[place]
+        before = 0
+        for each in made[:place]:
+            before |= each.cells(table)
+        left = table.everything & ~before
+        box = table.simplest(step.boxes[0], left & table.cells_of(step.boxes[0]), left & ~table.cells[step.outcome])
+        made[place] = Step(step.outcome, (box,))
+    return made
+
+
+def _united(table: Table, steps: list[Step]) -> list[Step]:
+    """Two boxes that differ in one axis, as one."""
+    made = list(steps)
+    first = 0
+    while first < len(made):
+        for second in range(first + 1, len(made)):
+            united = _union(table, made[first], made[second])
+            if united is None:
+                continue
+            rest = [each for place, each in enumerate(made) if place not in (first, second)]
+            candidates = [[*rest[:place], united, *rest[place:]] for place in (first, second - 1)]
+            choices = [each for each in candidates if exact(table, each) and cost_of(each) < cost_of(made)]
+            if choices:
+                made = min(choices, key=cost_of)
+                first = -1
+                break
+        first += 1
+    return made
+
+
+def _union(table: Table, one: Step, other: Step) -> Step | None:
+    if one.outcome != other.outcome:
+        return None
+    mine, theirs = one.boxes[0], other.boxes[0]
+    differ = [axis for axis in {*mine, *theirs} if _chosen(mine, axis) != _chosen(theirs, axis)]
+    if len(differ) != 1 or differ[0] not in mine or differ[0] not in theirs:
+        return None
+    axis = differ[0]
+    must = mine[axis].chosen | theirs[axis].chosen
+    literal = table.spell(axis, must, table.axes[axis].everything & ~must)
+    if literal is None:
+        return None
+    return Step(one.outcome, ({**mine, axis: literal},))
+
+
+def _about_the_same(one: Step, other: Step) -> bool:
+    mine, theirs = ({axis for box in step.boxes for axis in box} for step in (one, other))
+    return mine <= theirs or theirs <= mine
+
+
+def _chosen(box: Box, axis: int) -> int | None:
+    found: Literal | None = box.get(axis)
+    return None if found is None else found.chosen
+
+
+def _joined(table: Table, steps: list[Step]) -> list[Step]:
+    """Rules with the same outcome that ask about the same names, as one."""
+    made = list(steps)
+    first = 0
+    while first < len(made):
+        second = first + 1
+        while second < len(made):
+            one, other = made[first], made[second]
+            if one.outcome == other.outcome and _about_the_same(one, other):
+                both = Step(one.outcome, (*one.boxes, *other.boxes))
+                rest = [each for place, each in enumerate(made) if place not in (first, second)]
+                early, late = ([*rest[:place], both, *rest[place:]] for place in (first, second - 1))
+                fits = next((each for each in (early, late) if exact(table, each)), None)
+                if fits is not None:
+                    made, second = fits, first + 1
+                    continue
+            second += 1
+        first += 1
+    return made
+
+
+__all__ = ["Example", "Inseparable", "Rule", "TooManyRules", "learn"]
+
+MAX_RULES = 40
+"""More rules than this say no more than a list of cells."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition, and what comes out where it holds.
+
+    Parameters
+    ----------
+    condition : str
+        In the language of `harness.model.Condition`; empty where it always holds.
+    outcome : Hashable
+        As in the examples.
+    """
+
+    condition: str
+    outcome: Hashable
+
+
+def learn(examples: Sequence[Example], *, most: int = MAX_RULES) -> list[Rule]:
+    """The smallest list of rules found that gives every example its outcome; the first rule that holds counts.
+
+    Parameters
+    ----------
+    examples : sequence of Example
+        Cells. Those that are settled may be left without a rule.
+    most : int
+        How many boxes the rules may be made of.
+
+    Raises
+    ------
+    Inseparable
+        When two examples with different outcomes differ in nothing that a condition can ask.
+    TooManyRules
+        When more than `most` are needed.
+    """
+    table = make_table(examples, grouped=True)
+    steps = _best(table, most)
+    if steps is None:
+        # Values that make no difference each by itself may make one together.
+        table = make_table(examples, grouped=False)
+        steps = _best(table, most)
+    if steps is None:
+        raise TooManyRules(f"more than {most} conditions are needed")
+    return [Rule(spell_rule(table, step.boxes), table.outcomes[step.outcome]) for step in steps]
+
+
+def _best(table: Table, most: int) -> list[Step] | None:
+    """The cheapest of the lists that several ways of choosing lead to."""
+    found: list[list[Step]] = []
+    for everything in (False, True):
+        for thrifty in (False, True):
+            steps = _cover(table, most, everything=everything, thrifty=thrifty)
+            if steps is None:
+                break
+            found.append(shrink(table, steps))
+    return min(found, key=cost_of, default=None)
+
+
+def _cover(table: Table, most: int, *, everything: bool, thrifty: bool) -> list[Step] | None:
+    """Take boxes until no cell needs one; None where it takes too many.
+
+    Parameters
+    ----------
+    table : Table
+        The cells.
+    most : int
+        How many boxes there may be.
+    everything : bool
+        Make rules for settled cells as well: an exception first may make the rule after it smaller.
+    thrifty : bool
+        Prefer boxes with many cells for what they cost, not those with most cells.
+    """
+    left = table.everything
+    need = left if everything else table.unsettled
+    steps: list[Step] = []
+    while left & table.unsettled:
+        best: tuple[float, float, int, Found] | None = None
+        for outcome, cells in enumerate(table.cells):
+            want = cells & left & need
+            for each in boxes(table, want, left & ~cells) if want else ():
+                count = each.cells.bit_count()
+                value = count / (1 + each.cost) if thrifty else float(count)
+                if best is None or (value, -each.cost) > (best[0], best[1]):
+                    best = (value, -each.cost, outcome, each)
+        # Boxes hardly get larger: what does not fit the rest of them by far never will.
+        if best is None or (left & need).bit_count() > 2 * best[3].cells.bit_count() * (most - len(steps)):
+            return None
+        steps.append(Step(best[2], (best[3].box,)))
+        left &= ~table.cells_of(best[3].box)
+    return steps

@@ -1,8 +1,7 @@
 """CUDA releases and header libraries out of PyPI's wheels, by exact version, and CUDA toolkits of the machine's own."""
 
-from harness.toolkits.installed import Installed
-from harness.toolkits.libraries import LIBRARIES, LibraryStore
-from harness.toolkits.releases import RELEASES, Release, parse_toolkits
+from harness.toolkits.header_libraries import LIBRARIES, LibraryStore
+from harness.toolkits.releases import RELEASES, Installed, Release, parse_toolkits
 from harness.toolkits.store import ToolkitStore
 
 __all__ = ["LIBRARIES", "RELEASES", "Installed", "LibraryStore", "Release", "ToolkitStore", "parse_toolkits"]

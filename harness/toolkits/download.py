@@ -2,22 +2,300 @@
 
 from __future__ import annotations
 
+import configparser
 import os
+import platform
+import re
+import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import uv
 from packaging.tags import sys_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from harness.errors import PartUnavailable
-from harness.toolkits.index import index_called
-from harness.toolkits.uv_process import run_uv
-from harness.toolkits.wheels import pinned
+from harness.protocol import process_output
+from harness.protocol.process_output import Finished
+from harness.tables import read_table
+from harness.toolkits.install_lock import at_work
+from harness.web.address import public, redact
+
+
+@cache
+def _pins() -> dict[str, dict[Version, dict[str, list[str]]]]:
+    table = read_table("toolkits/wheels.toml")
+    return {
+        canonicalize_name(name): {Version(version): wheels for version, wheels in versions.items()}
+        for name, versions in table.items()
+    }
+
+
+def pinned(name: str, version: str) -> frozenset[str] | None:
+    """SHA-256 (hexadecimal) of the wheels of a version that this machine may take; None for a version that is not pinned at all.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the wheel on PyPI: ``nvidia-cutlass``.
+    version : str
+        Its version; 3.5.1 is the same as 3.5.1.0.
+    """
+    wheels = _pins().get(canonicalize_name(name), {}).get(Version(version))
+    if wheels is None:
+        return None
+    return frozenset([*wheels.get(platform.machine(), ()), *wheels.get("any", ())])
+
+
+def pinned_versions(name: str) -> list[str]:
+    """Every version of a wheel that is pinned, oldest first, pre-releases among them."""
+    return list(map(str, sorted(_pins().get(canonicalize_name(name), {}))))
+
+
+PYPI = "https://pypi.org/simple"
+"""The index where none is configured."""
+
+# What uv calls pip's settings of an index.
+_SETTINGS = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE",
+}
+_KEYS = (*_SETTINGS, "no-index")
+# An index that is given by one of these variables, or by one of these keys of a uv.toml, is meant for uv.
+_UV_VARIABLES = (
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_FIND_LINKS",
+    "UV_INDEX_URL",
+    "UV_EXTRA_INDEX_URL",
+    "UV_CONFIG_FILE",
+)
+_UV_KEYS = {"index", "index-url", "extra-index-url", "find-links", "no-index"}
+
+
+def index_settings(environ: Mapping[str, str] = os.environ) -> tuple[dict[str, str], list[str]]:
+    """Variables and options that tell uv the index which the user has configured for pip.
+
+    Empty where an index is configured for uv itself (its variables, the user's or the machine's ``uv.toml``), and where there is none for pip
+    either: uv takes PyPI then. Of pip there are its variables (``PIP_INDEX_URL``) and its configuration files; as pip does, all its indexes are looked
+    at for the best match.
+
+    Parameters
+    ----------
+    environ : Mapping[str, str]
+        The variables of the process.
+
+    Returns
+    -------
+    variables : dict
+        To be added to those of the process.
+    options : list
+        For uv's command line.
+    """
+    if any(environ.get(name) for name in _UV_VARIABLES) or any(map(_names_index, _uv_files(environ))):
+        return {}, []
+    found = _pip_settings(environ)
+    options = ["--no-index"] if found.pop("no-index", "0").lower() not in ("0", "false", "no", "off") else []
+    variables = {_SETTINGS[key]: value for key, value in found.items() if not environ.get(_SETTINGS[key])}
+    if "UV_INDEX" in variables or "UV_FIND_LINKS" in variables:
+        variables["UV_INDEX_STRATEGY"] = environ.get("UV_INDEX_STRATEGY") or "unsafe-best-match"
+    return variables, options
+
+
+def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str], list[str]]:
+    """Indexes that uv asks, the first one first, and its folders or pages of wheels (``find-links``).
+
+    Parameters
+    ----------
+    environ : Mapping[str, str]
+        The variables of the process.
+    """
+    variables, options = index_settings(environ)
+    said = {**environ, **variables}
+    default = ""
+    more: list[str] = []
+    links: list[str] = []
+    for table in map(_table, _uv_files(environ)):
+        for part in (table, table.get("pip", {})):
+            if not isinstance(part, dict):
+                continue
+            named = [item for item in part.get("index", ()) if isinstance(item, dict) and "url" in item]
+            more += [str(item["url"]) for item in named if not item.get("default")]
+            default = default or next(
+                (str(item["url"]) for item in named if item.get("default")), part.get("index-url", "")
+            )
+            more += map(str, part.get("extra-index-url", ()))
+            links += map(str, part.get("find-links", ()))
+            options += ["--no-index"] if part.get("no-index") else []
+    more = [*said.get("UV_INDEX", "").split(), *said.get("UV_EXTRA_INDEX_URL", "").split(), *more]
+    links = [*filter(None, said.get("UV_FIND_LINKS", "").split(",")), *links]
+    default = said.get("UV_DEFAULT_INDEX") or said.get("UV_INDEX_URL") or default or PYPI
+    # An index may be written with a name: NAME=ADDRESS.
+    indexes = [re.sub(r"^[\w.-]+=", "", address) for address in [*more, default]]
+    return ([] if "--no-index" in options else list(dict.fromkeys(indexes))), links
+
+
+def index_called(environ: Mapping[str, str] = os.environ) -> str:
+    """What messages call the index that uv asks: ``PyPI``, or the machines and folders that the user has configured."""
+    indexes, links = index_addresses(environ)
+    named = ["PyPI" if address == PYPI else _index_host(address) for address in [*indexes, *links]]
+    return " and ".join(dict.fromkeys(named)) or "no index"
+
+
+def _index_host(address: str) -> str:
+    """The host of an address; a folder as it is. Never the whole address, which may hold a password."""
+    try:
+        return urlsplit(address).hostname or public(address)
+    except ValueError:
+        return public(address)
+
+
+def _pip_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in _pip_files(environ):
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read_string(path.read_text("utf-8"))
+        except (OSError, ValueError, configparser.Error):
+            continue  # pip itself will say what is wrong with it
+        for section in ("global", "install"):
+            items = dict(parser.items(section)) if parser.has_section(section) else {}
+            found |= {key: items[key] for key in _KEYS if items.get(key)}
+    named = {key: environ.get(f"PIP_{key.upper().replace('-', '_')}", "") for key in _KEYS}
+    found |= {key: value for key, value in named.items() if value}
+    for key in ("extra-index-url", "find-links"):  # several, between spaces or on lines of their own
+        if key in found:
+            found[key] = (" " if key == "extra-index-url" else ",").join(found[key].split())
+    return found
+
+
+def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Configuration files of pip, as ``pip config debug`` lists them: later ones win."""
+    named = environ.get("PIP_CONFIG_FILE")
+    if named == os.devnull:
+        return
+    home = Path(environ.get("HOME") or Path.home())
+    for folder in reversed((environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")):
+        yield Path(folder, "pip", "pip.conf")
+    yield Path("/etc/pip.conf")
+    yield home / ".pip" / "pip.conf"
+    yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "pip", "pip.conf")
+    yield Path(sys.prefix, "pip.conf")
+    if named:
+        yield Path(named)
+
+
+def _uv_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    """The user's and the machine's ``uv.toml`` (https://docs.astral.sh/uv/concepts/configuration-files/)."""
+    if environ.get("UV_NO_CONFIG"):
+        return
+    if named := environ.get("UV_CONFIG_FILE"):
+        yield Path(named)
+    home = Path(environ.get("HOME") or Path.home())
+    yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "uv", "uv.toml")
+    for folder in (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"):
+        yield Path(folder, "uv", "uv.toml")
+    yield Path("/etc/uv/uv.toml")
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}  # uv itself will say what is wrong with it
+
+
+def _names_index(path: Path) -> bool:
+    table = _table(path)
+    pip = table.get("pip")
+    return bool(_UV_KEYS & (table.keys() | (pip.keys() if isinstance(pip, dict) else set())))
+
+
+TIMEOUT = 1800
+"""Seconds that uv may take."""
+
+# uv ends with this process, however it ends: prctl(PR_SET_PDEATHSIG, SIGKILL), which outlives execve(2).
+_TIED = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
+    "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False) -> str:
+    """Run uv, and give what it prints.
+
+    Parameters
+    ----------
+    what : str
+        ``CUDA 12.4``, for messages.
+    words : sequence of str
+        Its command line: ``pip compile -`` or ``venv PATH``. Those of ``pip`` are told the index.
+    folder : Path
+        A folder to work in (`harness.toolkits.install_lock.work_folder`).
+    built : bool
+        Whether it may build, and not only take wheels from the index.
+
+    Raises
+    ------
+    PartUnavailable
+        When it fails, is killed, or does not end within `TIMEOUT`; the message has uv's own.
+    """
+    project, temporary = folder / "project", folder / "tmp"
+    for path in (project, temporary):
+        path.mkdir(exist_ok=True)
+    # uv takes the settings of the project that it is in, which anybody may have written: this one has none, and is in no other, though
+    # the data folder may lie in one.
+    for name in ("uv.toml", "pyproject.toml"):
+        (project / name).touch()
+    variables, options = index_settings()
+    environ = {**os.environ, **variables, "TMPDIR": str(temporary)}
+    environ.pop("VIRTUAL_ENV", None)
+
+    def run(*words: str) -> Finished:
+        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), uv.find_uv_bin()]
+        argv += [*words, "--project", str(project)]
+        return process_output.run(argv, env=environ, seconds=TIMEOUT, errors=process_output.Errors.APART)
+
+    try:
+        with at_work(folder, run("cache", "dir").said.strip()):
+            done = run(*words, "--quiet", *(options if words[0] == "pip" else ()))
+            if done.code < 0:
+                raise PartUnavailable(f"{what}: uv was killed by signal {-done.code}; run it again")
+    except subprocess.TimeoutExpired:
+        raise PartUnavailable(f"{what}: no answer from {index_called()} within {TIMEOUT} s") from None
+    errors = redact(done.errors)
+    error = _first_the_cause(errors) if built else " ".join(errors.split())[-600:]
+    if "hash mismatch" in error.lower():
+        raise PartUnavailable(
+            f"{what} is not installed: a wheel that was downloaded has another SHA-256 than it should have. {error}. "
+            "Find out who changed it, or take another index"
+        )
+    if done.code and "No space left on device" in done.errors:
+        raise PartUnavailable(
+            f"{what} is not installed: no space is left on the device, in {folder.parent} or in uv's cache; make room, and run it again"
+        )
+    if done.code:
+        how = "built or installed" if built else f"installed from {index_called()}"
+        raise PartUnavailable(f"{what} cannot be {how}: {error}")
+    if not done.whole:
+        raise PartUnavailable(f"{what} cannot be installed: uv printed {done.total} bytes about it")
+    return done.said
+
+
+def _first_the_cause(error: str) -> str:
+    """What uv says of a build that failed: the last line of the build's own words first, which is the exception."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    words = [line for line in lines if not line.startswith("hint:")]
+    return f"{words[-1][:300]} (uv: {' '.join(' '.join(lines).split())[-400:]})" if words else ""
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,160 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 
-from harness.errors import UsageError, did_you_mean
+from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.model import ToolkitRef
 from harness.model.condition import Version
+from harness.protocol import process_output
 from harness.tables import read_table
-from harness.toolkits.local import find_local, local_toolkit
+
+MANIFEST = "cumatrix-toolkit.json"
+"""File in an installed folder that lists every other one with its hash."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What was laid out from wheels: a CUDA release or a header library.
+
+    Parameters
+    ----------
+    release : str
+        ``"12.4"``.
+    home : Path
+        Its folder; for a toolkit a CUDA_HOME: bin, include, lib64, nvvm.
+    packages : Mapping[str, str]
+        Versions of the wheels that it was laid out from, as their metadata say.
+    library : str
+        Name of the header library; empty for CUDA itself.
+    wheels : Mapping[str, str]
+        SHA-256 of each wheel, by its name; empty for what an earlier version of cumatrix has installed.
+    """
+
+    release: str
+    home: Path
+    packages: Mapping[str, str]
+    library: str = ""
+    wheels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def what(self) -> str:
+        """What messages call it: ``CUDA 12.4``, ``cutlass 3.5.1``."""
+        return f"{self.library or 'CUDA'} {self.release}"
+
+    @property
+    def spelled(self) -> str:
+        """What users name it by on the command line: ``12.4``, ``cutlass==3.5.1``."""
+        return f"{self.library}=={self.release}" if self.library else self.release
+
+    @property
+    def include(self) -> list[Path]:
+        """Include directories; CUDA 13 keeps CCCL in a folder of its own."""
+        folders = [self.home / "include", self.home / "include" / "cccl"]
+        return [folder for folder in folders if folder.is_dir()]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash over the content of every file; a file that changed since the installation is read again.
+
+        Raises
+        ------
+        PartUnavailable
+            When a file is gone.
+        """
+        manifest = json.loads((self.home / MANIFEST).read_text("utf-8"))
+        digest = hashlib.sha256(self.release.encode())
+        for name, (recorded, size, mtime_ns) in sorted(manifest["files"].items()):
+            path = f"{self.home}/{name}"  # there are thousands: a Path for each takes longer than to look at it
+            try:
+                stat = os.stat(path)
+            except OSError as error:
+                raise PartUnavailable(
+                    f"{self.what} is damaged ({error}): run `cumatrix toolkits install --force {self.spelled}`"
+                ) from None
+            same = (stat.st_size, stat.st_mtime_ns) == (size, mtime_ns)
+            sha256 = recorded if same else hashlib.sha256(Path(path).read_bytes()).hexdigest()
+            digest.update(f"\0{name}\0{sha256}".encode())
+        return digest.hexdigest()
+
+
+_LIBRARIES = ("libnvrtc*", "libnvvm*", "libnvJitLink*", "libcudart*", "libcudadevrt*")
+
+
+@dataclass(frozen=True)
+class LocalToolkit(Installed):
+    """A CUDA toolkit that somebody else installed."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash over name, size and time of change of every file that compiling may read.
+
+        Not over their content: these are gigabytes, and no list of hashes comes with them.
+        """
+        digest = hashlib.sha256(f"{self.release}\0{self.home}".encode())
+        for path in sorted(self._files()):
+            stat = path.stat()
+            digest.update(f"\0{path}\0{stat.st_size}\0{stat.st_mtime_ns}".encode())
+        return digest.hexdigest()
+
+    def _files(self) -> Iterator[Path]:
+        for folder in ("bin", "nvvm", "include"):
+            yield from (path for path in (self.home / folder).rglob("*") if path.is_file())
+        for pattern in _LIBRARIES:
+            yield from (path for path in (self.home / "lib64").glob(pattern) if path.is_file())
+
+
+def local_toolkit(home: Path) -> LocalToolkit:
+    """The toolkit in a folder, with the release that its ptxas tells.
+
+    Raises
+    ------
+    UsageError
+        When there is none.
+    PartUnavailable
+        When it cannot be asked.
+    """
+    home = home.resolve()
+    tool = home / "bin" / "ptxas"
+    if not tool.is_file() or not (home / "include" / "cuda_runtime.h").is_file():
+        raise UsageError(f"{home} is no CUDA toolkit: it has no bin/ptxas or no include/cuda_runtime.h")
+    try:
+        said = process_output.run([str(tool), "--version"], seconds=60, errors=process_output.Errors.DROPPED).said
+    except (OSError, subprocess.SubprocessError) as error:
+        raise PartUnavailable(f"cannot run {tool}: {error}") from None
+    found = re.search(r"release (\d+\.\d+)", said)
+    if not found:
+        raise PartUnavailable(f"{tool} does not say its release")
+    return LocalToolkit(release=found[1], home=home, packages={})
+
+
+def find_local() -> dict[str, Path]:
+    """CUDA toolkits of this machine by release; of two with the same release the first found counts.
+
+    In the order of ``CUDA_HOME``, ``CUDA_PATH``, the nvcc on the path, ``/usr/local/cuda``, ``/usr/local/cuda-*``.
+    """
+    nvcc = shutil.which("nvcc")
+    places = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+    places += [str(Path(nvcc).resolve().parent.parent)] if nvcc else []
+    places += ["/usr/local/cuda", *map(str, sorted(Path("/usr/local").glob("cuda-*"), reverse=True))]
+    found: dict[str, Path] = {}
+    for place in filter(None, places):
+        try:
+            toolkit = local_toolkit(Path(place))
+        except (UsageError, PartUnavailable):
+            continue  # /usr/local/cuda-12 may be a folder of samples
+        found.setdefault(toolkit.release, toolkit.home)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +204,7 @@ RELEASES: Mapping[str, Release] = _read()
 def parse_toolkits(text: str) -> list[ToolkitRef]:
     """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
 
-    A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` stands for every CUDA toolkit that this machine has already (`harness.toolkits.local.find_local`),
+    A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` stands for every CUDA toolkit that this machine has already (`harness.toolkits.releases.find_local`),
     ``12.4@local`` for one of them, and a path for the one there.
 
     Raises
@@ -152,3 +295,80 @@ def _number(text: str) -> Version:
         return Version(text)
     except ValueError:
         raise UsageError(f"{text!r} is not a CUDA release such as 12.4") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """A library or an interface of CUDA that comes in a wheel of its own.
+
+    Parameters
+    ----------
+    name : str
+        What users call it: ``cufft``.
+    headers : tuple of str
+        Headers by which programs ask for it, as they are included, or patterns of them; none for a tool.
+    wheels : Mapping[str, tuple of str]
+        Full name of the wheel on PyPI and its exact version, by CUDA release; not all releases have one.
+    """
+
+    name: str
+    headers: tuple[str, ...]
+    wheels: Mapping[str, tuple[str, str]]
+
+
+def _read_parts() -> dict[str, Component]:
+    table = read_table("toolkits/parts.toml")["part"]
+    versions = read_table("toolkits/part_versions.toml")
+    releases = [name for name in versions if "." in name]
+    parts = {}
+    for name, item in table.items():
+        wheels = {}
+        for release in releases:
+            major = release.split(".")[0]
+            apart = item.get("apart", False)
+            version = versions[major if apart else release].get(name)
+            if version:
+                suffix = f"-cu{major}" if apart or int(major) < 13 else ""
+                wheels[release] = (f"nvidia-{item['wheel']}{suffix}", version)
+        parts[name] = Component(name=name, headers=tuple(item["headers"]), wheels=wheels)
+    return parts
+
+
+PARTS: Mapping[str, Component] = _read_parts()
+"""Every part by name."""
+
+
+def parse_parts(text: str, releases: Iterable[str]) -> list[str]:
+    """Read ``cufft,curand``, or ``all`` for what every one of these releases has.
+
+    Raises
+    ------
+    UsageError
+        On a part that is not known.
+    PartUnavailable
+        On one that is not on PyPI for one of the releases.
+    """
+    names = list(dict.fromkeys(filter(None, (item.strip() for item in text.split(",")))))
+    if not names:
+        raise UsageError(f"--with names no part; known are {', '.join(PARTS)}, and all")
+    if names == ["all"]:
+        return [name for name, part in PARTS.items() if all(release in part.wheels for release in releases)]
+    for name in names:
+        if name not in PARTS:
+            raise UsageError(f"unknown part {name!r} of CUDA{did_you_mean(name, [*PARTS, 'all'])}")
+        for release in releases:
+            if release not in PARTS[name].wheels:
+                raise PartUnavailable(
+                    f"{name} is not on PyPI for CUDA {release}; it is for {', '.join(PARTS[name].wheels)}"
+                )
+    return names
+
+
+def wheels_of(parts: Iterable[str], release: str) -> dict[str, str]:
+    """Exact version by full name of the wheels of some parts."""
+    return dict(PARTS[name].wheels[release] for name in parts)
+
+
+def parts_among(packages: Mapping[str, str], release: str) -> list[str]:
+    """Parts that a toolkit made of these wheels has."""
+    return [name for name, part in PARTS.items() if part.wheels.get(release, ("",))[0] in packages]

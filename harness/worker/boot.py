@@ -24,14 +24,14 @@ def boot() -> None:
     os.environ["CUMATRIX_NO_PLUGINS"] = "1"
     spec.loader.exec_module(module)
     if control.isdigit():
-        from harness.worker.keeper import keep
+        from harness.worker.processes import keep
 
         keep()
         from harness.worker.fork_server import serve
 
         serve(backend, int(control))
     else:
-        from harness.worker.sanitize import run_once
+        from harness.worker.sanitizer import run_once
 
         run_once(backend, control)
 

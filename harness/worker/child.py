@@ -1,26 +1,89 @@
-"""One cell, in a process of its own that was forked from the fork server."""
+"""One cell, in a process of its own that was forked from the fork server.
+
+Otherwise each cell would compile again what the ones before it have imported, where the library's installer compiles nothing.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
+import py_compile
 import resource
 import signal
 import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 
-from harness.protocol import reads
+from harness.protocol import helper_child, reads
 from harness.protocol.backend import Backend, Crashed, Ended, Job
 from harness.protocol.limits import EVERY_LIMIT, limits_of_cell, lower
-from harness.protocol.wire import REPLY, Order, Reply, Setup
-from harness.worker import bytecode
-from harness.worker.broker import Broker
-from harness.worker.cgroup import be_ended_first
-from harness.worker.confine import confine
-from harness.worker.libraries import cuda_libraries
-from harness.worker.processes import close_others
+from harness.protocol.messages import REPLY, Order, Reply, Setup
+from harness.worker.processes import be_ended_first, close_others
+from harness.worker.sandbox import Broker, confine
+
+_LIST = "imported"
+_MOST, _MOST_MODULES = 1 << 20, 10_000  # bytes, and names
+_SECONDS = 10.0
+"""How long the next cell waits; modules that are left are compiled after it."""
+
+
+def tell(scratch: Path, known: int) -> None:
+    """In a cell: name the modules that have no compiled one, but for the first `known` of this process."""
+    found = []
+    # From the end: to pass a module by is to write to it, and each page that this process shares with its fork server would be copied.
+    for module in list(islice(reversed(sys.modules.values()), max(0, len(sys.modules) - known))):
+        spec = getattr(module, "__spec__", None)
+        source, compiled = getattr(spec, "origin", None), getattr(spec, "cached", None)
+        if source and compiled and source.endswith(".py") and not os.path.exists(compiled):
+            found.append(source)
+    if found:
+        (scratch / _LIST).write_text("\n".join(found), "utf-8", "surrogateescape")
+
+
+def modules_named_in(scratch: Path) -> list[str]:
+    """In the fork server: sources that a cell has named, and that are modules which this process would import, too."""
+    try:
+        handle = os.open(scratch / _LIST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with open(handle, "rb", buffering=0) as file:
+        try:
+            text = file.read(_MOST) or b""
+        except OSError:
+            return []  # no plain file
+    folders = tuple(os.path.realpath(folder) + os.sep for folder in sys.path if os.path.isdir(folder))
+    told = dict.fromkeys(name for name in os.fsdecode(text).replace("\0", "\n").split("\n") if name.endswith(".py"))
+    names = map(os.path.realpath, islice(told, _MOST_MODULES))
+    return [name for name in names if name.endswith(".py") and name.startswith(folders)]
+
+
+def compile_all(sources: Iterable[str]) -> None:
+    """Compile them in a process of its own, so that nothing of it stays in this one."""
+    child = os.fork()
+    if child == 0:
+        try:
+            for source in sources:
+                with suppress(Exception):  # a folder that may not be written, or no Python after all
+                    if not os.path.exists(importlib.util.cache_from_source(source)):
+                        py_compile.compile(source, doraise=True)
+        finally:
+            os._exit(0)
+    helper_child.wait(child, seconds=_SECONDS)
+
+
+_STEMS = ("libnvrtc", "libnvvm", "libnvJitLink", "libcudart", "libcuda.so", "libnvptxcompiler")
+
+
+def cuda_libraries(paths: Iterable[str]) -> list[str]:
+    """Files of NVIDIA's compilers and runtimes among those that are mapped into a process (`harness.protocol.reads.mapped`)."""
+    return sorted(path for path in paths if os.path.basename(path).startswith(_STEMS))
+
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
@@ -50,7 +113,7 @@ def run_child(
         reply = _compile(name, backend, setup, order)
         # What the program has forked comes here, too: it is not the cell, and has no answer.
         if os.getpid() == cell:
-            bytecode.tell(order.scratch, modules)
+            tell(order.scratch, modules)
             (order.scratch / "reply.part").write_bytes(reply.to_line())
             os.replace(order.scratch / "reply.part", order.scratch / REPLY)
         code = 0
@@ -125,8 +188,8 @@ def _compile(name: str, backend: Backend, setup: Setup, order: Order) -> Reply:
 
 def _look_at_device(name: str, setup: Setup, order: Order, job: Job) -> None:
     """Ask the driver of this very process which device it was, and the sanitizer where it is wanted."""
-    from harness.nvidia.driver import Driver, DriverError
-    from harness.worker import sanitize
+    from harness.nvidia.launch import Driver, DriverError
+    from harness.worker import sanitizer
 
     try:
         driver = Driver(context=False)
@@ -134,4 +197,4 @@ def _look_at_device(name: str, setup: Setup, order: Order, job: Job) -> None:
     except (Ended, DriverError) as error:
         job.notes.append(f"the device was not asked for its name again: {error}")
     if order.sanitizer and "launch" in job.stages:
-        job.device["sanitizer"] = sanitize.check(name, setup, order)
+        job.device["sanitizer"] = sanitizer.check(name, setup, order)

@@ -19,19 +19,16 @@ import time
 import traceback
 from pathlib import Path
 
-from harness.nvidia import headers, ptxas
+from harness.nvidia import includes, tools
 from harness.protocol import reads
 from harness.protocol.backend import Ahead, Backend, Ended, Job, Unavailable
-from harness.protocol.printed import Printed
-from harness.protocol.wire import Exit, Order, Ready, Setup
-from harness.worker import broker, bytecode, landlock, seccomp
-from harness.worker.cgroup import Cgroup
-from harness.worker.child import run_child
-from harness.worker.confine import own_folders
-from harness.worker.libraries import cuda_libraries
-from harness.worker.load import load_backend
-from harness.worker.memory import Peak
-from harness.worker.processes import become_reaper, end_descendants
+from harness.protocol.messages import Exit, Order, Ready, Setup
+from harness.protocol.process_output import Printed
+from harness.worker import sandbox, seccomp
+from harness.worker.child import compile_all, cuda_libraries, modules_named_in, run_child
+from harness.worker.plugin_loader import load_backend
+from harness.worker.processes import Cgroup, Peak, become_reaper, end_descendants
+from harness.worker.sandbox import own_folders
 
 _BETWEEN_DRAINS, _BETWEEN_BEATS = 0.05, 0.5  # seconds
 _AT_ONCE = 1 << 20  # bytes
@@ -59,16 +56,16 @@ def serve(name: str, control: int) -> None:
     if backend is None:
         return
     follower, calls = reads.Follower(), _filter()
-    landlock.version()
+    sandbox.version()
     # What a cell's collector does not look at, it does not copy: of Numba's objects, a fifth of a cell's time.
     gc.freeze()
     for line in lines:
         order = Order.from_line(line)
         ended = _run(name, backend, setup, order, channel, follower, calls, group)
-        imported = bytecode.modules_named_in(order.scratch)
+        imported = modules_named_in(order.scratch)
         channel.sendall(ended.to_line())
         if imported:
-            bytecode.compile_all(imported)
+            compile_all(imported)
 
 
 class _Pulse:
@@ -114,15 +111,15 @@ def _prepare(name: str, setup: Setup) -> tuple[Backend | None, Ready]:
         ready = backend.prepare(setup)
         _hold_builds(setup, ready)
         ready.observed["python"] = ".".join(map(str, sys.version_info[:3]))
-        ready.observed["ptxas"] = ptxas.version(setup)
-        ready.targets = ptxas.architectures(setup)
+        ready.observed["ptxas"] = tools.version(setup)
+        ready.targets = tools.architectures(setup)
     except Ended as ended:
         return None, Ready(status=ended.status, reason=ended.reason)
     except Exception as error:  # noqa: BLE001 (whatever a library raises while it loads)
         words = traceback.format_exception_only(type(error), error)[-1].strip()
         reason = f"{name} cannot be loaded: {words}"
         return None, Ready(status="unavailable", reason=reason, log=traceback.format_exc())
-    ready.observed.setdefault("headers", headers.version(setup))
+    ready.observed.setdefault("headers", includes.version(setup))
     ready.libraries = cuda_libraries(reads.mapped())
     ready.threads = len(os.listdir("/proc/self/task"))
     return backend, ready
@@ -157,7 +154,7 @@ def _run(
     if isinstance(backend, Ahead) and not setup.device:
         backend.ahead(setup, Job.of(order), order.alike, pulse)
     shared = [order.steps] if order.steps else []
-    decides = broker.Broker(own_folders(setup, order), shared) if calls and broker.available() else None
+    decides = sandbox.Broker(own_folders(setup, order), shared) if calls and sandbox.available() else None
     reader, writer = os.pipe()
     group.begin()
     started = time.monotonic()
@@ -202,7 +199,7 @@ def _watch(
     peak: Peak,
     follower: reads.Follower,
     pulse: _Pulse,
-    decides: broker.Broker | None,
+    decides: sandbox.Broker | None,
     group: Cgroup,
 ) -> bool:
     """Drain the child's output until it ends, nobody wants the result any more, or it has to be ended (True): at the deadline, or for its memory."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from harness.protocol import helper_child
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CLOSE_RANGE = 436
@@ -74,3 +80,187 @@ def _parent(pid: int) -> int:
             return int(file.read().rpartition(b")")[2].split()[1])
     except OSError:
         return 0
+
+
+_EVERY = 0.1  # seconds between two looks
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Peak:
+    """The most that a process and its descendants were seen to have in memory at the same time.
+
+    A rise that is over between two looks is not seen; what the kernel counts for the largest process (getrusage(2)) is therefore the
+    least that a caller should go by. Pages that processes have in common since one was forked count for each.
+
+    Parameters
+    ----------
+    root : int
+        The process.
+
+    Attributes
+    ----------
+    bytes : int
+        Resident memory of all; 0 as long as there was one process only.
+    """
+
+    def __init__(self, root: int) -> None:
+        self.bytes = 0
+        self._root = root
+        self._seen: set[int] = set()
+        self._next = 0.0
+
+    def look(self) -> None:
+        """Look, unless that was just done."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _EVERY
+        pids = _tree(self._root)
+        # A process that has just been forked, and runs another program next, seems to be as large as the one that it comes from.
+        seen_twice, self._seen = self._seen.intersection(pids), set(pids)
+        if len(seen_twice) > 1:
+            self.bytes = max(self.bytes, _together(seen_twice))
+
+
+def _together(pids: set[int]) -> int:
+    """Memory of their own of all, and the largest part that one has in common with files and others."""
+    own, common = 0, 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/statm") as file:
+                resident, shared = map(int, file.read().split()[1:3])
+        except (OSError, ValueError):
+            continue  # it has ended
+        own += resident - shared
+        common = max(common, shared)
+    return (own + common) * _PAGE
+
+
+def _tree(root: int) -> list[int]:
+    found, waiting = [], [root]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += children_of(found[-1])
+    return found
+
+
+_PEAK = "memory.max_usage_in_bytes"
+_FULL = 0.98
+"""Of the limit: the last page that is wanted may be a large one."""
+
+
+class Cgroup:
+    """A group that limits the memory of all its processes together.
+
+    Parameters
+    ----------
+    folder : str
+        Where the kernel shows it; empty where there is none.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder) if folder else None
+        # Version 2 tells in the one file, version 1 in the other: asked once, for cells look often.
+        names = ("memory.events", "memory.oom_control") if folder else ()
+        self._events = next((name for name in names if Path(folder, name).exists()), "")
+        self._kills = self._ooms = 0
+
+    @classmethod
+    def entered(cls, folder: str) -> Cgroup:
+        """A group in which this process, and all that it starts from now on, are counted; none where the kernel does not let it in."""
+        try:
+            if folder:
+                Path(folder, "cgroup.procs").write_text(str(os.getpid()))
+            return cls(folder)
+        except OSError:
+            return cls("")
+
+    def begin(self) -> None:
+        """From now on, `killed` and `exceeded` tell of the next cell."""
+        self._kills, self._ooms = self._count("oom_kill"), self._count("oom")
+        try:
+            if self._folder and (self._folder / _PEAK).exists():
+                (self._folder / _PEAK).write_text("0")
+        except OSError:
+            pass  # the peak of earlier cells counts as well
+
+    def killed(self) -> bool:
+        """Whether the kernel has ended a process since `begin` for want of memory: of the group's, or of the whole machine's."""
+        return self._count("oom_kill") > self._kills
+
+    def exceeded(self) -> bool:
+        """Whether it has, and the group wanted more than it may: the kernel counts those that it ends for the machine's sake in the group, too."""
+        return self.killed() and (self._count("oom") > self._ooms or self._was_full())
+
+    def _count(self, name: str) -> int:
+        """What the kernel has counted; version 1 has no ``oom``."""
+        words = self._read(self._events).split()
+        return int(words[words.index(name) + 1]) if name in words else 0
+
+    def _was_full(self) -> bool:
+        """Whether the group came up to its limit (version 1, whose count of failures Linux 6.18 leaves at 0)."""
+        peak, limit = self._read(_PEAK), self._read("memory.limit_in_bytes")
+        return bool(peak and limit) and int(peak) >= _FULL * int(limit)
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self._folder / name).read_text() if self._folder and name else ""
+        except OSError:
+            return ""
+
+
+def be_ended_first() -> None:
+    """Where memory is short, the kernel ends this process and what it starts before the fork server and cumatrix itself."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    except OSError:
+        pass  # a /proc that cannot be written to: the largest one is ended
+
+
+def keep() -> None:
+    """Fork: the child returns, to be the fork server; the parent waits for it, ends what is left below, and ends as it did.
+
+    A fork server that is stopped would never be heard of again: it is ended.
+    """
+    become_reaper()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the scheduler's to handle
+    signal.signal(signal.SIGTERM, _leave)
+    server = os.fork()
+    if server == 0:
+        return
+    close_others()  # the fork server's end of the socket is the only one
+    status = _wait(server)
+    _end_all()
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 70)
+
+
+def _wait(server: int) -> int:
+    while True:
+        pid, status = os.waitpid(-1, os.WUNTRACED)
+        if pid != server:
+            continue
+        if not os.WIFSTOPPED(status):
+            return status
+        print(f"it was stopped by signal {os.WSTOPSIG(status)}", file=sys.stderr, flush=True)
+        os.kill(server, signal.SIGKILL)
+
+
+def _end_all() -> None:
+    """End what is left below, and remove its folders.
+
+    No further request to end interrupts that: it would wait for the locks that this has taken. There is one for each thread of the scheduler
+    that ends, one after the other (prctl(2), PR_SET_PDEATHSIG).
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    end_descendants()
+    helper_child.remove_all()
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    _end_all()
+    os._exit(0)

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.analysis.fold import Block, fold
+from harness.analysis.support import Block, fold
 
 GOOD, BAD = "built", "rejected at compile"
 OUTER, INNER, TARGETS = ["9.0", "10.0", "11.0"], ["12.4", "12.10", "13.0"], ["sm_80", "sm_90"]

@@ -13,7 +13,7 @@ import pytest
 from history_builders import night
 from record_builders import built, cell, plan, record, rejected
 
-from harness.analysis.changes import changes
+from harness.analysis.diff import changes
 from harness.analysis.history import FILE, HistoryError, append, read_history
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from record_builders import built, cell, plan, record, rejected
 
-from harness.analysis.load import CellSet, load_set
+from harness.analysis.where import CellSet, load_set
 from harness.records import merge, plan_path
 from harness.records.parquet import results_parquet
 

@@ -8,8 +8,7 @@ import pytest
 from history_builders import CELLS, night
 from record_builders import built, rejected
 
-from harness.analysis.history import History, read_history
-from harness.analysis.trends import breaks, cell_history, trend, unsteady
+from harness.analysis.history import History, breaks, cell_history, read_history, trend, unsteady
 from harness.model import Outcome, Status
 
 UNAVAILABLE = Outcome(status=Status.UNAVAILABLE, reason="not there")

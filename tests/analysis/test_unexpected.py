@@ -6,7 +6,7 @@ import pytest
 from record_builders import BUILT, built, cell, plan, record, rejected
 
 from harness.analysis import cells_frame, make_frame
-from harness.analysis.unexpected import unexpected
+from harness.analysis.diff import unexpected
 from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
 from harness.records import merge

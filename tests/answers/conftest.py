@@ -10,8 +10,7 @@ import pytest
 
 from harness.answers.cells import Known
 from harness.answers.question import Vocabulary
-from harness.answers.read import read_known
-from harness.answers.store import Store, vocabulary_of
+from harness.answers.store import Store, read_known, vocabulary_of
 
 CELLS = Path(__file__).parent / "cells.parquet"
 """2,400 records of CUDA 11.7 to 13.5, CuPy 12.3 to 14.2 and Numba 0.58 to 0.68, without logs, commands and artifacts."""

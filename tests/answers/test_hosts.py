@@ -11,18 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from record_builders import built, cell, plan, record, rejected
 
-from harness.answers.answer import answer
-from harness.answers.asked import Query
-from harness.answers.cells import COLUMNS, Known
-from harness.answers.command import command_for
-from harness.answers.hosts import split_host
-from harness.answers.packed import packed_answers, read_packed
+from harness.answers.answer import answer, command_for
+from harness.answers.cells import COLUMNS, Known, split_host
+from harness.answers.query import Query
 from harness.answers.question import parse
-from harness.answers.read import known_of, read_known
-from harness.answers.store import Store, vocabulary_of
-from harness.matrix.kinds import kind_of
+from harness.answers.store import Store, known_of, packed_answers, read_known, read_packed, vocabulary_of
+from harness.matrix.marks import kind_of
 from harness.model import HostCompiler, Outcome
-from harness.model.host import named
+from harness.model.host_compiler import named
 from harness.records import Record
 from harness.records.parquet import results_parquet
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.answers.answer import answer
-from harness.answers.architecture import known_of_itself
-from harness.answers.asked import Query
+from harness.answers.answer import answer, command_for, known_of_itself
 from harness.answers.cells import Known, Row
-from harness.answers.command import command_for
+from harness.answers.query import Query
 from harness.answers.question import Vocabulary, parse
 
 from .conftest import EXAMPLES

@@ -6,17 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.answers.answer import finding_of
-from harness.answers.architecture import known_of_itself
-from harness.answers.asked import Query
+from harness.answers.answer import command_for, finding_of, known_of_itself
 from harness.answers.cells import Known
-from harness.answers.command import command_for
-from harness.answers.meant import meant
+from harness.answers.query import Query, meant
 from harness.answers.question import Vocabulary, parse
-from harness.answers.read import known_of
-from harness.answers.store import Store, vocabulary_of
+from harness.answers.store import Store, known_of, vocabulary_of
 from harness.answers.table import lines_of
-from harness.report.answers import answers_data, answers_for, columns_of
+from harness.report.answer_data import answers_data, answers_for, columns_of
 
 from .conftest import EXAMPLES
 from .node import said_by_script

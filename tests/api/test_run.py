@@ -11,7 +11,7 @@ import pytest
 from cells import REJECTED, write_case
 
 import cumatrix
-from cumatrix._words import TryOptions, words_of
+from cumatrix._run import TryOptions, words_of
 
 KERNEL = "__global__ void twice(float *a) { a[threadIdx.x] *= N; }"
 

@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.artifacts.elf import Elf, split
+from harness.artifacts import Elf, split
 from harness.toolkits import Installed
 
 OWN = Path(sys.executable).resolve().read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifacts.usage import kernels_of_log
+from harness.artifacts import kernels_of_log
 from harness.toolkits import Installed
 
 LOG = """

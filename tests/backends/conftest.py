@@ -13,8 +13,8 @@ from venvs import python_with
 
 from harness.engine.collect import Remains, collect_outcome
 from harness.engine.fork_server import ForkServer
-from harness.engine.variables import clean_environment
-from harness.protocol.wire import Setup
+from harness.engine.toolchain import clean_environment
+from harness.protocol.messages import Setup
 from harness.toolkits import Installed
 from harness.toolkits.store import data_folder
 

@@ -12,14 +12,14 @@ import pytest
 from cells import make_case, make_cell
 
 from harness.backends import BACKENDS
-from harness.cases.select import load_cases
+from harness.cases.discovery import load_cases
 from harness.engine.context import RunContext
 from harness.engine.environment import look
-from harness.engine.line_up import default_toolkit
+from harness.engine.environments import default_toolkit
+from harness.engine.executor import Run
 from harness.engine.plan import plan
-from harness.engine.run import Run
 from harness.model.target import parse_targets
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
 from harness.toolkits.store import data_folder
 

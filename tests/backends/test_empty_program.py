@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.backends.cupy.empty_program import EmptyProgram
-from harness.nvidia.first_includes import Words
+from harness.backends.cupy.backend import EmptyProgram
+from harness.nvidia.includes import Words
 from harness.protocol.backend import Job
 from harness.toolkits import Installed
 

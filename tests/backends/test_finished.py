@@ -11,10 +11,9 @@ from cells import make_case, make_cell
 from harness.backends import BACKENDS
 from harness.engine.context import RunContext
 from harness.engine.environment import look
-from harness.engine.run import Run
+from harness.engine.executor import Run
 from harness.model import Outcome
-from harness.protocol.job import made_for
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits, made_for
 from harness.toolkits import Installed, ToolkitStore
 
 TEXT = 'extern "C" __global__ void k(float *x) { *x = 1; }\n'

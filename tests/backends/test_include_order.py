@@ -11,7 +11,7 @@ from command import Command
 from venvs import python_with
 
 from harness.backends import cuda_core, nvcc, nvrtc
-from harness.backends.cupy.asked import options_of as cupy_options_of
+from harness.backends.cupy.backend import options_of as cupy_options_of
 from harness.protocol.backend import Job, Setup, Unsupported
 from harness.toolkits import Installed
 

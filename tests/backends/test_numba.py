@@ -17,8 +17,8 @@ import pytest
 from venvs import python_with
 
 from harness.engine.fork_server import ForkServer
-from harness.engine.variables import clean_environment
-from harness.protocol.wire import Setup
+from harness.engine.toolchain import clean_environment
+from harness.protocol.messages import Setup
 from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers

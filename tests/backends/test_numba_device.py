@@ -9,9 +9,21 @@ from pathlib import Path
 import pytest
 
 from harness.backends.numba import numba_cuda
-from harness.nvidia import virtual_device, virtual_libcuda
-from harness.nvidia.virtual_device import LIBRARY, PTX, VirtualDevice, directives, foreign, isa_of, release_of
-from harness.nvidia.virtual_driver import ERROR_LOG, ERROR_SIZE, INVALID_PTX, VirtualDriver, VirtualRuntime
+from harness.nvidia import virtual_driver
+from harness.nvidia.virtual_driver import (
+    ERROR_LOG,
+    ERROR_SIZE,
+    INVALID_PTX,
+    LIBRARY,
+    PTX,
+    VirtualDevice,
+    VirtualDriver,
+    VirtualRuntime,
+    directives,
+    foreign,
+    isa_of,
+    release_of,
+)
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
 
 PROGRAM = b"// a kernel\n.version 8.4\n.target sm_80\n.address_size 64\n"
@@ -128,9 +140,9 @@ def test_what_is_loaded_of_another_cuda_is_told(setup: Setup, tmp_path: Path, mo
     for path in (own, other):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    monkeypatch.setattr(virtual_device, "loaded", lambda *_: [own.resolve()])
+    monkeypatch.setattr(virtual_driver, "loaded", lambda *_: [own.resolve()])
     assert foreign(setup) == []
-    monkeypatch.setattr(virtual_device, "loaded", lambda *_: [own.resolve(), other])
+    monkeypatch.setattr(virtual_driver, "loaded", lambda *_: [own.resolve(), other])
     assert foreign(setup) == [other]
 
 
@@ -181,7 +193,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a 
 
 @pytest.fixture
 def library(setup: Setup) -> ctypes.CDLL:
-    return ctypes.CDLL(str(virtual_libcuda.stand_in_library(setup.tools)))
+    return ctypes.CDLL(str(virtual_driver.stand_in_library(setup.tools)))
 
 
 def entry(library: ctypes.CDLL, name: str) -> ctypes._CFuncPtr | None:  # type: ignore[name-defined]
@@ -193,16 +205,16 @@ def entry(library: ctypes.CDLL, name: str) -> ctypes._CFuncPtr | None:  # type: 
 
 @needs_compiler
 def test_the_c_driver_is_built_once(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = virtual_libcuda.stand_in_library(setup.tools)
+    first = virtual_driver.stand_in_library(setup.tools)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    assert virtual_libcuda.stand_in_library(setup.tools) == first
+    assert virtual_driver.stand_in_library(setup.tools) == first
     assert [path.name for path in setup.tools.iterdir()] == [first.parent.name]
 
 
 def test_without_a_compiler_the_c_driver_is_unavailable(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(Unavailable, match="install gcc"):
-        virtual_libcuda.stand_in_library(setup.tools)
+        virtual_driver.stand_in_library(setup.tools)
 
 
 @needs_compiler
@@ -224,7 +236,7 @@ def test_the_c_driver_lacks_what_it_lacks(library: ctypes.CDLL) -> None:
 
 @needs_compiler
 def test_the_c_driver_links_through_the_device(library: ctypes.CDLL, device: VirtualDevice) -> None:
-    callback = virtual_libcuda.LINKER(lambda *arguments: numba_cuda._link(device, *arguments))
+    callback = virtual_driver.LINKER(lambda *arguments: numba_cuda._link(device, *arguments))
     library.virtual_configure(13000, 8, 0, callback)
     create, add, complete = (entry(library, f"cuLink{name}") for name in ("Create", "AddData", "Complete"))
     assert create is not None

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.backends.numba import backend as numba
-from harness.backends.numba.cell import outcome
-from harness.backends.numba.options import jit_options
-from harness.backends.python.fault import described, from_elsewhere, in_short, said_by_ptxas, tidy
-from harness.backends.python.program import Program
-from harness.nvidia.virtual_device import VirtualDevice
+from harness.backends.numba.kernels import jit_options
+from harness.backends.numba.program import outcome
+from harness.backends.python.runner import Program, described, from_elsewhere, in_short, said_by_ptxas, tidy
+from harness.nvidia.virtual_driver import VirtualDevice
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bisection_builders import GONE, NO, REFUSED, UNKNOWN, YES, history
 
-from harness.bisection.ends import Ends, release_of
+from harness.bisection.search import Ends, release_of
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Outcome
 

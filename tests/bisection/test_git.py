@@ -10,9 +10,8 @@ import pytest
 import record_builders as make
 from bisection_builders import GONE, NO, OTHER_WORDS, YES
 
-from harness.bisection.commits import CommitLog, build, compare
-from harness.bisection.git import OTHER, SAME, UNTESTABLE, Checkout
-from harness.bisection.seen import Lane, Seen, seen_of
+from harness.bisection.git import OTHER, SAME, UNTESTABLE, Checkout, CommitLog, build, compare
+from harness.bisection.search import Lane, Seen, seen_of
 from harness.errors import UsageError
 from harness.model import Outcome
 

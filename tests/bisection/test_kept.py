@@ -10,12 +10,12 @@ import record_builders as make
 from bisection_builders import YES
 from cells import make_case
 
-from harness.bisection.kept import Kept, kept_for
+from harness.bisection.trials import Kept, kept_for
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.model import Outcome, Stage, Status
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import ToolkitStore
 
 DIED = Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=11, reason="it died")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.bisection.names import name_of
-from harness.bisection.seen import Lane
+from harness.bisection.search import Lane
+from harness.bisection.sentences import name_of
 
 
 def lane(variant: str = "", backend: str = "nvrtc", target: str = "sm_80") -> Lane:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import record_builders as make
 from bisection_builders import FAULT, GONE, NO, OTHER_WORDS, REFUSED, UNKNOWN, YES
 
-from harness.bisection.seen import Lane, Seen, seen_of
+from harness.bisection.search import Lane, Seen, seen_of
 from harness.model import Expectation, Outcome, Stage, Status
 
 

@@ -11,9 +11,9 @@ import pytest
 from command import Command
 from in_process import call
 
-from harness.bless.edit import rewrite
+from harness.bless.bless import rewrite
 from harness.bless.evidence import evidence_of
-from harness.cases.select import load_cases
+from harness.cases.discovery import load_cases
 from harness.model.judge import expectation_of
 from harness.records import merge, read_records
 

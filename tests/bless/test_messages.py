@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.bless.messages import core, pattern_of, same_kind
-from harness.patterns import pattern
+from harness.bless.evidence import core, pattern_of, same_kind
+from harness.regex import pattern
 
 
 @pytest.mark.parametrize(

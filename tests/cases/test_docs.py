@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.keys import ARGUMENT, CASE, EXPECT, EXPECTED, LAUNCH, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, VERIFY
+from harness.cases.schema import ARGUMENT, CASE, EXPECT, EXPECTED, LAUNCH, LIBRARY, OPTIONS, SOURCE, UNSUPPORTED, VERIFY
 from harness.model import Stage
 from harness.model.condition import NAMES
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.cases.host_program import host_signs
+from harness.cases.preprocessor import host_signs
 from harness.model import Outcome, Status
 
 KERNEL = "__global__ void k(int *a) { *a = 1; }\n"

@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from harness.backends import BACKENDS
-from harness.cases import listed, load
+from harness.cases import load, summary
+from harness.cases.discovery import load_cases
 from harness.cases.errors import CaseError
-from harness.cases.listed import summaries
-from harness.cases.select import load_cases
-from harness.cases.summary import summary_of
+from harness.cases.summary import summaries, summary_of
 
 from .conftest import GOOD, Write
 
@@ -30,10 +29,10 @@ HEADERS = Path("lib/include")
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of the test's own, for which files have not changed lately."""
     monkeypatch.setenv("CUMATRIX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(listed, "_SETTLED", -(10**12))
-    listed._made_by.cache_clear()
+    monkeypatch.setattr(summary, "_SETTLED", -(10**12))
+    summary._made_by.cache_clear()
     yield tmp_path / "cache" / "cases.json"
-    listed._made_by.cache_clear()
+    summary._made_by.cache_clear()
 
 
 @pytest.fixture
@@ -137,7 +136,7 @@ def test_another_folder_of_cases_gives_another_name(root: Path, write: Write) ->
 def test_what_changed_a_moment_ago_is_not_kept(
     root: Path, write: Write, cache: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listed, "_SETTLED", 10**12)
+    monkeypatch.setattr(summary, "_SETTLED", 10**12)
     write()
     summaries(root)
     summaries(root)
@@ -209,7 +208,7 @@ def test_other_backends_are_other_cases(
     with monkeypatch.context() as more:
         more.setattr(BACKENDS, "_all", {**BACKENDS, "new": replace(BACKENDS["nvrtc"], name="new")})
         assert [each.backends for each in summaries(root)] == [("new",)]
-    listed._made_by.cache_clear()
+    summary._made_by.cache_clear()
     with pytest.raises(CaseError, match="unknown backend"):
         summaries(root)
     assert read == ["some", "some"]
@@ -228,7 +227,7 @@ def test_a_cache_that_cannot_be_written(
 def test_many_commands_at_once(root: Path, write: Write, cache: Path) -> None:
     for number in range(20):
         write(GOOD, f"topic/n{number}")
-    code = f"from harness.cases import listed; listed._SETTLED = -10**12; from pathlib import Path; print(*listed.summaries(Path({str(root)!r})))"
+    code = f"from harness.cases import summary as listed; listed._SETTLED = -10**12; from pathlib import Path; print(*listed.summaries(Path({str(root)!r})))"
     running = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=LIBRARY.parent)
         for _ in range(4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cases.options import options_for, releases_named
+from harness.cases.rules import options_for, releases_named
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef
 
 from .conftest import GOOD, Load, Wrong

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.load import load_case
-from harness.cases.own import packaged_cases
-from harness.cases.whose import project_at
+from harness.cases.bundled import packaged_cases
+from harness.cases.load import load_case, project_at
 
 CASE = 'title = "A kernel"\nsource = { cuda = "kernel.cu" }\n'
 COPIED = "exceptions/throw"

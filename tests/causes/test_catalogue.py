@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from harness.cases.discovery import find_cases
 from harness.cases.load import load_case
-from harness.cases.select import find_cases
 from harness.causes import catalogue, causes_in_log, causes_of
 from harness.causes.catalogue import _cause
 from harness.model import Case, Expectation, Status

@@ -13,8 +13,8 @@ import pytest
 from in_process import Called, call
 from record_builders import cell, plan, record, rejected
 
-from harness.cli.perform import exit_code
-from harness.engine.unanswered import without_answer
+from harness.cli.execute import exit_code
+from harness.engine.proof import without_answer
 from harness.model import Cell, Status
 from harness.records import Record, RecordWriter
 from harness.toolkits import Installed

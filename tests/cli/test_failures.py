@@ -8,8 +8,8 @@ from typing import Any
 from record_builders import built, cell, record, rejected
 from rich.console import Console
 
-from harness.cli.failures import show_failures
-from harness.matrix.kinds import as_expected
+from harness.cli.summary import show_failures
+from harness.matrix.marks import as_expected
 from harness.model import Outcome, Status
 from harness.records import Record
 

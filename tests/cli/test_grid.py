@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from harness.cli.grid import show_matrix
-from harness.cli.show import show_summary
-from harness.matrix.kinds import kind_of
+from harness.cli.summary import show_summary
+from harness.matrix.marks import kind_of
 
 TARGETS = ["sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "sm_120", "compute_90"]
 STATES = [("built", "pass"), ("rejected", "pass"), ("rejected", "fail"), ("rejected", "xfail"), ("unsupported", "unsupported"),

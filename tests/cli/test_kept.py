@@ -7,8 +7,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from made_up import made_up
 
-from harness.cli.kept import KeptRecords
-from harness.matrix.kinds import kind_of
+from harness.cli.execute import KeptRecords
+from harness.matrix.marks import kind_of
 
 UNREAD = {"title", "features", "links", "toolchain", "command", "device"}
 

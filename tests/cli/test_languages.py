@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.languages import languages_of
+from harness.cli.files import languages_of
 from harness.errors import UsageError
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cli.one import one_cell
-from harness.cli.where import where_of
+from harness.cli.complete import where_of
+from harness.cli.find_cell import one_cell
 from harness.engine.environment import Environment
 from harness.engine.plan import choose, choose_backends, plan
 from harness.errors import NothingToRun, UsageError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 _TOX = "whole environments of tox, some GB and hours: tests/test_tox.py, tests/ci/test_nightly.py and CI's own jobs"
 _RELEASES = "many releases of a library, GB of downloads: tests/cli/test_with.py and test_bisect.py have a few"
 _GITHUB = "fetches from GitHub: tests/engine/test_development.py and test_header_axis.py use repositories of their own"
-_CUTLASS = "minutes of a core: tests/engine/test_header_axis.py has two versions"
+_CUTLASS = "minutes of a core: tests/engine/test_header_libraries.py has two versions"
 _BENCHMARK = "measures for minutes to hours; whoever changes what it measures runs it by hand"
 _GPU = "needs a GPU: tests/gpu"
 

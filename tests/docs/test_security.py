@@ -32,10 +32,10 @@ SHOWN: Mapping[str, Sequence[str]] = {
         "tests/hostile/test_output.py::test_it_costs_one_cell",
     ],
     "The terminal and CI logs": ["tests/hostile/test_texts.py::test_what_is_kept_of_them_is_bounded_and_harmless"],
-    "The page escapes all text": ["tests/report/test_page.py::test_hostile_texts_are_shown_and_do_nothing", "tests/report/test_browser_cell.py::test_hostile_texts_are_shown_and_do_nothing"],
+    "The page escapes all text": ["tests/report/test_pages.py::test_hostile_texts_are_shown_and_do_nothing", "tests/report/test_browser_cell.py::test_hostile_texts_are_shown_and_do_nothing"],
     "Records, plans and histories": ["tests/engine/test_cache.py::test_a_planted_pickle_is_not_run"],
     "`report`, `merge`, `diff`": ["tests/cli/test_trust.py::test_what_runs_nothing_needs_no_trust"],
-    "Lists of files in results": ["tests/engine/test_answers.py::test_a_set_with_a_file_of_the_kernel_counts_as_missing"],
+    "Lists of files in results": ["tests/engine/test_fingerprints.py::test_a_set_with_a_file_of_the_kernel_counts_as_missing"],
     "A download has one time limit": [
         "tests/web/test_download.py::test_a_server_that_never_ends_costs_the_limit_and_no_more",
     ],

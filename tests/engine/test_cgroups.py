@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.cgroups import HeldGroup, Parent, _look
+from harness.engine.fork_server import HeldGroup, Parent, _look
 
 Laid = Callable[..., Path]
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
-from harness.engine.collect import Remains, collect_outcome, leaked, lost_exit
-from harness.engine.logs import LOG_LIMIT
+from harness.engine.collect import LOG_LIMIT, Remains, collect_outcome, leaked, lost_exit
 from harness.model import Outcome
 
 PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{ ret; }\n"

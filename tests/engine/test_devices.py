@@ -12,7 +12,7 @@ import pytest
 
 from harness.engine import devices as module
 from harness.engine.devices import Device, DevicePool, Devices, find_devices
-from harness.engine.session import with_native
+from harness.engine.request import with_native
 from harness.errors import PartUnavailable, UsageError
 from harness.hints import hint
 from harness.model import Target

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.engine.environment import look, one_name_of
-from harness.engine.variables import clean_environment, plain_path
+from harness.engine.toolchain import clean_environment, plain_path
 from harness.errors import PartUnavailable, UsageError
 
 

@@ -12,12 +12,11 @@ from cells import make_case, make_cell
 
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
-from harness.engine.executor import ThreadExecutor, _Queue
+from harness.engine.executor import Run, ThreadExecutor, _Queue
+from harness.engine.prepared import PreparedCell
 from harness.engine.resolve import Resolver
-from harness.engine.result import PreparedCell
-from harness.engine.run import Run
 from harness.model import Cell
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore
 
 pytestmark = pytest.mark.compilers

@@ -14,7 +14,7 @@ from harness.engine.plan import plan
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import UsageError
 from harness.model import Case, Cell, Status, Target, ToolkitRef
-from harness.model.host import named
+from harness.model.host_compiler import named
 from harness.toolkits import ToolkitStore
 
 SAYS = """#!/bin/sh

@@ -16,7 +16,7 @@ from traces import processes
 
 from harness.engine.context import RunContext
 from harness.model import Cell
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.records import Record
 from harness.toolkits import Installed, ToolkitStore
 

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from harness.engine.context import RunContext
+from harness.engine.environments import line_up
 from harness.engine.install import Step, install, missing
-from harness.engine.line_up import line_up
+from harness.engine.prepared import Result
 from harness.engine.resolve import Resolver
-from harness.engine.result import Result
 from harness.environments.index import File, Index
 from harness.errors import UsageError
 from harness.model import Case, Cell, HeaderLibrary, Target, Toolchain, ToolkitRef, UnsupportedRule, Variant
 from harness.model.condition import Condition
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import ToolkitStore
 
-from .test_line_up import made
+from .test_environments import made
 from .test_plan import environment
 
 NOT_INSTALLED = "not installed, and --offline downloads nothing"

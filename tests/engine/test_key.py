@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.key import Key
+from harness.engine.prepared import PreparedCell
 from harness.engine.resolve import Resolver
-from harness.engine.result import PreparedCell
 from harness.model import Case
+from harness.protocol.messages import Limits
 from harness.protocol.probes import Distribution
-from harness.protocol.wire import Limits
 from harness.toolkits import ToolkitStore
 
 

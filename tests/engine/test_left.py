@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
-from harness.engine.collect import Remains, collect_outcome
-from harness.engine.left import read_file, read_text
+from harness.engine.collect import Remains, collect_outcome, read_file, read_text
 from harness.model import Outcome
-from harness.protocol.plain import Unreadable
-from harness.protocol.printed import KEPT
+from harness.protocol.process_output import KEPT, Unreadable
 
 
 def sparse(path: Path) -> None:

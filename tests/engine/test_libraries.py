@@ -11,7 +11,7 @@ from cells import make_case, make_cell
 
 from harness.backends import BACKENDS, BackendInfo
 from harness.engine.environment import Environment, look
-from harness.engine.line_up import default_toolkit
+from harness.engine.environments import default_toolkit
 from harness.engine.plan import choose_backends, library_of
 from harness.engine.toolchain import PreparedToolchain
 from harness.libraries import LIBRARIES, Library, names_in_conditions

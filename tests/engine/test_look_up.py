@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell
 
-from harness.engine.answers import Answers
 from harness.engine.cache import ResultCache
-from harness.engine.files import Files
-from harness.engine.look_up import Firsts, LookUp
+from harness.engine.file_states import Files
+from harness.engine.fingerprints import Answers
+from harness.engine.prepared import Result
 from harness.engine.reads import Reads
-from harness.engine.result import Result
+from harness.engine.resolve import Firsts, LookUp
 from harness.model import Artifact, Cell, Outcome, Stage, Status
-from harness.records.artifact_folder import ArtifactFolder
+from harness.records.files import ArtifactFolder
 
 TARGETS = ("sm_75", "sm_80", "sm_90")
 Ask = Callable[[LookUp, Sequence[tuple[Cell, Firsts]]], list[Result | None]]

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell
 
+from harness.engine.cluster_worker import Engine, WorkerRequest
 from harness.engine.context import RunContext
 from harness.engine.environment import look
+from harness.engine.executor import Run
 from harness.engine.key import engine_digest
-from harness.engine.machine import Engine, WorkerRequest
-from harness.engine.run import Run
-from harness.engine.sent import Sent, collect, digests, has
+from harness.engine.source_transfer import Sent, collect, digests, has
 from harness.errors import UsageError
 from harness.model import Cell, Status
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore
 
 

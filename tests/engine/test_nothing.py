@@ -8,7 +8,7 @@ from cells import make_case
 
 from harness.backends import BACKENDS
 from harness.engine.environment import Environment
-from harness.engine.nothing import nothing
+from harness.engine.plan import nothing
 from harness.errors import NothingToRun
 from harness.model import Case
 

@@ -16,7 +16,7 @@ from cells import make_case, make_cell, make_exit, make_order
 
 from harness.engine.collect import Remains, collect_outcome
 from harness.engine.reader import Reader, ReaderClosed, ReadingLimits, _host
-from harness.records.artifact_folder import ArtifactFolder
+from harness.records.files import ArtifactFolder
 
 PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{\n\tret;\n}\n"
 

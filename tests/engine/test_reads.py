@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine.files import Files
+from harness.engine.file_states import Files
 from harness.engine.reads import DIRECTORY, reads_of
 
 

@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell, write_case
 
-from harness.cases.select import load_cases
+from harness.cases.discovery import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
-from harness.engine.executor import ThreadExecutor
+from harness.engine.executor import Run, ThreadExecutor
+from harness.engine.prepared import PreparedCell, Result
 from harness.engine.resolve import Resolver
-from harness.engine.result import PreparedCell, Result
-from harness.engine.run import Run
 from harness.model import Cell, Headers, Outcome, Status, Target
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import LIBRARIES, Installed, ToolkitStore
 
 PLAIN = Environment(name="mine", python=sys.executable, version="3.11.7", distributions={})

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.engine.file_states import Roots
 from harness.engine.reads import LINK
-from harness.engine.roots import Roots
 
 
 def test_a_path_has_the_name_of_the_deepest_folder() -> None:

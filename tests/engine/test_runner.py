@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell
 
+from harness.engine.admission import Memory, available
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
+from harness.engine.executor import Runner
 from harness.engine.fork_server import ForkServerDied
-from harness.engine.memory import Memory, available
-from harness.engine.pool import ForkServers
-from harness.engine.resolve import Resolver
-from harness.engine.result import PreparedCell, Result
-from harness.engine.runner import Runner
+from harness.engine.prepared import PreparedCell, Result
+from harness.engine.resolve import ForkServers, Resolver
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Toolchain, ToolkitRef
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore
 
 pytestmark = pytest.mark.compilers

@@ -15,10 +15,10 @@ import pytest
 from follow import Follow, python
 
 from harness import native
-from harness.engine import trust
-from harness.engine.answers import Answers
+from harness.engine import file_states
 from harness.engine.cache import ResultCache
-from harness.engine.files import Files
+from harness.engine.file_states import Files
+from harness.engine.fingerprints import Answers
 
 FIRST = "the first key"
 
@@ -217,7 +217,7 @@ def test_a_file_that_another_user_may_not_read(here: Path) -> None:
 
 
 def _as_other(files: Files) -> None:
-    from harness.engine import files as module
+    from harness.engine import file_states as module
 
     module._USER = os.getuid()
 
@@ -279,10 +279,10 @@ def test_a_read_only_image_that_is_replaced(image: Callable[[str], Path]) -> Non
 
 def test_timestamps_of_a_disk_are_trusted_after_a_minute(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(here / "f.txt")
-    assert Files().state_now(path) and not trust.Timestamps().hold(
+    assert Files().state_now(path) and not file_states.Timestamps().hold(
         path, (os.stat(path).st_dev, 0, 4, 0, os.stat(path).st_ctime_ns)
     )
     old = (os.stat(path).st_dev, 0, 4, 0, 1)
-    assert trust.Timestamps().hold(path, old)
-    monkeypatch.setattr(trust, "_statfs", lambda path: (0x65735546, False))  # FUSE
-    assert not trust.Timestamps().hold(path, old)
+    assert file_states.Timestamps().hold(path, old)
+    monkeypatch.setattr(file_states, "_statfs", lambda path: (0x65735546, False))  # FUSE
+    assert not file_states.Timestamps().hold(path, old)

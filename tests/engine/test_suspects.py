@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.engine.machine import WorkerResults
-from harness.engine.suspects import WHY, one_by_one
-from harness.engine.tasks import Done, Task
+from harness.engine.cluster import WHY, Done, Task, one_by_one
+from harness.engine.cluster_worker import WorkerResults
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef, Variant
 
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.engine.files import signature_of
-from harness.engine.while_loading import mapped_below
+from harness.engine.file_states import signature_of
+from harness.engine.resolve import mapped_below
 
 # A process that maps two libraries below one that waits for it.
 PARENT = """

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.environments.builds import build
-from harness.environments.development import split_with
-from harness.environments.pythons import OWN
+from harness.environments.dev_builds import build, split_with
+from harness.environments.interpreters import OWN
 from harness.environments.store import EnvironmentStore
 from harness.errors import PartUnavailable
 

@@ -11,8 +11,8 @@ import pytest
 from toolkits.local_index import LocalIndex
 
 from harness.environments.index import Index
-from harness.environments.recipe import Recipe, recipes
 from harness.environments.releases import choose, parse_with, published
+from harness.environments.requirements import Recipe, recipes
 from harness.environments.store import MANIFEST, EnvironmentStore
 from harness.errors import PartUnavailable
 

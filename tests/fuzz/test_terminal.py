@@ -19,7 +19,7 @@ from in_process import ACTING, Called, call, commands
 from mutations import HOSTILE
 
 from harness.cli.main import cumatrix
-from harness.records.errors import RecordError
+from harness.records.json_io import RecordError
 from harness.records.plan import check_plan
 from harness.records.schema import check_record
 from harness.toolkits import Installed

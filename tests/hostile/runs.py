@@ -17,7 +17,7 @@ from traces import processes
 import harness
 from harness.engine.context import RunContext
 from harness.model import Cell
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits.store import data_folder
 
 from .programs import ENTRIES, KERNEL, intruders, text_of

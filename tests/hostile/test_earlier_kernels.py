@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from cells import Place
 
-from harness.protocol.wire import CLAIMED_LANDLOCK
+from harness.protocol.messages import CLAIMED_LANDLOCK
 from harness.toolkits import Installed
-from harness.worker import broker, landlock, locks, modes, process_calls
-from harness.worker.confine import kept_from
+from harness.worker import process_calls, sandbox
+from harness.worker.sandbox import kept_from
 
 from .programs import MEMORY_OF_OTHERS, PROCESSES, SIGNALS
 from .runs import RELEASE, Aftermath, run_programs
@@ -56,22 +56,22 @@ ODD = {"ends-silently": ("crashed", None), "aborts": ("crashed", signal.SIGABRT)
 
 
 def test_who_decides_follows_from_what_the_kernel_offers() -> None:
-    always = {*modes.CALLS, *locks.CALLS, *process_calls.SCHEDULING}
-    assert broker.calls(6).keys() == broker.calls(7).keys() == always
-    assert broker.calls(5).keys() == broker.calls(0).keys() == {*always, *process_calls.SIGNALS}
+    always = {*sandbox.CALLS, *sandbox.LOCK_CALLS, *process_calls.SCHEDULING}
+    assert sandbox.calls(6).keys() == sandbox.calls(7).keys() == always
+    assert sandbox.calls(5).keys() == sandbox.calls(0).keys() == {*always, *process_calls.SIGNALS}
 
 
 def test_the_claim_is_never_more_than_the_kernel_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(CLAIMED_LANDLOCK, raising=False)  # other tests here claim an earlier kernel all the time
-    landlock.version.cache_clear()
-    there = landlock.version()
+    sandbox.version.cache_clear()
+    there = sandbox.version()
     for claimed, found in (("999", there), ("0", 0)):
         monkeypatch.setenv(CLAIMED_LANDLOCK, claimed)
-        landlock.version.cache_clear()
-        assert landlock.version() == found
+        sandbox.version.cache_clear()
+        assert sandbox.version() == found
     assert "looking into other processes" in kept_from()[1]
     monkeypatch.undo()
-    landlock.version.cache_clear()
+    sandbox.version.cache_clear()
 
 
 def test_who_is_below() -> None:
@@ -98,7 +98,7 @@ def aftermath(
 
 @pytest.mark.compilers
 @pytest.mark.skipif(
-    landlock.version() < CLAIMED or not broker.available(), reason="this kernel has less, and is no example"
+    sandbox.version() < CLAIMED or not sandbox.available(), reason="this kernel has less, and is no example"
 )
 class TestPrograms:
     def test_the_innocent_do_not_notice(self, aftermath: Aftermath) -> None:

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from cells import Place, lasting, make_case, run_all
 
-from harness.engine import cgroups, fork_server
+from harness.engine import fork_server
 from harness.engine.context import RunContext
-from harness.held import TEMPORARY
 from harness.model import Cell
-from harness.protocol.wire import Limits
+from harness.process_locks import TEMPORARY
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed
 
 from .programs import ENTRIES, KERNEL
 from .runs import RELEASE
 
-ABOVE = cgroups.parent()
+ABOVE = fork_server.parent()
 pytestmark = [pytest.mark.compilers, pytest.mark.skipif(ABOVE.path is None, reason=ABOVE.problem)]
 
 MEMORY = 700 << 20
@@ -66,8 +66,8 @@ def test_all_of_a_cell_together(place: Place, tmp_path: Path, monkeypatch: pytes
 
     made: list[Path] = []
 
-    def group_for(memory: int) -> cgroups.HeldGroup | None:
-        group = cgroups.group_for(memory)
+    def group_for(memory: int) -> fork_server.HeldGroup | None:
+        group = fork_server.group_for(memory)
         assert group
         made.append(group.path)
         return group
@@ -93,7 +93,7 @@ def test_what_a_killed_run_leaves_is_removed() -> None:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        group = cgroups.group_for(MEMORY)
+        group = fork_server.group_for(MEMORY)
         os.write(write, group.path.name.encode() if group else b"none")
         signal.pause()
         os._exit(0)
@@ -101,5 +101,5 @@ def test_what_a_killed_run_leaves_is_removed() -> None:
     assert name in groups()
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    assert cgroups._look(Path("/proc/self")) == ABOVE
+    assert fork_server._look(Path("/proc/self")) == ABOVE
     assert name not in groups()

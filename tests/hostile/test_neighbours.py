@@ -9,7 +9,7 @@ import pytest
 from cells import Place
 
 from harness.toolkits import Installed
-from harness.worker.confine import kept_from
+from harness.worker.sandbox import kept_from
 
 from .programs import FILES, PROGRAMS
 from .runs import RELEASE, Aftermath, run_programs

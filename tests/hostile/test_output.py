@@ -10,7 +10,7 @@ from cells import Place, lasting, make_case, run_all
 
 from harness.engine.context import RunContext
 from harness.model import Cell
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed
 
 from .programs import ENTRIES, KERNEL, OUTPUT, text_of

@@ -11,13 +11,13 @@ from cells import Place, make_case, run_all
 
 from harness.engine.context import RunContext
 from harness.model import Cell
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed
-from harness.worker import broker, landlock
+from harness.worker import sandbox
 
 pytestmark = [
     pytest.mark.compilers,
-    pytest.mark.skipif(landlock.version() < 2 or not broker.available(), reason="this kernel keeps cells from neither"),
+    pytest.mark.skipif(sandbox.version() < 2 or not sandbox.available(), reason="this kernel keeps cells from neither"),
 ]
 KERNEL = "__global__ void k(int *a) {{ *a = {}; }}\n"
 HOSTILE = """#!/bin/sh

@@ -15,10 +15,10 @@ from cells import Place, lasting, make_case, run_all
 from in_process import ACTING
 from traces import processes
 
+from harness.engine.collect import LOG_LIMIT
 from harness.engine.context import RunContext
-from harness.engine.logs import LOG_LIMIT
 from harness.model import Cell
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed
 
 from .texts import BUILT, HEAVY, QUICK, TEXTS

@@ -19,11 +19,10 @@ from traces import processes
 
 from harness.engine import fork_server
 from harness.engine.context import RunContext
-from harness.engine.executor import ThreadExecutor
+from harness.engine.executor import Run, ThreadExecutor
 from harness.engine.fork_server import ForkServer, ForkServerDied
-from harness.engine.run import Run
 from harness.model import Cell
-from harness.protocol.wire import Limits, Setup
+from harness.protocol.messages import Limits, Setup
 from harness.toolkits import Installed
 
 pytestmark = pytest.mark.compilers

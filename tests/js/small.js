@@ -3,7 +3,7 @@
 
 const { Matrix, fields } = require("./load.js");
 
-/** As harness/matrix/axes.py has them; tests/report/test_data.py holds that what the page is handed has these keys. */
+/** As harness/matrix/axes.py has them; tests/report/test_page_data.py holds that what the page is handed has these keys. */
 const AXES = [
   { key: "topic", side: "row", kind: "word", filter: true },
   { key: "case", side: "row", kind: "name", filter: false },

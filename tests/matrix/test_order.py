@@ -6,10 +6,9 @@ import pytest
 from record_builders import cell, plan, record
 
 from harness.analysis import cells_frame as frame
-from harness.matrix.axes import COLUMNS, ROWS
-from harness.matrix.order import column_key, fold_targets
+from harness.matrix.axes import COLUMNS, ROWS, column_key, fold_targets
 from harness.records import merge
-from harness.report.table import totals
+from harness.report.overview import totals
 
 
 def test_columns_are_in_the_order_of_backends_versions_and_targets() -> None:

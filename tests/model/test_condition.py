@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.condition import NAMES, Condition, ConditionError, Version
-from harness.model.predicate import Spelled
+from harness.model.condition import NAMES, Condition, ConditionError, Spelled, Version
 
 FACTS: dict[str, Any] = {
     "backend": "cupy-jitify", "target": "sm_90a", "suffix": "a", "virtual": False, "cc": Version("9.0"),

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.model.condition import NAMES
-from harness.model.predicate import Spelled
-from harness.model.selection import CELLS, RESULTS, read_where
+from harness.model.condition import NAMES, Spelled
+from harness.model.condition_names import CELLS, RESULTS, read_where
 
 TEXT = (Path(__file__).parents[2] / "docs" / "selection.md").read_text()
 WRONG = 'cc >= "8.0" and bakend == "numba"'

@@ -89,7 +89,7 @@ import hashlib, os, resource, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from harness.nvidia.nvrtc import Nvrtc
-from harness.protocol.wire import Setup
+from harness.protocol.messages import Setup
 home, release = Path(sys.argv[1]), sys.argv[2]
 nvrtc = Nvrtc(Setup(home=home, release=release, headers=release, include=[], tools=Path()))
 text = b"#include <cooperative_groups.h>\\n"

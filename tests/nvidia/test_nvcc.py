@@ -15,7 +15,7 @@ from command import Command
 from harness.engine.context import RunContext
 from harness.model import Outcome, Stage, Status
 from harness.nvidia.nvcc import device_only
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore
 
 RELEASES = ("13.0", "13.5")

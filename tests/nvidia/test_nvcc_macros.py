@@ -11,7 +11,7 @@ from cells import Place, make_case, run_all
 from harness.engine.context import RunContext
 from harness.model import Status
 from harness.nvidia.tools import Hidden, Step
-from harness.protocol.wire import Limits
+from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore
 
 # Each word is what stands between the quotes of a text of C++; {} is a file that a shell would make.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.nvidia import pch_store
-from harness.nvidia.pch_store import for_header
+from harness.nvidia import pch
+from harness.nvidia.pch import for_header
 from harness.toolkits import Installed
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def test_texts_in_a_library() -> None:
     ]
     for _ in range(200):
         data = b"".join(numbers.choices(pieces, k=numbers.randrange(9)))
-        assert pch_store._texts_in(data) == re.findall(rb"[\t\n\v\f\r -~]{200,}", data)
+        assert pch._texts_in(data) == re.findall(rb"[\t\n\v\f\r -~]{200,}", data)
 
 
 def test_options_for_which_one_header_is_made() -> None:
@@ -45,7 +45,7 @@ SHARED = """\
 import os, sys
 from pathlib import Path
 from harness.nvidia.nvrtc import Nvrtc
-from harness.protocol.wire import Setup
+from harness.protocol.messages import Setup
 home, release = Path(sys.argv[1]), sys.argv[2]
 nvrtc = Nvrtc(Setup(home=home, release=release, headers=release, include=[], tools=Path()))
 text = b"#include <mma.h>\\n"

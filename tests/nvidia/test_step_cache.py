@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.nvidia.step_cache import StepCache
+from harness.nvidia.nvcc import StepCache
 from harness.nvidia.tools import Step
 from harness.protocol.backend import Job, Rejected
 

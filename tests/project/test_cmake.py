@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.project.cmake import built_by
-from harness.project.look import look
-from harness.project.propose import proposal
+from harness.project.detect import look
+from harness.project.init import proposal
 
-from .test_look import _proposed
+from .test_detect import _proposed
 
 TOP = """
 cmake_minimum_required(VERSION 3.24)  # "a comment

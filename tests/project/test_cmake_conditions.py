@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.project.cmake_conditions import holds
+from harness.project.cmake import holds
 
 NAMES = {"ON_BY_NAME": ["ON"], "OFF_BY_NAME": ["OFF"], "LIST": ["a.cu", "b.cu"], "EMPTY": [], "OTHER": ["${UNSET}"]}
 

@@ -10,7 +10,7 @@ import pytest
 from harness.errors import UsageError
 from harness.model import Case
 from harness.project.commands import read_command, unit_of, units_of
-from harness.project.units import with_unit
+from harness.project.detect import with_unit
 
 COMMAND = (
     "/usr/local/cuda/bin/nvcc -forward-unknown-to-host-compiler -DN=7 -D FAST -I../include -isystem=/usr/include/eigen3 -Usecret "

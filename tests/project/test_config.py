@@ -9,11 +9,10 @@ import pytest
 
 from harness.cases.errors import CaseError
 from harness.errors import UsageError
-from harness.project.config import read_config
-from harness.project.find import found
-from harness.project.here import here
+from harness.project.config import config_schema, read_config
+from harness.project.current import here
+from harness.project.discovery import found
 from harness.project.keys import CONFIG
-from harness.project.schema import config_schema
 
 from .conftest import Configure
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.listing import check
+from harness.cases.check import check
 from harness.cases.load import load_case
 from harness.errors import UsageError
-from harness.project.new_case import new_case
+from harness.project.init import new_case
 
 from .conftest import Configure
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cases.errors import CaseError
-from harness.cases.options import include_of, options_for
+from harness.cases.rules import include_of, options_for
 from harness.model import Case, Cell, Status, Target, Toolchain, ToolkitRef
 from harness.project.config import read_config
 from harness.project.programs import configured, program_for

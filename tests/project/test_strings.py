@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.project.strings import texts_of
-from harness.project.text_cases import text_cases
+from harness.project.programs import text_cases
+from harness.project.python_ast import texts_of
 
 OPS = '''\
 import cupy as cp

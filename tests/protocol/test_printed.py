@@ -11,8 +11,8 @@ import pytest
 
 from harness.nvidia.tools import Step, run
 from harness.protocol.backend import Job, Rejected
-from harness.protocol.printed import KEPT, Errors, Printed, cut, read_file
-from harness.protocol.printed import run as run_process
+from harness.protocol.process_output import KEPT, Errors, Printed, cut, read_file
+from harness.protocol.process_output import run as run_process
 
 # More than this process may have.
 MUCH = 600 << 20
@@ -39,7 +39,7 @@ def test_a_process_may_print_more_than_there_is_memory(tmp_path: Path) -> None:
     code = (
         "import resource, sys\n"
         f"resource.setrlimit(resource.RLIMIT_AS, ({ROOM}, {ROOM}))\n"
-        "from harness.protocol.printed import run\n"
+        "from harness.protocol.process_output import run\n"
         f"done = run([sys.executable, '-c', {FLOOD!r}])\n"
         f"assert (done.code, done.total, done.whole) == (3, {MUCH + 7}, False)\n"
         "assert len(done.said) < 3 << 20 and done.said.endswith('the end')\n"

@@ -12,7 +12,7 @@ import pytest
 from follow import Follow, python
 
 from harness import native
-from harness.engine.files import Files
+from harness.engine.file_states import Files
 from harness.engine.reads import LINK
 from harness.protocol.reads import VARIABLE, paths_of, unique, without
 

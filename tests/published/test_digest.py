@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from harness.cases.own import digest_of
-from harness.published.digest import digests_of
+from harness.cases.bundled import digest_of
+from harness.published import digests_of
 
 CASES = Path(__file__).parents[2] / "cases"
 

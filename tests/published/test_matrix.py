@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from harness.answers.packed import read_packed
-from harness.published.place import Manifest, published_folder, read_manifest, stale_cases
-from harness.published.sample import contradictions, sample_of
+from harness.answers.store import read_packed
+from harness.published import Manifest, contradictions, published_folder, read_manifest, sample_of, stale_cases
 from harness.records import Record, read_records
 from harness.records.parquet import read_parquet
 

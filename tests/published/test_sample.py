@@ -7,7 +7,7 @@ from typing import Any
 from record_builders import built, cell, record, rejected
 
 from harness.model import Outcome, Stage, Status
-from harness.published.sample import contradictions, sample_of
+from harness.published import contradictions, sample_of
 from harness.records import Record
 
 

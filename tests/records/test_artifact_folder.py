@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.records.artifact_folder import ArtifactFolder
+from harness.records.files import ArtifactFolder
 
 DATA = b".version 8.4\n"
 SHA256 = hashlib.sha256(DATA).hexdigest()

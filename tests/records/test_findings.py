@@ -9,9 +9,8 @@ import pytest
 from record_builders import built, cell, changed, record, rejected
 
 from harness.model import Outcome, Status
-from harness.records.findings import findings
-from harness.records.repeat import again_command, not_repeatable
-from harness.report.annotate import DOCUMENTS, MOST, github
+from harness.records.failures import again_command, findings, not_repeatable
+from harness.report.ci_annotations import DOCUMENTS, MOST, github
 
 
 def test_equal_failures_are_one_with_all_their_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

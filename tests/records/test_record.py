@@ -13,7 +13,7 @@ import pytest
 from record_builders import artifact_of, built, cell, record, rejected
 
 from harness import __version__
-from harness.cases.select import load_cases
+from harness.cases.discovery import load_cases
 from harness.model import Expectation, Outcome, Stage, Status, Verdict
 from harness.model.condition import Condition
 from harness.model.judge import expectation_of

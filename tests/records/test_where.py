@@ -10,11 +10,9 @@ from record_builders import built, cell, plan, record, rejected
 
 from harness.errors import NothingToRun, UsageError
 from harness.model import Cell
-from harness.model.condition import NAMES
-from harness.model.predicate import Spelled
+from harness.model.condition import NAMES, Spelled
 from harness.records import merge
-from harness.records.facts import facts_of
-from harness.records.where import choose, chooser
+from harness.records.record_names import choose, chooser, facts_of
 
 
 def virtual(of: Cell) -> dict[str, Any]:

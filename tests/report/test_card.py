@@ -14,7 +14,7 @@ from record_builders import built, cell, plan, record, rejected
 from harness.analysis import make_frame
 from harness.records import Record, RecordWriter
 from harness.report.build import build_report
-from harness.report.card import HEIGHT, NAME, WIDTH, card, described
+from harness.report.plots import HEIGHT, NAME, WIDTH, card, described
 
 HOSTILE = '$\\frac{"><script>alert(1)</script>\x1b]0;x\u202e' + "long " * 90
 

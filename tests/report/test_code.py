@@ -10,11 +10,10 @@ from record_builders import built, cell, plan, record
 
 from harness.model import Artifact, Outcome
 from harness.records import Record, RecordWriter
-from harness.records.artifact_folder import ArtifactFolder
+from harness.records.files import ArtifactFolder
 from harness.report import code
 from harness.report.build import build_report
-from harness.report.code import Code
-from harness.report.disassemble import NONE, NotDisassembled, sass
+from harness.report.code import NONE, Code, NotDisassembled, sass
 
 from .browsing import Visit
 from .site_builders import HOSTILE

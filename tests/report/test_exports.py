@@ -18,10 +18,9 @@ from harness.model import Outcome, Status
 from harness.records import Merged, Record, merge
 from harness.records.parquet import read_parquet, results_parquet
 from harness.records.plan import Plan
-from harness.report.exports import matrix_csv, matrix_json
+from harness.report.case import page_names
+from harness.report.exports import escape, matrix_csv, matrix_json, matrix_markdown
 from harness.report.junit import junit_xml
-from harness.report.markdown import escape, matrix_markdown
-from harness.report.names import page_names
 
 
 def parquet_and_back(merged: Merged) -> tuple[list[Record], list[Plan]]:

@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 from record_builders import cell, plan, record, rejected
 
-from harness.answers.asked import Query
-from harness.answers.packed import read_packed
+from harness.answers.query import Query
 from harness.answers.question import parse
-from harness.answers.read import read_known
-from harness.answers.store import Store, vocabulary_of
-from harness.cases.select import find_cases
+from harness.answers.store import Store, read_known, read_packed, vocabulary_of
+from harness.cases.discovery import find_cases
 from harness.errors import NothingToRun
 from harness.model import Cell
-from harness.published.place import ENVIRONMENT, is_published, read_manifest
+from harness.published import ENVIRONMENT, is_published, read_manifest
 from harness.records import Record, RecordError, RecordWriter
 from harness.records.parquet import read_parquet
 from harness.report.publish import Published, publish

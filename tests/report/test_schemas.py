@@ -13,10 +13,10 @@ from record_builders import built, cell, plan, record, rejected
 from harness.analysis import cells_frame as frame
 from harness.model import Outcome, Status
 from harness.records import RecordError, merge
+from harness.records.make import with_tables
 from harness.records.schema import check_record, record_schema
-from harness.records.tables import with_tables
+from harness.report.case import page_names
 from harness.report.exports import matrix_json
-from harness.report.names import page_names
 from harness.report.schemas import matrix_schema, schemas
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "schemas"

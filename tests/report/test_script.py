@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 
 from harness.analysis import cells_frame
-from harness.matrix.links import cell_link
+from harness.matrix.parameters import cell_link
 from harness.records import merge
-from harness.report.data import compact, matrix_data
-from harness.report.names import page_names
-from harness.report.page import ANSWER_SCRIPTS, LIST_SCRIPTS, SCRIPTS
+from harness.report.case import page_names
+from harness.report.page_data import compact, matrix_data
+from harness.report.pages import ANSWER_SCRIPTS, LIST_SCRIPTS, SCRIPTS
 
 from .site_builders import records
 

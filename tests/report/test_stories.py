@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from record_builders import cell, record, rejected
 
-from harness.cases.select import find_cases
-from harness.published.place import ENVIRONMENT
+from harness.cases.discovery import find_cases
+from harness.published import ENVIRONMENT
 from harness.records import Record
-from harness.report.stories import STORIES, stories_of
+from harness.report.page_data import STORIES, stories_of
 
 from .test_publish import CASES
 

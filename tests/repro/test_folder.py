@@ -12,18 +12,16 @@ from typing import Any
 import pytest
 from record_builders import built, changed, record, rejected
 
-from harness.cases.own import packaged_cases
-from harness.cases.select import load_cases
+from harness.cases.bundled import packaged_cases
+from harness.cases.discovery import load_cases
 from harness.errors import UsageError
 from harness.model import Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.records import Record
-from harness.repro.conditions import find
-from harness.repro.folder import make_folder
-from harness.repro.readme import readme
+from harness.repro.folder import make_folder, script_of
+from harness.repro.readme import find, readme
+from harness.repro.requirements import Wheels, wheels_of
 from harness.repro.script import SCRIPT
-from harness.repro.scripts import script_of
 from harness.repro.subject import ReproTarget, subject_of
-from harness.repro.wheels import Wheels, wheels_of
 
 
 def cell(case: str = "exceptions/throw", backend: str = "nvrtc", release: str = "12.9", **more: Any) -> Cell:

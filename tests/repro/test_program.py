@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.repro.program import gather
+from harness.repro.subject import gather
 
 
 def write(root: Path, **files: str) -> None:

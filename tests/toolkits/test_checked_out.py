@@ -11,9 +11,7 @@ from repositories import Repository, cutlass
 from harness.errors import PartUnavailable, UsageError
 from harness.model import HeaderLibrary, Headers
 from harness.toolkits import LIBRARIES
-from harness.toolkits.checked_out import headers_of
-from harness.toolkits.repositories import MOST_COMMITS
-from harness.toolkits.sources import read_source
+from harness.toolkits.header_sources import MOST_COMMITS, headers_of, read_source
 
 
 @pytest.fixture(autouse=True)

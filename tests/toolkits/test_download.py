@@ -13,8 +13,8 @@ from peaks import peak_of
 
 from harness.errors import PartUnavailable
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, Release, ToolkitStore
-from harness.toolkits.verify import not_pinned, problems
-from harness.toolkits.wheels import pinned
+from harness.toolkits.download import pinned
+from harness.toolkits.store import not_pinned, problems
 
 from .local_index import HEADER, LocalIndex
 

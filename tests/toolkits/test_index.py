@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.toolkits.index import index_called, index_settings
+from harness.toolkits.download import index_called, index_settings
 
 MIRROR = "https://mirror.example/simple"
 

@@ -15,7 +15,7 @@ from traces import processes
 
 from harness.errors import PartUnavailable
 from harness.toolkits import Release, ToolkitStore
-from harness.toolkits.leftovers import lock_of, sweep
+from harness.toolkits.install_lock import lock_of, sweep
 from harness.toolkits.store import WheelStore
 
 from .gate import Gate, free, left, unpacked, until
@@ -180,7 +180,7 @@ def test_removing_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     store = ToolkitStore(tmp_path)
     (tmp_path / "12.4" / "include").mkdir(parents=True)
     with monkeypatch.context() as patch:
-        patch.setattr("harness.toolkits.leftovers.shutil.rmtree", lambda *args, **keywords: None)
+        patch.setattr("harness.toolkits.install_lock.shutil.rmtree", lambda *args, **keywords: None)
         assert store.remove(Release(name="12.4", packages={}).name)
     assert len(left(tmp_path)) == 1
     store.sweep()

@@ -10,7 +10,7 @@ from command import Command
 
 from harness.errors import UsageError
 from harness.toolkits import Installed, parse_toolkits
-from harness.toolkits.local import find_local, local_toolkit
+from harness.toolkits.releases import find_local, local_toolkit
 
 
 def test_a_folder_without_a_toolkit(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from command import Command
 
 from harness.errors import PartUnavailable, UsageError
 from harness.toolkits import RELEASES, Release, ToolkitStore
-from harness.toolkits.parts import PARTS, parse_parts, parts_among, wheels_of
+from harness.toolkits.releases import PARTS, parse_parts, parts_among, wheels_of
 
 # The smallest wheel of a release there is, so that a toolkit takes seconds.
 SMALL = Release(name="12.4", packages={"nvidia-cuda-cccl-cu12": "12.4.127.post1"})

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import PartUnavailable
-from harness.protocol import printed
-from harness.toolkits.uv_process import run_uv
+from harness.protocol import process_output
+from harness.toolkits.download import run_uv
 
 
 def test_a_full_disk_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,7 +17,7 @@ def test_a_full_disk_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "error: Failed to install: a.whl\n  cause: failed to copy file\n  cause: No space left on device (os error 28)"
     )
     full = SimpleNamespace(code=2, said="", errors=said, whole=True, total=0)
-    monkeypatch.setattr(printed, "run", lambda *_, **__: full)
+    monkeypatch.setattr(process_output, "run", lambda *_, **__: full)
     folder = tmp_path / "environments" / ".numba-0.59.1-x"
     folder.mkdir(parents=True)
     with pytest.raises(PartUnavailable) as caught:

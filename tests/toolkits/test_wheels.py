@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.select import load_cases
+from harness.cases.discovery import load_cases
 from harness.cli import toolkits
 from harness.errors import UsageError
 from harness.toolkits import LIBRARIES, RELEASES, Installed, Release, ToolkitStore
-from harness.toolkits.parts import PARTS
-from harness.toolkits.wheels import pinned
+from harness.toolkits.download import pinned
+from harness.toolkits.releases import PARTS
 
 ROOT = Path(__file__).parents[2]
 

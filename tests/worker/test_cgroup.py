@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.worker.cgroup import Cgroup
+from harness.worker.processes import Cgroup
 
 EVENTS = "low 0\nhigh 0\nmax 7\noom {ooms}\noom_kill {kills}\noom_group_kill 0\n"
 CONTROL = "oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n"

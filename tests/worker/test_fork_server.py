@@ -12,20 +12,20 @@ from types import ModuleType
 
 import pytest
 
-from harness.protocol import aside
+from harness.protocol import helper_child
 from harness.protocol.backend import Unavailable
-from harness.protocol.printed import Printed
+from harness.protocol.messages import Build, Ready, Setup
+from harness.protocol.process_output import Printed
 from harness.protocol.reads import Follower
-from harness.protocol.wire import Build, Ready, Setup
-from harness.worker import broker, bytecode
-from harness.worker.cgroup import Cgroup
+from harness.worker import child as bytecode
+from harness.worker import sandbox
 from harness.worker.fork_server import _hold_builds, _Pulse, _watch
-from harness.worker.memory import Peak
+from harness.worker.processes import Cgroup, Peak
 
 
-@pytest.mark.skipif(not broker.available(), reason="this kernel has nothing that a child would hand over")
+@pytest.mark.skipif(not sandbox.available(), reason="this kernel has nothing that a child would hand over")
 def test_a_child_that_is_stopped_at_its_start_is_ended_at_its_deadline(tmp_path: Path) -> None:
-    decides = broker.Broker([str(tmp_path)])
+    decides = sandbox.Broker([str(tmp_path)])
     (reader, writer), (ours, theirs) = os.pipe(), socket.socketpair()
     child = os.fork()
     if child == 0:
@@ -49,7 +49,7 @@ def test_a_child_of_the_fork_server_that_is_stopped_goes_on(tmp_path: Path) -> N
         os.kill(os.getpid(), signal.SIGSTOP)
         return {"folder": str(folder)}
 
-    assert aside.answer(tmp_path, stops, lambda: None) == {"folder": str(tmp_path)}
+    assert helper_child.answer(tmp_path, stops, lambda: None) == {"folder": str(tmp_path)}
 
 
 def test_a_module_that_is_compiled_for_ever_does_not_hold_up_the_next_cell(

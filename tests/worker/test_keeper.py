@@ -18,9 +18,9 @@ subprocess.Popen([sys.executable, "-c", sys.argv[1]], start_new_session=True).wa
 """
 SERVER = """
 import os, time
-from harness.worker.keeper import keep
+from harness.worker.processes import keep
 keep()
-from harness.protocol import own_folder
+from harness.protocol import helper_child as own_folder
 folder = own_folder.make()
 (folder / "header.pch").write_bytes(bytes(1 << 20))
 print(os.getpid(), os.getppid(), folder, flush=True)
@@ -57,7 +57,7 @@ def test_its_folders_go_however_it_ends(killed: str, tmp_path: Path) -> None:
 
 WAITING = """
 import os, time
-from harness.worker.keeper import keep
+from harness.worker.processes import keep
 keep()
 print(os.getpid(), os.getppid(), flush=True)
 time.sleep(600)

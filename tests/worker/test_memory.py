@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from harness.worker.memory import Peak
+from harness.worker.processes import Peak
 
 SIZE = 64 << 20
 TAKES = f"room = bytearray({SIZE})\nfor place in range(0, len(room), 4096): room[place] = 1\n"

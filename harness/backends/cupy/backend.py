@@ -3,16 +3,24 @@
 What RawModule calls, `cupy._core.core.compile_with_cache`, runs as it is: options, include directories, header rewriting,
 NVRTC. In its place come only what needs a driver: the look-up of the device's compute capability, loading the result
 (`function.Module` keeps it instead) and linking it with libcudadevrt (`function.LinkState` has the toolkit's nvJitLink do it).
+
+Each cell is such a process, and half of what a small program takes went there. What comes out follows from the options and the architecture alone,
+so a child of the fork server compiles it once for the cells that have both in common, as CuPy does, and CuPy is given that. Macros of a case are options,
+too: only those are ignored that occur nowhere in NVRTC's builtin headers, the content of an empty program. When NVRTC refuses the options,
+or a macro could matter, CuPy compiles it itself.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +28,10 @@ from typing import Any
 
 from harness.backends import series_of
 from harness.backends.cupy import headers as cupy_headers
-from harness.backends.cupy import jitify_headers, nvrtc_tap, precompiled
-from harness.backends.cupy import stand_ins as cupy_stand_ins
-from harness.backends.cupy.asked import keywords_of, options_of
-from harness.backends.cupy.empty_program import EmptyProgram
-from harness.backends.cupy.launch import launch_all
-from harness.backends.cupy.parts import (
+from harness.backends.cupy import jitify_headers, pch
+from harness.backends.cupy import patches as cupy_stand_ins
+from harness.backends.cupy.headers import WithHeader, built_by
+from harness.backends.cupy.patches import (
     LinkFailed,
     LinkState,
     Listening,
@@ -38,14 +44,156 @@ from harness.backends.cupy.parts import (
     with_detected_architecture,
 )
 from harness.backends.cupy.program import Watch, given, is_program, run
-from harness.backends.cupy.virtual_gpu import VirtualGpu
-from harness.backends.cupy.with_header import WithHeader, built_by
+from harness.backends.cupy.virtual_gpu import VirtualGpu, launch_all
+from harness.backends.nvrtc import macros, switches
 from harness.libraries import LIBRARIES
-from harness.nvidia.headers import version_in
+from harness.nvidia.includes import Words, defined, version_in
 from harness.nvidia.nvrtc import load as load_nvrtc
-from harness.nvidia.precompiled import Precompiled
+from harness.nvidia.pch import PLAIN, Precompiled, builtin
+from harness.protocol import helper_child
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable, Unsupported
-from harness.protocol.wire import Ready
+from harness.protocol.messages import Ready
+
+_WORTH = 2
+"""Number of cells from which on it is compiled once: a fork takes half as long as the compilation."""
+
+
+class _Left(BaseException):
+    """Leaves CuPy with what came out, or nothing; no ``except Exception`` of CuPy's holds it up."""
+
+    def __init__(self, found: dict[str, Any] | None) -> None:
+        self.found = found
+
+
+class EmptyProgram:
+    """The state of the empty program in one fork server.
+
+    Parameters
+    ----------
+    compiler : module
+        ``cupy.cuda.compiler``.
+    """
+
+    def __init__(self, compiler: Any) -> None:
+        self._compiler, self._real = compiler, compiler._preprocess
+        self._known: dict[str, dict[str, Any] | None] = {}
+        self._asked_for: Counter[str] = Counter()
+
+    @cached_property
+    def _words(self) -> Words:
+        """Those of an empty program; none where they are not known."""
+        return Words(builtin())
+
+    def ahead(self, job: Job, alike: int, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> None:
+        """Have it compiled for a cell and those like it, where there are some.
+
+        Parameters
+        ----------
+        job : Job
+            The cell.
+        alike : int
+            How many cells of the same options come next: 0 where that is not known, less where nothing is to be made.
+        compile_job : callable
+            Compiles a job as cells are compiled.
+        pulse : callable
+            Called now and then.
+        """
+        if alike < 0:
+            return
+        key = _key(job)
+        self._asked_for[key] += 1
+        if key not in self._known and self._asked_for[key] + alike > _WORTH:
+            self._known[key] = self._asked(job, compile_job, pulse)
+        if self._known.get(key):
+            _ = [name.encode() in self._words for name in job.definitions]  # once here, not in each cell
+
+    def stand_before(self, job: Job) -> None:
+        """In a cell: let CuPy have what is known. A program in Python tells of each text that it compiles, and of this one, too."""
+        known = None if is_program(job) else self._known.get(_key(job))
+        given = macros(job.definitions)
+        # Words are not looked for where there is no macro: `ahead` has had no reason to either, and each cell would read NVRTC's library.
+        if known is None or (given and defined(given, self._words) is None):
+            return
+
+        def preprocess(source: str, options: tuple[str, ...], architecture: str, backend: str) -> str:
+            rest = [option for option in options if option not in given]
+            same = (source, backend, architecture, rest) == ("", "nvrtc", known["architecture"], known["options"])
+            return str(known["lines"]) if same else str(self._real(source, options, architecture, backend))
+
+        self._compiler._preprocess = preprocess
+
+    def _asked(self, job: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> dict[str, Any] | None:
+        """The reply of a child that compiles it with a cell's options; None without one."""
+        blank = replace(job, definitions={}, entries={}, stages=[], command=[], logs=[], notes=[])
+        try:
+            folder = Path(tempfile.mkdtemp())
+        except OSError:
+            return None
+        try:
+            return helper_child.answer(folder, lambda scratch: self._compiled(scratch, blank, compile_job), pulse)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _compiled(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> dict[str, Any] | None:
+        """In a child: what CuPy makes of the empty program, with the options that it gives a cell's."""
+        blank = replace(blank, source=folder / "empty.cu", scratch=folder)
+        blank.source.write_text("")
+
+        def leave(source: str, options: tuple[str, ...], architecture: str, backend: str) -> str:
+            if not all(map(PLAIN.fullmatch, options)):
+                raise _Left(None)
+            lines = self._real(source, options, architecture, backend)
+            raise _Left({"architecture": architecture, "options": options, "lines": lines})
+
+        self._compiler._preprocess = leave
+        try:
+            compile_job(blank)
+        except _Left as left:
+            return left.found
+        except Exception:  # noqa: BLE001 (whatever NVRTC or CuPy refuses, the cell will tell)
+            return None
+        return None
+
+
+def _key(job: Job) -> str:
+    return json.dumps([job.target, job.options, job.include], sort_keys=True, default=str)
+
+
+def options_of(setup: Setup, job: Job, built: str, *, macros_too: bool = True) -> tuple[str, ...]:
+    """Options of RawModule; `built` is the architecture, if the case names it itself.
+
+    Raises
+    ------
+    Unsupported
+        Where the toolkit's headers are to come first, and CuPy has none of a toolkit but those of wheels.
+    """
+    given = job.options.get("arch", "implicit") == "given"
+    folders = job.include_beside(setup)
+    if job.toolkit_first:
+        if setup.wheels:
+            raise Unsupported("CUDA's headers lie in wheels of CuPy's environment: there is no toolkit to put first")
+        folders = [*job.toolkit_include(setup), *folders]
+    return (
+        *([f"--std={job.options['std']}"] if "std" in job.options else []),
+        *([f"-arch={built}"] if given else []),
+        *switches(job),
+        *job.options.get("flags", []),
+        *(macros(job.definitions) if macros_too else ()),
+        # The toolkit's own are left to CuPy, which finds them by CUDA_PATH and puts what it bundles before them, unless the case has them first.
+        *(f"-I{folder}" for folder in folders),
+    )
+
+
+def keywords_of(setup: Setup, job: Job, jitify: bool) -> dict[str, Any]:
+    """Arguments of RawModule except the text, on a device."""
+    # CuPy launches cooperatively what was compiled with this argument, and nothing else.
+    cooperative = bool(job.options.get("enable_cooperative_groups")) or any(
+        launch.cooperative for launch in job.launches
+    )
+    keywords: dict[str, Any] = {"options": options_of(setup, job, job.target), "backend": "nvrtc"}
+    keywords |= {"jitify": True} if jitify else {}
+    return keywords | ({"enable_cooperative_groups": True} if cooperative else {})
+
 
 # What CuPy raises where the driver or the runtime says no.
 _DRIVER_ERRORS = ("CUDADriverError", "CUDARuntimeError", "OutOfMemoryError")
@@ -62,14 +210,14 @@ class CupyBackend:
 
     def __init__(self, jitify: bool) -> None:
         self.jitify, self.remarks = jitify, list[str]()
-        self.before_jitify: precompiled.Precompiled | None = None
+        self.before_jitify: pch.Precompiled | None = None
         self.precompiled: Precompiled | None = None
 
     def prepare(self, setup: Setup) -> Ready:
         name, wanted = _distribution(setup)
         self.version = series_of(wanted)
         if self.jitify:
-            nvrtc_tap.install(setup)
+            jitify_headers.install(setup)
         library = load_nvrtc(setup)
         headers = cupy_headers.find(setup)
         if self.version < (13, 0) and not setup.device:
@@ -97,7 +245,7 @@ class CupyBackend:
             identity = [name, wanted, str(headers), folders]  # of two headers of a name the first is found
             table, self.remarks = jitify_headers.warm(setup, jitify, identity, partial(_compile_headers, self, setup))
             if self.version > (13, 0) and not setup.device:
-                self.before_jitify = precompiled.begin(library, compiler, jitify, table)
+                self.before_jitify = pch.begin(library, compiler, jitify, table)
         elif not setup.device and hasattr(library, "nvrtcGetPCHHeapSize"):
             self.precompiled = Precompiled(built_by(compiler.nvrtc))
         import numpy
@@ -134,7 +282,7 @@ class CupyBackend:
         )
         job.notes += self.remarks
         tap = job.scratch / "nvrtc.tap"
-        nvrtc_tap.listen(tap)
+        jitify_headers.listen(tap)
         early = self.before_jitify.stand_before(self.compiler, self.jitify_module, job) if self.before_jitify else None
         job.enter("compile")
         try:
@@ -155,7 +303,7 @@ class CupyBackend:
         except LinkFailed as error:
             raise Rejected(str(error), stage="link") from None
         finally:
-            calls = [call.options for call in nvrtc_tap.heard(tap)] + (early.calls if early else [])
+            calls = [call.options for call in jitify_headers.heard(tap)] + (early.calls if early else [])
             job.command += ["nvrtcCompileProgram " + " ".join(options) for options in calls[-1:]]
         job.notes += [f"{warning.category.__name__}: {warning.message}" for warning in warned]
         if not job.virtual and "assemble" not in job.stages:
@@ -167,7 +315,7 @@ class CupyBackend:
 
         _begin(self.core, self.compiler, setup, job)
         tap = job.scratch / "nvrtc.tap"
-        nvrtc_tap.listen(tap)
+        jitify_headers.listen(tap)
         self.compiler.function = SimpleNamespace(
             Module=watched_module(self.compiler.function.Module, job, several=is_program(job)),
             LinkState=watched_linker(self.compiler.function.LinkState, job),
@@ -204,7 +352,7 @@ class CupyBackend:
                 raise Unavailable(f"CuPy cannot use the device: {error}") from None
             raise Rejected(str(error), stage=job.stages[-1]) from None
         finally:
-            calls = nvrtc_tap.heard(tap) if self.jitify else []
+            calls = jitify_headers.heard(tap) if self.jitify else []
             job.command += ["nvrtcCompileProgram " + " ".join(call.options) for call in calls[-1:]]
 
     def _run(self, setup: Setup, job: Job) -> None:
@@ -216,7 +364,7 @@ class CupyBackend:
             self.compiler.function.Module = self.function.Module
         tap = job.scratch / "nvrtc.tap" if self.jitify else None
         if tap:
-            nvrtc_tap.listen(tap)
+            jitify_headers.listen(tap)
         run(job, names, Watch(job, self.compiler), self.gpu, tap)
         if self.gpu and not job.virtual:
             job.enter("assemble")

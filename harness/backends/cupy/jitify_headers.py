@@ -14,6 +14,7 @@ take longer than any cell may, is left out, on a real device too: each cell has 
 from __future__ import annotations
 
 import base64
+import ctypes
 import fcntl
 import hashlib
 import json
@@ -23,12 +24,14 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.protocol import aside, reads
+from harness import native
+from harness.protocol import helper_child, reads
 from harness.protocol.backend import Setup
-from harness.protocol.python39 import zipped
+from harness.protocol.codec import zipped
 
 # What programs for the device include; one at a time, since what fails leaves nothing behind. Nothing comes first: what CuPy
 # itself includes everywhere is then found even where each of the headers is refused.
@@ -124,7 +127,7 @@ def _find_once(kept: Path, include: Sequence[str], jitify: Any, attempt: Callabl
         if child == 0:
             _find(kept, include, jitify, attempt, found)
         # Where it takes too long, each cell looks for itself, under its own deadline.
-        aside.wait(child, seconds=end - time.monotonic())
+        helper_child.wait(child, seconds=end - time.monotonic())
 
 
 def _begin(jitify: Any) -> None:
@@ -181,3 +184,54 @@ def _find(
         traceback.print_exc()
     finally:
         os._exit(0)
+
+
+_VARIABLE = "CUMATRIX_NVRTC_TAP"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of ``nvrtcCompileProgram``: its result code, options and log."""
+
+    result: int
+    options: tuple[str, ...]
+    log: str
+
+
+def install(setup: Setup) -> None:
+    """Load the tap for the whole process; before NVRTC, whose function it intercepts."""
+    library = native.build(setup.tools, "libcumatrix_nvrtc_tap.so", native.source("nvrtc_tap.c"))
+    ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+
+
+def listen(file: Path) -> None:
+    """Keep the calls of this process in `file` from now on."""
+    os.environ[_VARIABLE] = str(file)
+
+
+def heard(file: Path) -> list[Call]:
+    """The calls that were kept; one that the process died in is not among them."""
+    calls: list[Call] = []
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return calls
+    place = 0
+
+    def line() -> bytes:
+        nonlocal place
+        end = data.index(b"\n", place)
+        text, place = data[place:end], end + 1
+        return text
+
+    def item() -> str:
+        nonlocal place
+        length = int(line())
+        text, place = data[place : place + length], place + length + 1
+        return text.decode(errors="replace")
+
+    while place < len(data):
+        _, result, count = line().split()
+        options = tuple(item() for _ in range(int(count)))
+        calls.append(Call(int(result), options, item()))
+    return calls

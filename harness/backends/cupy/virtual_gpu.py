@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends.cupy.c_table import replace
-from harness.nvidia.virtual_device import device_attribute
+from harness.nvidia.launch import Launch
+from harness.nvidia.virtual_driver import device_attribute
 from harness.protocol.backend import Ended, Job, Rejected, Setup
+from harness.protocol.codec import zipped
 
 _BYTES = 1 << 34  # of memory, as reported
 
@@ -174,3 +176,30 @@ def _copy(target: int, source: int, size: int, *_: Any) -> None:
 
 def _fill(target: int, value: int, size: int, *_: Any) -> None:
     ctypes.memset(target, value, size)
+
+
+def launch_all(job: Job, functions: dict[str, Any]) -> None:
+    """Launch the functions of a module as the case says, and check what they computed.
+
+    Raises
+    ------
+    Rejected
+        At ``verify``; what CuPy raises before is its own.
+    """
+    import cupy
+
+    if not job.launches:
+        job.notes.append("loaded; the case does not say how to launch")
+    for spec in job.launches:
+        launch, function = Launch(job, spec), functions[spec.kernel]
+        job.enter("launch")
+        job.command.append(str(launch))
+        arguments = [
+            cupy.asarray(value) if argument.shape is not None else value
+            for value, argument in zipped(launch.values, launch.arguments)
+        ]
+        if launch.opt_in:
+            function.max_dynamic_shared_size_bytes = launch.shared
+        function(launch.grid, launch.block, tuple(arguments), shared_mem=launch.shared)
+        cupy.cuda.runtime.deviceSynchronize()
+        launch.verify([cupy.asnumpy(item) if isinstance(item, cupy.ndarray) else None for item in arguments])

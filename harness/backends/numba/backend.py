@@ -1,6 +1,6 @@
 """Numba's own CUDA target (numba 0.57 to 0.68 without the package numba-cuda).
 
-A program is run as ``python FILE`` does (`harness.backends.python.program`). A case's constants, its definitions, are in
+A program is run as ``python FILE`` does (`harness.backends.python.runner`). A case's constants, its definitions, are in
 its globals before its code runs, and so is ``JIT_OPTIONS``: the `jit` options that the case varies. It declares
 neither, it only uses them::
 
@@ -18,24 +18,91 @@ a launch compiles and links as ever and then does nothing.
 
 from __future__ import annotations
 
+import ctypes
+import importlib
+import importlib.metadata
 import os
 import platform
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.backends.numba.cell import compile_all
-from harness.backends.numba.kernels import Watch
-from harness.backends.numba.launch import RealDevice, launch_kernel, watched
-from harness.backends.numba.options import check_options
-from harness.backends.numba.parts import Nothing, compile_ptx, dotted, package_version, preload, set_apart
-from harness.backends.python.fault import first_line, from_elsewhere
+from harness.backends.numba.kernels import Watch, check_options
+from harness.backends.numba.program import RealDevice, compile_all, launch_kernel, watched
+from harness.backends.python.runner import first_line, from_elsewhere
 from harness.libraries import LIBRARIES
-from harness.nvidia import ptxas
-from harness.nvidia.virtual_device import VirtualDevice, foreign
-from harness.nvidia.virtual_driver import VirtualDriver, VirtualRuntime
+from harness.nvidia import tools
+from harness.nvidia.virtual_driver import VirtualDevice, VirtualDriver, VirtualRuntime, foreign
 from harness.protocol.backend import Ended, Job, Setup, Unavailable, Unsupported
-from harness.protocol.wire import Ready
+from harness.protocol.messages import Ready
+
+
+def set_apart(setup: Setup) -> None:
+    """Nothing of the user's settings counts, and without a device no real driver is looked for."""
+    for name in [name for name in os.environ if name.startswith("NUMBA_")]:
+        del os.environ[name]
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or importing NumPy starts threads, and cells are forked from here
+    os.environ["NUMBA_CUDA_INCLUDE_PATH"] = str(setup.home / "include")
+    if not setup.device:
+        os.environ["NUMBA_CUDA_DRIVER"] = "0"
+        os.environ["NUMBA_CUDA_USE_NVIDIA_BINDING"] = "0"
+
+
+def compile_ptx(kernel: Any, arguments: Any, job: Job) -> str:
+    """Compile a kernel's function to PTX, by the library's public API."""
+    from numba import cuda
+
+    options = {name: kernel.targetoptions.get(name) for name in ("debug", "lineinfo", "fastmath", "opt")}
+    options = {name: value for name, value in options.items() if value is not None}
+    if hasattr(cuda, "compile"):
+        options |= {"device": False, "abi": "numba", "output": "ptx"}
+    build = getattr(cuda, "compile", None) or cuda.compile_ptx
+    suffix = job.arch[len(job.arch.rstrip("af")) :]
+    capability = (*job.capability, suffix) if suffix else job.capability
+    ptx, _ = build(kernel.py_func, arguments, cc=capability, **options)
+    return ptx if isinstance(ptx, str) else str(ptx.decode())
+
+
+class Nothing:
+    """In place of a target context, so that Numba imports what it would install there, in its own order."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if not name.startswith("install_"):
+            raise AttributeError(name)
+        return lambda *_: None
+
+
+def dotted(capability: tuple[int, int]) -> str:
+    """A compute capability as people write it: ``"8.0"``."""
+    return ".".join(map(str, capability))
+
+
+def package_version(name: str) -> str | None:
+    """Version of an installed distribution, or of a package on the path without one."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    try:
+        return str(importlib.import_module(name.replace("-", "_")).__version__)
+    except (ImportError, AttributeError):
+        return None
+
+
+def preload(setup: Setup, *stems: str) -> None:
+    """Load libraries of the toolkit, so that later lookups by name find these.
+
+    Raises
+    ------
+    Unavailable
+        When the toolkit lacks one.
+    """
+    for stem in stems:
+        library = setup.library(stem)
+        if library is None:
+            raise Unavailable(f"CUDA {setup.release} as installed has no {stem}")
+        ctypes.CDLL(str(library))
 
 
 class NumbaBackend:
@@ -46,7 +113,7 @@ class NumbaBackend:
     def prepare(self, setup: Setup) -> Ready:
         """Import everything and load the toolkit's NVVM; no driver is looked for."""
         self.isolate(setup)
-        observed: dict[str, Any] = {"python": platform.python_version(), "ptxas": ptxas.version(setup)}
+        observed: dict[str, Any] = {"python": platform.python_version(), "ptxas": tools.version(setup)}
         if package_version("numba") is None:
             raise Unavailable("this environment has no numba: install it there")
         self.check_packages(setup)

@@ -19,12 +19,9 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from harness.backends.numba.backend import NumbaBackend
-from harness.backends.numba.parts import package_version, preload
-from harness.nvidia import nvjitlink, ptxas
-from harness.nvidia.virtual_device import VirtualDevice
-from harness.nvidia.virtual_driver import INVALID_PTX
-from harness.nvidia.virtual_libcuda import LINKER, virtual_driver
+from harness.backends.numba.backend import NumbaBackend, package_version, preload
+from harness.nvidia import nvjitlink, tools
+from harness.nvidia.virtual_driver import INVALID_PTX, LINKER, VirtualDevice, virtual_driver
 from harness.protocol.backend import Job, Setup, Unavailable, Unsupported
 
 
@@ -113,7 +110,7 @@ class NumbaCudaBackend(NumbaBackend):
             if "libcudadevrt.a not found" not in str(error) or not isinstance(missing, str):
                 raise
             ptx = job.keep(self.to_ptx(device, kernel, arguments), "ptx")
-            ptxas.assemble(setup, job, ptx, relocatable=True)
+            tools.assemble(setup, job, ptx, relocatable=True)
             job.complete()
             job.notes.append(f"not linked: {missing}")
 

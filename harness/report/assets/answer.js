@@ -37,7 +37,7 @@
 
 const answering = (() => {
   const SILENT = "nu.";
-  /** The case that asks for nothing but an architecture (harness/answers/architecture.py). */
+  /** The case that asks for nothing but an architecture (harness/answers/answer.py). */
   const SAME = "targets/removed";
 
   /** @param {string} letters @returns {Verdict} */

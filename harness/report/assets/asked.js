@@ -1,4 +1,4 @@
-// What a question asks for, and the command that tries it. The same as harness/answers/asked.py and command.py.
+// What a question asks for, and the command that tries it. The same as harness/answers/query.py and answer.py.
 "use strict";
 
 /**
@@ -55,7 +55,7 @@ const asking = (() => {
   };
 
   /**
-   * The command that tries what nobody tried. The same as harness/answers/command.py.
+   * The command that tries what nobody tried. The same as harness/answers/answer.py.
    *
    * @param {Asked} of
    * @param {Chip[]} chips

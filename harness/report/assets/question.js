@@ -1,4 +1,4 @@
-// The grammar of questions: the same as harness/answers/question.py and words.py; the table of names comes as data.
+// The grammar of questions: the same as harness/answers/question.py and question.py; the table of names comes as data.
 // tests/answers/questions.toml holds both to the same examples.
 "use strict";
 

@@ -1,0 +1,300 @@
+"""Changes between two sets of cells, and which of them are regressions.
+
+`is_regression` is the one place that says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis.frame import ANSWERED, ordered
+from harness.matrix.axes import COLUMNS, PLACE, ROWS
+from harness.matrix.marks import KINDS
+from harness.matrix.parameters import cell_link
+
+CHANGE_KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
+"""Kinds of change; the first that applies counts."""
+
+MEANINGS: Mapping[str, str] = {
+    "regression": "is not as expected now; before, it was as expected or failed less severely",
+    "fix": "was not as expected or a known failure before, and passes or is built now",
+    "changed": "has another outcome, as expected both times or neither time",
+    "lost": "has no result any more: unavailable, a harness error, or missing",
+    "found": "has a result, and had none before",
+    "diagnostics": "has the same outcome, with other diagnostics",
+    "resources": "built both times, with other registers, shared memory or spills",
+    "appeared": "is only in the new set",
+    "vanished": "is only in the old set",
+}
+
+RESOURCES = {"registers": "num_regs", "shared memory": "shared_bytes", "spills": "spill_bytes", "local memory": "local_bytes",
+             "stack": "stack_bytes"}  # fmt: skip
+
+_GRAVITY = ("built", "compiled", "rejected", "timed_out", "crashed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """One set's view of a cell."""
+
+    cell: str
+    outcome: str
+    verdict: str
+    mark: str
+    message: str
+    run: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceChange:
+    """One resource of one kernel; None where it is not known."""
+
+    kernel: str
+    resource: str
+    old: int | None
+    new: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The change of a cell.
+
+    Parameters
+    ----------
+    kind : str
+        One of `CHANGE_KINDS`.
+    cell : str
+        Id in the new set, or in the old one where it vanished.
+    place : Mapping
+        What the same cell has of each axis, and its environment.
+    old, new : State or None
+        None where that set has no such cell.
+    diagnostics : tuple of str
+        Fingerprints that the old set did not have.
+    resources : tuple of ResourceChange
+        Where both were built.
+    """
+
+    kind: str
+    cell: str
+    place: Mapping[str, str]
+    old: State | None
+    new: State | None
+    diagnostics: tuple[str, ...] = ()
+    resources: tuple[ResourceChange, ...] = ()
+
+    @property
+    def regression(self) -> bool:
+        """Return whether the change is a regression."""
+        return self.kind == "regression"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON value of every field; those of `place` stand among the others."""
+        whole = asdict(self)
+        place = whole.pop("place")
+        return {"kind": whole.pop("kind"), "cell": whole.pop("cell"), **place, **whole}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """All changes, by kind and then in the order of the matrix; cells that are the same are only counted."""
+
+    items: tuple[Change, ...]
+    same: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of changes by kind, in the order of `CHANGE_KINDS`, without those that do not occur."""
+        found = Counter(item.kind for item in self.items)
+        return {kind: found[kind] for kind in CHANGE_KINDS if kind in found}
+
+    def of(self, kind: str) -> tuple[Change, ...]:
+        """Changes of one kind."""
+        return tuple(item for item in self.items if item.kind == kind)
+
+    @property
+    def regressions(self) -> tuple[Change, ...]:
+        """The condition for exit code 1 of ``cumatrix diff``."""
+        return self.of("regression")
+
+
+def is_regression(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """A cell regressed when it is not as expected now (``fail``), and was as expected before or was less grave.
+
+    Grave are, in this order: built, compiled only, rejected, timed out, crashed. An old failure is not
+    a regression unless it turned into a crash or a hang; neither is a refusal that the case expects by now, nor a cell without a result.
+
+    Parameters
+    ----------
+    old, new : Mapping
+        With ``outcome`` (`harness.analysis.frame.outcome_of`) and ``verdict``.
+    """
+    if not (_known(old) and _known(new)) or new["verdict"] != "fail":
+        return False
+    return old["verdict"] != "fail" or _gravity(new) > _gravity(old)
+
+
+def changes(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = ()) -> Changes:
+    """Compare two sets of cells.
+
+    Parameters
+    ----------
+    old, new : DataFrame
+        `harness.analysis.frame.cells_frame`.
+    across : collection of str
+        Axes to look across, of ``library``, ``toolkit`` and ``backend``: with ``library``, a cell of CuPy 13 is compared with that of CuPy 14.
+        Of several cells that then are the same, the last one in the order of the matrix counts.
+    """
+    key = [name for name in PLACE if name not in across]
+    left, right = (ordered(table).drop_duplicates(key, keep="last") for table in (old, new))
+    both = left.merge(right, on=key, how="outer", suffixes=("_old", "_new"), indicator=True)
+    met = both["_merge"] == "both"
+    compared = ["outcome", "verdict", "diagnostics", "kernels"]
+    differs = pd.concat([both[f"{name}_old"] != both[f"{name}_new"] for name in compared], axis=1).any(axis=1) | ~met
+    names = [name for name in left.columns if name in right.columns]  # exported cells tell nothing of others
+    items = [_change(_side(row, key, names, "old"), _side(row, key, names, "new"), row["_merge"])
+             for row in both[differs].to_dict("records")]  # fmt: skip
+    found = [item for item in items if item is not None]
+    places = {cell: place for place, cell in enumerate(_in_order(left, right))}
+    found.sort(key=lambda item: (CHANGE_KINDS.index(item.kind), places[item.cell]))
+    return Changes(items=tuple(found), same=int(met.sum()) - sum(1 for item in found if item.old and item.new))
+
+
+def _in_order(old: pd.DataFrame, new: pd.DataFrame) -> Iterable[str]:
+    cells: Iterable[str] = ordered(pd.concat([old, new], ignore_index=True))["cell"].drop_duplicates(keep="last")
+    return cells
+
+
+def _side(row: Mapping[str, Any], key: Sequence[str], names: Sequence[str], side: str) -> dict[str, Any]:
+    return {name: row[name] if name in key else row[f"{name}_{side}"] for name in names}
+
+
+def _change(old: dict[str, Any], new: dict[str, Any], met: str) -> Change | None:
+    shown = old if met == "left_only" else new
+    fields = {"cell": shown["cell"], "place": {name: shown[name] for name in (*ROWS, *COLUMNS, "environment")}}
+    if met != "both":
+        kind = "vanished" if met == "left_only" else "appeared"
+        return Change(
+            kind=kind,
+            old=_state(old) if met == "left_only" else None,
+            new=_state(new) if met == "right_only" else None,
+            **fields,
+        )
+    before = set(old["diagnostics"].splitlines())
+    said = tuple(item for item in new["diagnostics"].splitlines() if item not in before)
+    resources = tuple(_resources(old["kernels"], new["kernels"]))
+    kind = _kind(old, new, bool(said) or before != set(new["diagnostics"].splitlines()), bool(resources))
+    if not kind:
+        return None
+    return Change(kind=kind, old=_state(old), new=_state(new), diagnostics=said, resources=resources, **fields)
+
+
+def _kind(old: Mapping[str, Any], new: Mapping[str, Any], said: bool, resources: bool) -> str:
+    if is_regression(old, new):
+        return "regression"
+    if _known(old) and _known(new) and old["verdict"] in ("fail", "xfail") and new["verdict"] in ("pass", "xpass"):
+        return "fix"
+    if _silent(old) != _silent(new):
+        return "lost" if _silent(new) else "found"
+    if old["outcome"] != new["outcome"] or old["verdict"] != new["verdict"]:
+        return "changed"
+    return "diagnostics" if said else "resources" if resources else ""
+
+
+def _known(state: Mapping[str, Any]) -> bool:
+    return state["outcome"].partition(" ")[0] in ANSWERED
+
+
+def _silent(state: Mapping[str, Any]) -> bool:
+    return state["outcome"] in ("missing", "unavailable", "harness_error")
+
+
+def _gravity(state: Mapping[str, Any]) -> int:
+    return _GRAVITY.index(state["outcome"].partition(" ")[0])
+
+
+def _state(row: Mapping[str, Any]) -> State:
+    return State(**{name: row[name] for name in ("cell", "outcome", "verdict", "mark", "message", "run")})
+
+
+def _resources(old: str, new: str) -> Iterable[ResourceChange]:
+    if old == new or not old or not new:
+        return
+    before, after = ({kernel["name"]: kernel for kernel in json.loads(text)} for text in (old, new))
+    for name in sorted(before.keys() | after.keys()):
+        for resource, key in RESOURCES.items():
+            # A kernel that only one of them has (its signature changed, say) is described by its resources.
+            values = before.get(name, {}).get(key), after.get(name, {}).get(key)
+            if values[0] != values[1]:
+                yield ResourceChange(kernel=name, resource=resource, old=values[0], new=values[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unexpected:
+    """A cell that is not as expected.
+
+    Parameters
+    ----------
+    cell, environment, outcome, verdict, message : str
+        Of the cell.
+    mark : str
+        Key of its kind (`harness.matrix.marks.KINDS`).
+    page : str
+        Its address within a report.
+    before : str or None
+        What the earlier set says of it; None where that has no such cell.
+    new : bool
+        Whether this is news: the earlier set has no such cell, had it as expected, or knew nothing of it and now it fails; or it fails
+        more gravely than before.
+    """
+
+    cell: str
+    environment: str
+    outcome: str
+    verdict: str
+    message: str
+    mark: str
+    page: str
+    before: str | None
+    new: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON value of every field."""
+        return asdict(self)
+
+
+def unexpected(old: pd.DataFrame, new: pd.DataFrame, *, across: Collection[str] = ()) -> tuple[Unexpected, ...]:
+    """Cells of a set that are not as expected, in the order of the matrix.
+
+    Parameters
+    ----------
+    old, new : DataFrame
+        `harness.analysis.frame.cells_frame`.
+    across : collection of str
+        As for `harness.analysis.diff.changes`.
+    """
+    key = [name for name in PLACE if name not in across]
+    known = {tuple(row[name] for name in key): row for row in ordered(old).to_dict("records")}
+    rows = [row for row in ordered(new).to_dict("records") if not KINDS[row["mark"]].as_expected]
+    return tuple(_unexpected(row, known.get(tuple(row[name] for name in key))) for row in rows)
+
+
+def _unexpected(row: Mapping[str, Any], before: Mapping[str, Any] | None) -> Unexpected:
+    return Unexpected(
+        **{name: row[name] for name in ("cell", "environment", "outcome", "verdict", "mark")},
+        message=row["message"] or row["reason"],
+        page=cell_link(row),
+        before=None if before is None else before["outcome"],
+        new=before is None or _news(before, row),
+    )
+
+
+def _news(before: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    failed = row["verdict"] == "fail" and before["verdict"] != "fail"
+    return KINDS[before["mark"]].as_expected or failed or is_regression(before, row)

@@ -1,0 +1,530 @@
+"""Support statements: the cells of a variant and a backend as one sentence with ranges of versions.
+
+``docs/analysis.md`` has the rules. A statement speaks of what was tested and of nothing else: `Statement.outcome_of` gives back the
+outcome of every cell it covers, and None for every other one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby, pairwise, product
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from harness.analysis.frame import ANSWERED, rows_of
+from harness.diagnostics import one_line
+from harness.matrix.axes import FURTHER, fold_targets, labels, place_key, target_key, version_key
+from harness.model import KNOWN_TARGETS, Target
+from harness.records import at_stage
+from harness.toolkits import RELEASES
+
+
+class Point(NamedTuple):
+    """The position of a cell within its statement; the toolkit is the compiler's."""
+
+    library: str
+    toolkit: str
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportKey:
+    """The subject of a statement.
+
+    Parameters
+    ----------
+    topic, case, variant, backend : str
+        The program, and the way to compile.
+    headers : str
+        The release that headers were taken from, where it was another one.
+    further : tuple of str
+        What else its cells have in common: a value of each of `harness.matrix.axes.FURTHER`.
+    """
+
+    topic: str
+    case: str
+    variant: str
+    backend: str
+    headers: str = ""
+    further: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetGroup:
+    """Targets with the same outcome within a clause.
+
+    Parameters
+    ----------
+    outcome : str
+        `harness.analysis.frame.outcome_of`.
+    targets : tuple of str
+        In order, at least one.
+    message : str
+        One of the most frequent messages; empty for built cells.
+    messages : int
+        Number of different messages (by fingerprint: names and numbers don't count).
+    """
+
+    outcome: str
+    targets: tuple[str, ...]
+    message: str = ""
+    messages: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clause:
+    """A block of versions in which every target has one outcome.
+
+    Every point of libraries x toolkits x targets is covered, but those among the statement's `gaps` and `not_applicable` ones.
+    """
+
+    libraries: tuple[str, ...]
+    toolkits: tuple[str, ...]
+    parts: tuple[TargetGroup, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holes:
+    """Known versions between the tested ones that no cell of the subject tried."""
+
+    libraries: tuple[str, ...] = ()
+    toolkits: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One sentence and its cells.
+
+    Parameters
+    ----------
+    subject : SupportKey
+        What it is about.
+    clauses : tuple of Clause
+        In the order of versions; their blocks do not overlap.
+    cells : tuple of str
+        Ids of the cells it covers.
+    not_applicable : frozenset of Point
+        Covered cells that are ``unsupported``: a toolkit that knows no such architecture, for instance.
+    gaps : frozenset of Point
+        Points inside a clause's block that were not tested; the sentence does not speak of them.
+    apart : frozenset of (str, str)
+        Library and toolkit that were both tried, but never together.
+    unknown : tuple of str
+        Ids of requested cells without a compiler's answer: unavailable, harness_error, missing. Not covered.
+    holes : Holes
+        Whole versions and targets that lie between tested ones and were not tried.
+    headline : str
+        What works and what fails, in English: ``cupy-jitify: up to 13.0.0 rejected at compile ("incomplete type"); from 13.1.0 needs sm_80``.
+        Messages in it come out of compilers: escape it where it is shown.
+    notes : tuple of str
+        What was tested, what is not applicable, and what was not tested; short sentences.
+    """
+
+    subject: SupportKey
+    clauses: tuple[Clause, ...]
+    cells: tuple[str, ...]
+    not_applicable: frozenset[Point] = frozenset()
+    gaps: frozenset[Point] = frozenset()
+    apart: frozenset[tuple[str, str]] = frozenset()
+    unknown: tuple[str, ...] = ()
+    holes: Holes = field(default_factory=Holes)
+    headline: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Headline and notes."""
+        return " ".join((f"{self.headline}.", *self.notes))
+
+    @property
+    def uniform(self) -> bool:
+        """Return whether every applicable cell has the same outcome."""
+        return len({part.outcome for clause in self.clauses for part in clause.parts}) <= 1
+
+    @property
+    def works_everywhere(self) -> bool:
+        """Return whether every applicable cell was built."""
+        return bool(self.clauses) and {part.outcome for clause in self.clauses for part in clause.parts} == {"built"}
+
+    def outcome_of(self, library: str, toolkit: str, target: str) -> str | None:
+        """Return the outcome that the statement gives a cell; None outside of the statement."""
+        point = Point(library, toolkit, target)
+        if point in self.not_applicable:
+            return "unsupported"
+        return None if point in self.gaps else self._outcomes.get(point)
+
+    @cached_property
+    def _outcomes(self) -> dict[Point, str]:
+        return {
+            Point(library, toolkit, target): part.outcome
+            for clause in self.clauses
+            for part in clause.parts
+            for library in clause.libraries
+            for toolkit in clause.toolkits
+            for target in part.targets
+        }
+
+
+Row = dict[str, str]
+OutcomeGrid = dict[str, dict[str, Row]]
+
+
+class Block(NamedTuple):
+    """A clause in the making: outcome by target for some versions of one axis (`outer`) times some of the other."""
+
+    outer: list[str]
+    inner: list[str]
+    row: Row
+
+
+def fold(grid: OutcomeGrid) -> list[Block]:
+    """Fold the outer axis where whole tables agree, then the inner one within each."""
+    groups: list[tuple[list[str], dict[str, Row]]] = []
+    for outer in sorted(grid, key=version_key):
+        if groups and _tables_agree(groups[-1][1], grid[outer]):
+            groups[-1][0].append(outer)
+        else:
+            groups.append(([outer], {}))
+        for inner, row in grid[outer].items():
+            groups[-1][1].setdefault(inner, {}).update(row)
+    blocks: list[Block] = []
+    for members, rows in groups:
+        first = len(blocks)
+        for inner in sorted(rows, key=version_key):
+            if len(blocks) > first and _rows_agree(blocks[-1].row, rows[inner]):
+                blocks[-1].inner.append(inner)
+                blocks[-1].row.update(rows[inner])
+            else:
+                blocks.append(Block(list(members), [inner], dict(rows[inner])))
+    return blocks
+
+
+def _tables_agree(one: dict[str, Row], other: dict[str, Row]) -> bool:
+    """Compare shared versions of the other axis; without shared versions, each table must have one outcome."""
+    both = one.keys() & other.keys()
+    if both:
+        return all(_rows_agree(one[version], other[version]) for version in both)
+    pieces = _union(one), _union(other)
+    return pieces[0] is not None and pieces[1] is not None and _rows_agree(pieces[0], pieces[1])
+
+
+def _union(table: dict[str, Row]) -> Row | None:
+    """All rows as one, or None where they contradict each other."""
+    union: Row = {}
+    for row in table.values():
+        if any(union.get(target, outcome) != outcome for target, outcome in row.items()):
+            return None
+        union.update(row)
+    return union
+
+
+def _rows_agree(one: dict[str, str], other: dict[str, str]) -> bool:
+    """Two versions are one where the targets that both tried had the same outcome, and at least one target was tried by both."""
+    both = one.keys() & other.keys()
+    return bool(both) and all(one[target] == other[target] for target in both)
+
+
+_VERBS = {"rejected": "rejected", "crashed": "crashes", "timed_out": "does not come to an end"}
+_LISTED = 6
+_QUOTED = 100
+_LONG_NAME = re.compile(r"['`][^'`]{40,}'")
+
+PLAIN_TARGETS = tuple(str(target) for target in KNOWN_TARGETS if not target.suffix)
+"""Every known target without a suffix, in order."""
+
+
+def headline_of(statement: Statement) -> str:
+    """Phrases for works and fails."""
+    subject = statement.subject
+    name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
+    name += "".join(f", {label}" for label in labels(subject.further, FURTHER))
+    if not statement.clauses:
+        return f"{name}: {'not applicable wherever it was tried' if statement.not_applicable else 'no results'}"
+    libraries = _axis(clause.libraries for clause in statement.clauses)
+    toolkits = _axis(clause.toolkits for clause in statement.clauses)
+    said = []
+    by_toolkit = _apart_by(statement.clauses, "toolkits", "libraries")
+    by_library = not by_toolkit and _apart_by(statement.clauses, "libraries", "toolkits")
+    for clause in statement.clauses:
+        library = "" if by_toolkit else _place(clause.libraries, libraries)
+        toolkit = "" if by_library else _place(clause.toolkits, toolkits, "CUDA ")
+        if library and toolkit:
+            toolkit = f"with {_place(clause.toolkits, toolkits, 'CUDA ', open_ended=False)}"
+        place = " ".join(filter(None, (library, toolkit)))
+        said.append(f"{place}{': ' if place else ''}{_what(clause)}")
+    if statement.works_everywhere:
+        said = ["works"]
+    return f"{name}: {'; '.join(said)}"
+
+
+def notes_of(statement: Statement) -> tuple[str, ...]:
+    """Phrases for tested, inapplicable and untested points."""
+    notes = []
+    tried: dict[str, set[str]] = {}
+    for point in (*statement.not_applicable, *statement.gaps):
+        tried.setdefault(point.toolkit, set()).add(point.library)
+    for clause in statement.clauses:
+        for toolkit in clause.toolkits:
+            tried.setdefault(toolkit, set()).update(clause.libraries)
+    if statement.clauses:
+        libraries = [name for name in _axis(clause.libraries for clause in statement.clauses) if name]
+        toolkits = _axis(clause.toolkits for clause in statement.clauses)
+        targets = _targets(part for clause in statement.clauses for part in clause.parts)
+        tested = [f"{statement.subject.backend} {_span(libraries)}"] if libraries else []
+        tested += [f"CUDA {_span(toolkits)}", fold_targets(targets, targets)]
+        notes.append(f"Tested: {', '.join(tested)}.")
+    if statement.not_applicable:
+        notes.append(f"Unsupported: {_points(statement.not_applicable, tried)}.")
+    if statement.apart:
+        notes.append(f"Never tried together: {_pairs(statement.apart)}.")
+    gaps = [point for point in statement.gaps if (point.library, point.toolkit) not in statement.apart]
+    if gaps:
+        notes.append(f"Untested: {_points(gaps, tried)}.")
+    holes = statement.holes
+    between = [f"{statement.subject.backend} {_span(holes.libraries)}"] if holes.libraries else []
+    between += [f"CUDA {_runs(holes.toolkits, list(RELEASES))}"] if holes.toolkits else []
+    between += [fold_targets(holes.targets, PLAIN_TARGETS)] if holes.targets else []
+    if between:
+        notes.append(f"Untested in between: {'; '.join(between)}.")
+    if statement.unknown:
+        count = len(statement.unknown)
+        notes.append(f"No result for {count} cell{'s' if count > 1 else ''} that should have been tried.")
+    return tuple(notes)
+
+
+def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
+    """Return whether one axis alone separates the clauses.
+
+    Neighbors must share a version of the other axis: where both changed at once, the cause is unknown.
+    """
+    values = [value for clause in clauses for value in getattr(clause, name)]
+    return len(values) == len(set(values)) and all(
+        set(getattr(one, other)) & set(getattr(two, other)) for one, two in pairwise(clauses)
+    )
+
+
+def _what(clause: Clause) -> str:
+    """``works on sm_80–sm_120; rejected at compile on sm_70 and below``."""
+    parts = sorted(clause.parts, key=lambda part: part.outcome != "built")
+    if len(parts) == 1:
+        return _verb(parts[0])
+    axis = _targets(clause.parts)
+    if len(parts) == 2 and parts[0].outcome == "built" and _is_threshold(parts[0].targets, axis):
+        return f"needs {parts[0].targets[0]}, below it {_verb(parts[1])}"
+    return ", ".join(f"{_verb(part)} on {fold_targets(part.targets, axis)}" for part in parts)
+
+
+def _is_threshold(built: Sequence[str], axis: Sequence[str]) -> bool:
+    """Return whether exactly the newer architectures of one kind are built."""
+    kinds = {Target.parse(target).virtual for target in axis}
+    return len(kinds) == 1 and list(built) == list(axis[-len(built) :])
+
+
+def _verb(part: TargetGroup) -> str:
+    if part.outcome == "built":
+        return "works"
+    if part.outcome == "compiled":
+        return "compiles to PTX, which was not assembled"
+    status, _, stage = part.outcome.partition(" at ")
+    text = at_stage(_VERBS[status], stage)
+    if part.message:
+        others = f" and {part.messages - 1} more" if part.messages > 1 else ""
+        message = _LONG_NAME.sub("'…'", part.message)  # Numba's kernels have names of 200 characters
+        text += f' ("{one_line(message, _QUOTED)}"{others})'
+    return text
+
+
+def _place(chosen: Sequence[str], axis: Sequence[str], prefix: str = "", *, open_ended: bool = True) -> str:
+    """Versions as a range of the tested ones; empty where that is all of them."""
+    if len(chosen) == len(axis):
+        return ""
+    places = sorted(axis.index(value) for value in chosen)
+    if places[-1] - places[0] != len(places) - 1:
+        return prefix + ", ".join(axis[place] for place in places)
+    if len(chosen) == 1 and not (open_ended and places[0] == len(axis) - 1):
+        return prefix + chosen[0]
+    if open_ended and places[0] == 0:
+        return f"up to {prefix}{axis[places[-1]]}"
+    if open_ended and places[-1] == len(axis) - 1:
+        return f"from {prefix}{axis[places[0]]}"
+    return f"{prefix}{axis[places[0]]} to {axis[places[-1]]}"
+
+
+def _points(points: Iterable[Point], tried: Mapping[str, set[str]]) -> str:
+    """``sm_50–sm_70 with CUDA 13.0 and 13.5``; libraries are named where it is not the same for all that tried the toolkit."""
+    libraries: dict[tuple[str, str], set[str]] = {}
+    # A set gives its points in another order in each process.
+    for point in sorted(points, key=lambda point: target_key(point.target)):
+        libraries.setdefault((point.toolkit, point.target), set()).add(point.library)
+    by_toolkit: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (toolkit, target), names in libraries.items():
+        named = () if names >= tried[toolkit] else tuple(sorted(names, key=version_key))
+        by_toolkit.setdefault((toolkit, named), []).append(target)
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (toolkit, named), targets in sorted(by_toolkit.items(), key=lambda item: version_key(item[0][0])):
+        groups.setdefault((tuple(sorted(targets, key=target_key)), named), []).append(toolkit)
+    texts = [
+        f"{fold_targets(targets, targets)} with {f'{_span(named)} and ' if any(named) else ''}CUDA {_span(toolkits)}"
+        for (targets, named), toolkits in groups.items()
+    ]
+    rest = len(texts) - _LISTED
+    return "; ".join([*texts[:_LISTED], f"and {rest} more of the kind"] if rest > 0 else texts)
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    by_toolkit: dict[str, list[str]] = {}
+    for library, toolkit in pairs:
+        by_toolkit.setdefault(toolkit, []).append(library)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for toolkit, libraries in sorted(by_toolkit.items(), key=lambda item: version_key(item[0])):
+        groups.setdefault(tuple(sorted(libraries, key=version_key)), []).append(toolkit)
+    return "; ".join(f"{_span(libraries)} and CUDA {_span(toolkits)}" for libraries, toolkits in groups.items())
+
+
+def _runs(chosen: Iterable[str], axis: Sequence[str]) -> str:
+    """``12.0 to 12.3, 12.5``: what follows each other on the axis as one."""
+    wanted = set(chosen)
+    runs = [list(run) for included, run in groupby(axis, wanted.__contains__) if included]
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
+
+
+def _targets(parts: Iterable[TargetGroup]) -> list[str]:
+    return sorted({target for part in parts for target in part.targets}, key=target_key)
+
+
+def _axis(values: Iterable[Sequence[str]]) -> list[str]:
+    return sorted({value for versions in values for value in versions}, key=version_key)
+
+
+def _span(versions: Sequence[str]) -> str:
+    """``12.4``, ``11.8, 12.4 and 13.0``, or the ends and how many where there are many."""
+    if len(versions) <= _LISTED:
+        return " and ".join(filter(None, (", ".join(versions[:-1]), versions[-1])))
+    return f"{versions[0]} to {versions[-1]} ({len(versions)} versions)"
+
+
+_PLACE = ("topic", "case", "variant", "backend", "headers")
+
+
+def statements(table: pd.DataFrame) -> list[Statement]:
+    """A statement for each case, variant and backend, in the order of the matrix.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.analysis.frame.cells_frame`.
+    """
+    libraries = {backend: list(part.unique()) for backend, part in table.groupby("backend")["library"]}
+    columns = [*_PLACE, *FURTHER, "cell", "library", "release", "target", "outcome", "message", "reason", "diagnostics"]
+    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    names = len(_PLACE) + len(FURTHER)
+    for row in rows_of(table, columns):
+        found.setdefault(row[:names], []).append(row[names:])
+    order = {place: number for number, place in enumerate(dict.fromkeys(place[:4] for place in found))}
+    return [
+        _statement(
+            SupportKey(**dict(zip(_PLACE, place, strict=False)), further=place[len(_PLACE) :]),
+            found[place],
+            libraries[place[3]],
+        )
+        for place in sorted(
+            found, key=lambda place: (order[place[:4]], version_key(place[4]), place_key(FURTHER, place[len(_PLACE) :]))
+        )
+    ]
+
+
+def _statement(subject: SupportKey, rows: list[tuple[str, ...]], libraries: Iterable[str]) -> Statement:
+    outcomes: dict[Point, str] = {}
+    said: dict[Point, tuple[str, str]] = {}
+    cells, unknown, not_applicable = [], [], []
+    for cell, library, toolkit, target, outcome, message, reason, diagnostics in rows:
+        point = Point(library, toolkit, target)
+        if outcome.partition(" ")[0] in ANSWERED:
+            outcomes[point] = outcome
+            if outcome != "built":
+                said[point] = (diagnostics.partition("\n")[0] or reason, message or reason)
+        elif outcome == "unsupported":
+            not_applicable.append(point)
+        else:
+            unknown.append(cell)
+            continue
+        cells.append(cell)
+    blocks = _blocks(outcomes)
+    clauses = tuple(_clause(block, said) for block in blocks)
+    apart = frozenset(not_applicable)
+    gaps = frozenset(
+        point
+        for clause in clauses
+        for library in clause.libraries
+        for toolkit in clause.toolkits
+        for part in clause.parts
+        for target in part.targets
+        if (point := Point(library, toolkit, target)) not in outcomes and point not in apart
+    )
+    tried = [*outcomes, *not_applicable]
+    holes = Holes(
+        libraries=_between({point.library for point in tried}, libraries, version_key),
+        toolkits=_between({point.toolkit for point in tried}, RELEASES, version_key),
+        targets=_between({point.target for point in tried}, PLAIN_TARGETS, target_key, _kind),
+    )
+    pairs = {(point.library, point.toolkit) for point in tried}
+    both = product({point.library for point in outcomes}, {point.toolkit for point in outcomes})
+    statement = Statement(
+        subject=subject, clauses=clauses, cells=tuple(cells), not_applicable=apart, gaps=gaps, unknown=tuple(unknown),
+        holes=holes,
+        apart=frozenset(set(both) - pairs),
+    )  # fmt: skip
+    return replace(statement, headline=headline_of(statement), notes=notes_of(statement))
+
+
+def _blocks(outcomes: dict[Point, str]) -> list[Block]:
+    """Blocks of libraries (outer) x toolkits (inner), found along that axis first which needs fewer of them."""
+    by_library: OutcomeGrid = {}
+    by_toolkit: OutcomeGrid = {}
+    for point, outcome in outcomes.items():
+        by_library.setdefault(point.library, {}).setdefault(point.toolkit, {})[point.target] = outcome
+        by_toolkit.setdefault(point.toolkit, {}).setdefault(point.library, {})[point.target] = outcome
+    libraries_first = fold(by_library)
+    toolkits_first = fold(by_toolkit)
+    if len(toolkits_first) < len(libraries_first):
+        return [Block(block.inner, block.outer, block.row) for block in toolkits_first]
+    return libraries_first
+
+
+def _clause(block: Block, said: dict[Point, tuple[str, str]]) -> Clause:
+    by_outcome: dict[str, list[str]] = {}
+    for target in sorted(block.row, key=target_key):
+        by_outcome.setdefault(block.row[target], []).append(target)
+    parts = []
+    for outcome, targets in by_outcome.items():
+        points = (Point(a, b, c) for a in block.outer for b in block.inner for c in targets)
+        messages = [said[point] for point in points if said.get(point, ("", ""))[1]]
+        kinds = Counter(kind for kind, _ in messages)
+        most = kinds.most_common(1)[0][0] if kinds else ""
+        first = next((message for kind, message in messages if kind == most), "")
+        parts.append(TargetGroup(outcome=outcome, targets=tuple(targets), message=first, messages=len(kinds)))
+    return Clause(libraries=tuple(block.outer), toolkits=tuple(block.inner), parts=tuple(parts))
+
+
+def _kind(target: str) -> str:
+    return target.partition("_")[0]
+
+
+def _between(tried: set[str], known: Iterable[str], key: Any, kind: Any = lambda _value: "") -> tuple[str, ...]:
+    """Known values between the first and the last one tried, of each kind apart."""
+    ends: dict[str, list[Any]] = {}
+    for value in tried:
+        ends.setdefault(kind(value), []).append(key(value))
+    spans = {which: (min(keys), max(keys)) for which, keys in ends.items()}
+    within = []
+    for value in known:
+        span = spans.get(kind(value)) if value and value not in tried else None
+        if span and span[0] < key(value) < span[1]:
+            within.append(value)
+    return tuple(sorted(within, key=key))

@@ -1,0 +1,150 @@
+"""The request of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from harness.answers.cells import Known
+from harness.answers.question import Chip, Vocabulary, says, score
+from harness.answers.table import FeatureRow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """The request of a question, from its chips.
+
+    Parameters
+    ----------
+    chips : tuple of Chip
+        All of them.
+    """
+
+    chips: tuple[Chip, ...]
+
+    def _values(self, kind: str) -> list[str]:
+        return list(dict.fromkeys(value for chip in self.chips if chip.kind == kind for value in chip.values))
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """Architectures; none for all."""
+        return self._values("target")
+
+    @cached_property
+    def toolkits(self) -> list[str] | None:
+        """CUDA releases; None for all."""
+        return self._values("toolkit") or None
+
+    @cached_property
+    def words(self) -> list[str]:
+        """Free words, and the names of header libraries and host compilers."""
+        return list(dict.fromkeys(chip.name for chip in self.chips if chip.kind in ("word", "header", "host")))
+
+    @cached_property
+    def unknown(self) -> list[Chip]:
+        """Return the chip for an unknown name."""
+        return [chip for chip in self.chips if chip.kind == "unknown"]
+
+    def tools(self, vocabulary: Vocabulary) -> dict[str, list[str] | None] | None:
+        """Versions by backend, None for all its versions; None where no tool is named, and no host compiler, which names those that have a use for it."""
+        found: dict[str, list[str] | None] = {}
+        for chip in self.chips:
+            for backend in vocabulary.tools[chip.name] if chip.kind == "tool" else ():
+                found[backend] = [*(found.get(backend) or ()), *chip.values] or None
+        return found or (dict.fromkeys(vocabulary.hosted) if self.hosts() else None)
+
+    def headers(self) -> dict[str, list[str]]:
+        """Versions by header library; none of them for all."""
+        return self._named("header")
+
+    def hosts(self) -> dict[str, list[str]]:
+        """Versions by host compiler; none of them for all."""
+        return self._named("host")
+
+    def _named(self, kind: str) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for chip in self.chips:
+            if chip.kind == kind:
+                found.setdefault(chip.name, []).extend(chip.values)
+        return found
+
+
+Key = tuple[str, tuple[str, ...]]
+Lines = Mapping[Key, FeatureRow]
+
+
+def meant(
+    lines: Iterable[FeatureRow], asked: Query, known: Known, vocabulary: Vocabulary
+) -> tuple[list[FeatureRow], int]:
+    """The lines that a question means, best first, and how many of its words they lack.
+
+    Parameters
+    ----------
+    lines : iterable of FeatureRow
+        All there are.
+    asked : Query
+        The question.
+    known : Known
+        What was tried.
+    vocabulary : Vocabulary
+        All that questions may name.
+    """
+    every = {(line.case, line.variants): line for line in lines}
+    some, words, scores, least = min(
+        (_scored(lines, words, known, vocabulary) for lines, words in _readings(every, asked, known, vocabulary)),
+        key=lambda item: item[3],
+    )
+    chosen = [key for key, (missing, _) in scores.items() if missing == least and (missing < len(words) or not words)]
+    chosen = _best_variants(chosen, {key: line.words for key, line in some.items()}, words, vocabulary)
+    chosen.sort(key=lambda key: -scores[key][1])
+    return [some[key] for key in chosen], least
+
+
+def _readings(lines: Lines, asked: Query, known: Known, vocabulary: Vocabulary) -> Iterator[tuple[Lines, list[str]]]:
+    """Lines that may be meant, and words to find them by; of those that lack as few words the first counts. The page's script does the same (`assets/answer.js`)."""
+    headers, hosts, words = asked.headers(), asked.hosts(), asked.words
+    if of_header := _with_axis(lines, headers):
+        # Programs that use the library, not those that speak of it.
+        lines, words = of_header, [word for word in words if word not in headers]
+    elif headers:
+        # Where none does, those that speak of it: nothing else is an answer.
+        lines = {key: line for key, line in lines.items() if _speaks(line, headers, known, vocabulary)}
+    free = [word for word in words if word not in hosts]
+    if of_host := _with_axis(lines, hosts):
+        yield of_host, free
+    yield lines, words
+    if free and free != words:
+        yield lines, free
+
+
+def _speaks(line: FeatureRow, names: Iterable[str], known: Known, vocabulary: Vocabulary) -> bool:
+    # In its causes every second program speaks of CCCL.
+    name, title, _ = known.words_of(line.case)
+    return not score(list(names), (name, title, (), line.words), vocabulary.synonyms)[0]
+
+
+def _with_axis(lines: Lines, names: Collection[str]) -> Lines:
+    return {key: line for key, line in lines.items() if any(field.entry.axis in names for field in line.fields)}
+
+
+def _scored(lines: Lines, words: list[str], known: Known, vocabulary: Vocabulary) -> tuple[Lines, list[str], dict[Key, tuple[int, int]], int]:  # fmt: skip
+    said = known.said if vocabulary.are_said(words) else {}
+    scores = {
+        key: score(words, (*known.words_of(key[0]), line.words), vocabulary.synonyms, said.get(key[0], ()))
+        for key, line in lines.items()
+    }
+    return lines, words, scores, min((missing for missing, _ in scores.values()), default=0)
+
+
+def _best_variants(
+    keys: Sequence[Key], own: Mapping[Key, Sequence[str]], words: Sequence[str], vocabulary: Vocabulary
+) -> list[Key]:
+    """Of each case those variants that have most of the words among their parameters: bf16 is not half."""
+    counts = {
+        key: sum(any(says(word, each, vocabulary.synonyms) for each in own[key]) for word in words) for key in keys
+    }
+    most: dict[str, int] = {}
+    for key in keys:
+        most[key[0]] = max(most.get(key[0], 0), counts[key])
+    return [key for key in keys if counts[key] == most[key[0]]]

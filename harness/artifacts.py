@@ -1,0 +1,486 @@
+"""Cubins: ELF files.
+
+Their NVIDIA parts are laid out as LLVM's ``llvm/BinaryFormat/ELF.h`` (``EF_CUDA_*``) and the binary tools'
+``cuobjdump --dump-resource-usage`` show them.
+
+Only the opcodes of four instructions are known here, as the binary utilities show them: NOP, EXIT, BRA and BPT, which is what
+``trap`` becomes. From 7.0 on an instruction has 16 bytes, with the opcode in the lowest 12 bits; before, one word of 8 in four is for
+scheduling, and the opcode is in the highest bits (https://docs.nvidia.com/cuda/cuda-binary-utilities/#instruction-set-reference).
+
+PTX is hostile text, since inline assembly reaches it as written. Every expression is searched once over each part of the text, and no
+expression looks at the same part from several starting points: blanks are matched on one line only, or possessively (`*+`).
+
+The layout is that of the System V ABI (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html). It is read with `struct` alone:
+every cell that was built is read back, and a general library takes ten times as long for it, which is what
+sixteen compilers then wait for (``benchmarks/peers.py``).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.diagnostics import clean
+from harness.model import KernelResources, Target
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a kernel's code is made of.
+
+    Parameters
+    ----------
+    instructions : int
+        How many there are, without those that fill up its end.
+    opcodes : int
+        How many kinds of them.
+    ends : bool
+        Whether one of them ends the kernel as usual.
+    traps : bool
+        Whether one of them is a trap.
+    """
+
+    instructions: int
+    opcodes: int
+    ends: bool
+    traps: bool
+
+    @property
+    def only_traps(self) -> bool:
+        """Whether no path through it ends but in a trap."""
+        return self.traps and not self.ends
+
+
+def read_code(text: bytes | memoryview, cc: int) -> Code:
+    """Read the section ``.text.<kernel>`` of a cubin for compute capability `cc` (80)."""
+    counts = _opcodes(text, cc)
+    names = _NEW if cc >= 70 else _OLD
+    # The end is filled up with NOPs, and with a branch to itself.
+    telling = {code: count for code, count in counts.items() if names.get(code) not in ("NOP", "BRA")}
+    found = {names.get(code) for code in counts}
+    return Code(sum(telling.values()), len(telling), "EXIT" in found, "BPT" in found)
+
+
+_NEW = {0x918: "NOP", 0x94D: "EXIT", 0x947: "BRA", 0x95C: "BPT"}
+_OLD = {0x50B: "NOP", 0xE30: "EXIT", 0xE24: "BRA", 0xE3A: "BPT"}
+
+
+def _opcodes(text: bytes | memoryview, cc: int) -> Counter[int]:
+    """Count instructions by opcode; code of gigabytes is counted in place, without a list of its instructions."""
+    parts = memoryview(text)[: len(text) // 8 * 8].cast(
+        "H"
+    )  # an instruction's opcode lies in one of its parts of 16 bits
+    found: Counter[int] = Counter()
+    if cc >= 70:
+        for part, count in Counter(parts[::8]).items():
+            found[part & 0xFFF] += count
+        return found
+    codes = Counter(parts[3::4])
+    codes.subtract(Counter(parts[3::16]))
+    for part, count in codes.items():
+        if count:
+            found[part >> 4] += count
+    return found
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Target and kernels of a cubin or a PTX text.
+
+    Parameters
+    ----------
+    target : Target
+        What it is for.
+    kernels : tuple of KernelResources
+        In the order in which they stand there.
+    only_trap : tuple of str
+        Names of the kernels that do nothing but end in a trap, whatever they are given.
+    """
+
+    target: Target
+    kernels: tuple[KernelResources, ...]
+    only_trap: tuple[str, ...] = ()
+
+
+ET_REL, ET_EXEC = 1, 2
+STT_FUNC = 2
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_NO_BITS = 8
+_MOST_NAMES = (
+    64 << 20
+)  # bytes of all names together: a program may have one of a megabyte, and many that begin within another
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    size : int
+        In bytes, also where the file holds none of them (``SHT_NOBITS``).
+    data : memoryview
+        What the file holds of it, which is no copy: the parts of a hostile file may overlap.
+    link : int
+        Number of a section that belongs to it: of symbols, that of their names.
+    """
+
+    name: str
+    size: int
+    data: memoryview
+    link: int
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A symbol: its name, and the fields ``st_info`` (type in the lowest four bits) and ``st_other``."""
+
+    name: str
+    info: int
+    other: int
+
+    @property
+    def type(self) -> int:
+        """One of ``STT_*``."""
+        return self.info & 0xF
+
+
+class Elf:
+    """An ELF file.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+
+    Attributes
+    ----------
+    size : int
+        Of the file, in bytes.
+    type, machine, flags, abi : int
+        ``e_type``, ``e_machine``, ``e_flags`` and ``EI_ABIVERSION``.
+    sections : dict of str to Section
+        By name; where several have one name, the last.
+
+    Raises
+    ------
+    ValueError
+        When it is none of 64 bits, little-endian, or what it says of its parts is not so.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        if data[:6] != b"\x7fELF\x02\x01" or len(data) < _HEADER.size:
+            raise ValueError("no ELF file of 64 bits, little-endian")
+        ident, self.type, self.machine, _, _, _, place, self.flags, _, _, _, size, count, names = _HEADER.unpack_from(
+            data
+        )
+        self.abi, self.size = ident[8], len(data)
+        headers = self._headers(data, place, size, count) if place else []
+        if headers and count == 0:  # more than fit there: the first section says how many, and which has the names
+            headers = self._headers(data, place, size, headers[0][5])
+            names = headers[0][6]
+        view = memoryview(data)
+        texts = _Names(_data_of(view, headers[names]) if names < len(headers) else view[:0])
+        self._sections = [
+            Section(texts.at(head[0]), head[5], view[:0] if head[1] == _NO_BITS else _data_of(view, head), head[6])
+            for head in headers
+        ]
+        self.sections = {section.name: section for section in self._sections}
+
+    def symbols(self) -> Iterator[Symbol]:
+        """Symbols of ``.symtab``, in their order.
+
+        Raises
+        ------
+        ValueError
+            When their names cannot be read.
+        """
+        table = self.sections.get(".symtab")
+        if table is None:
+            return
+        texts = _Names(self._sections[table.link].data if table.link < len(self._sections) else table.data[:0])
+        whole = len(table.data) // _SYMBOL.size * _SYMBOL.size
+        for name, info, other, *_ in _SYMBOL.iter_unpack(table.data[:whole]):
+            yield Symbol(texts.at(name), info, other)
+
+    @staticmethod
+    def _headers(data: bytes, place: int, size: int, count: int) -> list[tuple[int, ...]]:
+        if size != _SECTION.size or place + max(count, 1) * size > len(data):
+            raise ValueError("its table of sections is cut off")
+        return [_SECTION.unpack_from(data, place + number * size) for number in range(max(count, 1))]
+
+
+def _data_of(data: memoryview, head: tuple[int, ...]) -> memoryview:
+    # Shared memory in relocatable cubins has a type of NVIDIA's own, 0x7000000A, and no data: it claims to lie beyond the end.
+    _, _, _, _, place, size, *_ = head
+    return data[place : place + size]
+
+
+class _Names:
+    """Names in a section of texts."""
+
+    def __init__(self, texts: memoryview) -> None:
+        self.texts = bytes(texts)
+        self._left = _MOST_NAMES
+
+    def at(self, place: int) -> str:
+        if not self.texts:
+            return ""
+        end = self.texts.find(b"\0", place, place + self._left)
+        if end < 0:
+            raise ValueError("its names are not to be read: one has no end, or they are too long together")
+        self._left -= end - place
+        return self.texts[place:end].decode()
+
+
+def split(data: bytes) -> list[bytes]:
+    """Files that lie one after another, as artifacts of several kernels do; what is left over stays with the last.
+
+    A file ends with its tables of section and program headers: so ptxas, nvlink and nvJitLink write cubins.
+    """
+    found: list[bytes] = []
+    start = 0
+    while data.startswith(b"\x7fELF", start) and len(data) - start >= _HEADER.size:
+        fields = _HEADER.unpack_from(data, start)
+        programs, sections = fields[5:7]
+        program_size, programs_count, section_size, sections_count = fields[9:13]
+        end = max(_HEADER.size, programs + program_size * programs_count, sections + section_size * sections_count)
+        found.append(data[start : start + end])
+        start += end
+    if start < len(data) or not found:
+        found[-1:] = [b"".join((*found[-1:], data[start:]))]
+    return found
+
+
+_EM_CUDA = 190
+_KERNEL_SYMBOL = 0x10  # STO_CUDA_ENTRY, in a symbol's st_other
+_FRAME_SIZE, _MIN_STACK_SIZE, _REGCOUNT = 0x11, 0x12, 0x2F
+_SIZED_VALUE = 4
+_SYSTEM_SHARED = 1024  # what the system reserves in each block from sm_90 on, counted in .nv.shared.* of linked cubins
+
+
+def read_cubin(data: bytes, log: str = "") -> Contents:
+    """Target and kernels of a cubin.
+
+    Parameters
+    ----------
+    data : bytes
+        The cubin.
+    log : str
+        What ``ptxas -v`` printed of it, if it was asked: the only place that tells of spills.
+
+    Raises
+    ------
+    ValueError
+        When it is no cubin.
+    """
+    try:
+        # CuPy takes the last byte of what NVRTC gives for a terminator and cuts it off.
+        elf = Elf(data + b"\0")
+        if elf.machine != _EM_CUDA:
+            raise ValueError("an ELF file for another machine")
+        target = _target(elf)
+        kernels = tuple(_kernels(elf, target, _spills(log)))
+    except (ValueError, struct.error) as error:
+        raise ValueError(f"not a cubin: {error}") from None
+    return Contents(
+        target,
+        tuple(kernel for kernel, _ in kernels),
+        tuple(kernel.name for kernel, code in kernels if code and code.only_traps),
+    )
+
+
+def is_relocatable(data: bytes) -> bool:
+    """Whether a cubin has still to be linked (ELF's ET_REL)."""
+    return data[16:18] == b"\x01\x00"
+
+
+def _target(elf: Elf) -> Target:
+    number = (elf.flags >> 8) & 0xFF if elf.abi >= 8 else elf.flags & 0xFF
+    suffix = "a" if elf.abi < 8 and elf.flags & 0x800 else ""
+    note = elf.sections.get(".note.nv.tkinfo")
+    if note is not None:
+        # The newer ABI has no flag for the suffix; the note quotes the assembler's command line.
+        named = re.search(rb"(?:sm|compute)_%d([af])\b" % number, note.data)
+        suffix = named[1].decode() if named else suffix
+    return Target(virtual=False, cc=number, suffix=suffix)
+
+
+def _kernels(elf: Elf, target: Target, spills: dict[str, int]) -> Iterator[tuple[KernelResources, Code | None]]:
+    values, codes, left = _info(elf), dict[str, Code](), elf.size
+    reserved = _SYSTEM_SHARED if target.cc >= 90 and elf.type == ET_EXEC else 0
+    for index, symbol in enumerate(elf.symbols()):
+        if symbol.type != STT_FUNC or not symbol.other & _KERNEL_SYMBOL:
+            continue
+        name = symbol.name
+        shared = elf.sections.get(f".nv.shared.{name}")
+        const = elf.sections.get(f".nv.constant0.{name}")
+        text = elf.sections.get(f".text.{name}")
+        if text is not None and name not in codes:
+            # Sections of what a compiler wrote do not overlap; a hostile file could have the same code read for each of its symbols.
+            left -= len(text.data)
+            if left < 0:
+                raise ValueError("the code of its kernels overlaps")
+            codes[name] = read_code(text.data, target.cc)
+        code = codes.get(name)
+        resources = KernelResources(
+            name=name,
+            num_regs=values.get((index, _REGCOUNT)),
+            shared_bytes=max(0, shared.size - reserved) if shared is not None else 0,
+            local_bytes=values.get((index, _FRAME_SIZE)),
+            stack_bytes=values.get((index, _MIN_STACK_SIZE)),
+            const_bytes=const.size if const is not None else 0,
+            spill_bytes=spills.get(name),
+            instructions=code.instructions if code else None,
+            opcodes=code.opcodes if code else None,
+        )
+        yield resources, code
+
+
+def _info(elf: Elf) -> dict[tuple[int, int], int]:
+    """Values of ``.nv.info`` by symbol and attribute."""
+    section = elf.sections.get(".nv.info")
+    data: bytes | memoryview = section.data if section is not None else b""
+    values, place = {}, 0
+    while place + 4 <= len(data):
+        kind, attribute, length = struct.unpack_from("<BBH", data, place)
+        place += 4
+        if kind == _SIZED_VALUE:
+            if length == 8:
+                symbol, value = struct.unpack_from("<II", data, place)
+                values[symbol, attribute] = value
+            place += length
+    return values
+
+
+def _spills(log: str) -> dict[str, int]:
+    found = re.finditer(
+        r"Function properties for (\S++)\s++(?:ptxas info\s*+:\s*+)?\d++ bytes stack frame, (\d{1,18}) bytes spill stores, (\d{1,18}) bytes",
+        log,
+    )
+    return {name: int(stores) + int(loads) for name, stores, loads in (match.groups() for match in found)}
+
+
+_TARGET = re.compile(r"^[^\S\n]*+\.target\s++sm_(\w+)", re.MULTILINE)
+_ENTRY = re.compile(r"\.entry\s++([\w$]+)")
+# Compilers write the braces of a function's body at the beginning of a line.
+_BODY, _END = re.compile(r"^[^\S\n]*+\{", re.MULTILINE), re.compile(r"^\}", re.MULTILINE)
+# An instruction ends at its semicolon. Text that reaches another mark first is none, and neither is any line up to that mark.
+_INSTRUCTION = re.compile(
+    r"^[^\S\n]*+(?:@!?%\w++\s++)?+([a-z]\w*+(?:\.(?:global|shared|local|param|const))?+)[^;:{}]*+(;?)", re.MULTILINE
+)
+_LEAVES = ("exit", "ret")
+
+
+@dataclass
+class _Body:
+    """The instructions of a kernel, without their types: ``st.global``."""
+
+    count: int = 0
+    kinds: set[str] = field(default_factory=set)
+    leaves: int = 0
+    last: tuple[str, str] = ("", "")
+
+    @property
+    def only_traps(self) -> bool:
+        # Behind a trap stands an exit, which is never reached; another one would be.
+        return self.last[0] == "trap" and self.last[1] in _LEAVES and self.leaves == 1
+
+
+def read_ptx(text: str) -> Contents:
+    """Read the target, as the virtual architecture, and the kernels of a PTX text, in time that grows with its length.
+
+    Raises
+    ------
+    ValueError
+        When it names no target.
+    """
+    found = _TARGET.search(text)
+    if not found:
+        raise ValueError("not PTX: it has no .target")
+    bodies = _bodies(text)
+    return Contents(
+        Target.parse(f"compute_{found[1]}"),
+        tuple(
+            KernelResources(name=name, instructions=body.count, opcodes=len(body.kinds))
+            for name, body in bodies.items()
+        ),
+        tuple(name for name, body in bodies.items() if body.only_traps),
+    )
+
+
+def _bodies(text: str) -> dict[str, _Body]:
+    """Kernels by name, of each the first body that follows its name. Functions of PTX do not nest: ``.entry`` within a body is no kernel."""
+    found: dict[str, _Body] = {}
+    place = 0
+    while entry := _ENTRY.search(text, place):
+        start = _BODY.search(text, entry.end())
+        end = _END.search(text, start.end()) if start else None
+        body = _read_body(text[start.end() : end.start()]) if start and end else _Body()
+        place = end.end() if end else len(text)
+        # A kernel that is only declared stands before the body of another one.
+        for each in _ENTRY.finditer(text, entry.start(), start.start() if start else place):
+            found.setdefault(each[1], body)
+    return found
+
+
+def _read_body(text: str) -> _Body:
+    body = _Body()
+    for found in _INSTRUCTION.finditer(text):
+        name, end = found.groups()
+        if end:
+            body.count += 1
+            body.kinds.add(name)
+            body.leaves += name in _LEAVES
+            body.last = body.last[1], name
+    return body
+
+
+_USAGE_ENTRY = re.compile(r"Compiling entry function '([^']{1,4000})' for '(sm_\d{2,3}[af]?)'")
+# A log is hostile text: a number begins in one place only and is no longer than one.
+_SPILLS = re.compile(
+    r"(?<!\d)(\d{1,18}) bytes stack frame, (\d{1,18}) bytes spill stores, (\d{1,18}) bytes spill loads"
+)
+_USED = re.compile(r"Used (\d{1,18}) registers")
+_SHARED = re.compile(r"(?<!\d)(\d{1,18})(?:\+\d{1,18})? bytes smem")
+
+
+def kernels_of_log(log: str, target: str | None = None) -> list[tuple[dict[str, Any], str]]:
+    """Kernels with their resources, as records spell them, each with its target; of one that was compiled again the last.
+
+    Parameters
+    ----------
+    log : str
+        Output of ``ptxas -v`` or ``nvcc -Xptxas -v``.
+    target : str, optional
+        Count only this target.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    kernel: dict[str, Any] | None = None
+    for line in clean(log).splitlines():
+        if match := _USAGE_ENTRY.search(line):
+            kernel = {"name": match[1], "num_regs": None, "shared_bytes": 0, "spill_bytes": None}
+            found[match[1], match[2]] = kernel
+        elif kernel is None:
+            continue
+        elif match := _SPILLS.search(line):
+            # Once for the kernel, and then for each function that it calls.
+            kernel["spill_bytes"] = max(int(match[2]), kernel["spill_bytes"] or 0)
+        elif match := _USED.search(line):
+            kernel["num_regs"] = int(match[1])
+            if shared := _SHARED.search(line):
+                kernel["shared_bytes"] = int(shared[1])
+            kernel = None
+    return [(kernel, arch) for (_, arch), kernel in found.items() if target in (None, arch)]
+
+
+__all__ = ["Contents", "is_relocatable", "read_cubin", "read_ptx"]

@@ -1,0 +1,282 @@
+"""Replacements and wrappers for parts of CuPy: its driver's module and linker, NVRTC, and CuPy 13.0's Jitify.
+
+Those releases link libcuda, cudart and the mathematical libraries; none of them plays a part in compiling, except that cudart
+tells Jitify the device's compute capability. Only NVRTC is real. From 13 on CuPy needs none of this.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+from harness import native
+from harness.backends.cupy import jitify_headers
+from harness.backends.nvrtc import said_by_ptxas
+from harness.nvidia import nvjitlink
+from harness.protocol import process_output
+from harness.protocol.backend import Job, Rejected, Setup, Unavailable
+
+# Where CuPy up to 13.0 leaves the architecture to Jitify, Jitify asks the device and stops at this one
+# (https://github.com/cupy/cupy/issues/8155).
+_JITIFY_CAP = 75
+
+
+class Loading(Exception):
+    """Ends CuPy's compilation where it would hand the image to the driver."""
+
+
+class LinkFailed(Exception):
+    """CuPy's message when the driver's linker refuses."""
+
+
+class Listening:
+    """Stands before CuPy's NVRTC module, and notes the options that it is given last, or `every` time."""
+
+    def __init__(self, nvrtc: Any, job: Job, *, every: bool) -> None:
+        self._nvrtc, self._job, self._every = nvrtc, job, every
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._nvrtc, name)
+
+    def compileProgram(self, program: int, options: tuple[str, ...]) -> None:
+        before = self._job.command if self._every else self._job.command[:1]
+        self._job.command[:] = [*before, "nvrtcCompileProgram " + " ".join(options)]
+        self._nvrtc.compileProgram(program, options)
+
+
+class Module:
+    """Replaces `cupy.cuda.function.Module`: keeps the image that would go to the driver."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.mapping: dict[str, str] = {}
+
+    def load(self, image: bytes) -> None:
+        job, artifact = self.job, self.job.artifact
+        if artifact is None or Path(artifact.path).read_bytes() != image:
+            job.keep(bytes(image), "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx")
+        raise Loading
+
+    def _set_mapping(self, mapping: dict[str, str]) -> None:
+        self.mapping = mapping
+
+
+class LinkState:
+    """Replaces `cupy.cuda.function.LinkState`: uses the toolkit's nvJitLink instead of the driver's linker."""
+
+    def __init__(self, setup: Setup, job: Job) -> None:
+        self.setup, self.job = setup, job
+
+    def add_ptr_data(self, data: bytes | str, name: str) -> None:
+        image = data.encode() if isinstance(data, str) else bytes(data)
+        if image[:4] == b"\x7fELF":
+            # CuPy takes the last byte of a cubin for a terminator and cuts it off. Python keeps a zero right behind the
+            # buffer, which is what it was; nvJitLink 13 refuses the object, or crashes, without it.
+            image += b"\0"
+        if not self.job.virtual:
+            self.job.enter("assemble")
+        self.job.keep(image, "object" if image[:4] == b"\x7fELF" else "ptx")
+
+    def add_ptr_file(self, path: str) -> None:
+        """libcudadevrt.a, which `link_with_runtime` takes from the same toolkit."""
+
+    def complete(self) -> bytes:
+        try:
+            nvjitlink.link_with_runtime(self.setup, self.job)
+        except Rejected as error:
+            self.job.notes.append(
+                "the driver's linker says no more than CUDA_ERROR_INVALID_PTX or so; the words are nvJitLink's"
+            )
+            raise LinkFailed(error.reason) from None
+        assert self.job.artifact is not None
+        return Path(self.job.artifact.path).read_bytes()
+
+
+def no_runtime(original: Any, job: Job) -> Any:
+    """CuPy's look-up of libcudadevrt, which it does not know in wheels: then relocatable code is refused."""
+
+    def path() -> str:
+        try:
+            found: str = original()
+        except RuntimeError as error:
+            job.enter("link")
+            job.say(f"RuntimeError: {error}")
+            raise LinkFailed(str(error)) from None
+        return found
+
+    return path
+
+
+def watched_module(original: Any, job: Job, *, several: bool) -> Any:
+    """`cupy.cuda.function.Module` that keeps the image it is about to load, or each of `several`, and says that it does."""
+
+    class Module(original):  # type: ignore[misc]  # a class of the CuPy that was loaded
+        def load(self, image: bytes) -> None:
+            kind = "cubin" if bytes(image[:4]) == b"\x7fELF" else "ptx"
+            if kind == "cubin" and "assemble" not in job.stages:
+                job.enter("assemble")
+            job.keep(bytes(image), kind)
+            if "link" in job.stages:
+                job.leave_to_driver()
+            if several:
+                job.complete()
+            job.enter("load")
+            super().load(image)
+
+    return Module
+
+
+def watched_linker(original: Any, job: Job) -> Any:
+    """`cupy.cuda.function.LinkState`, the driver's linker, which says when it is used."""
+
+    class LinkState(original):  # type: ignore[misc]  # a class of the CuPy that was loaded
+        def add_ptr_data(self, data: Any, name: str) -> None:
+            job.enter("assemble")
+            job.enter("link")
+            super().add_ptr_data(data, name)
+
+    return LinkState
+
+
+def with_detected_architecture(original: Any, arch: str) -> Any:
+    """CuPy 13.0's Jitify with what its own look at the device would have added.
+
+    It is linked with a static cudart that accepts no stand-in for the driver, and it
+    adds the architecture in front of all that it compiles itself, but not to what it hands back.
+    """
+
+    def jitify(source: str, options: tuple[str, ...], *rest: Any) -> Any:
+        if any(option.startswith(("-arch", "--gpu-architecture")) for option in options):
+            return original(source, options, *rest)
+        detected = f"-arch=compute_{min(int(arch), _JITIFY_CAP)}"
+        name, used, headers, names = original(source, (*options, detected), *rest)
+        return name, tuple(option for option in used if option != detected), headers, names
+
+    return jitify
+
+
+def explain(job: Job, tap: Path | None, error: Exception, told: str = "") -> None:
+    """Say why CuPy refused, and raise that: with NVRTC's own log, which Jitify keeps to itself, and never without CuPy's words.
+
+    Parameters
+    ----------
+    job : Job
+        The cell.
+    tap : Path or None
+        What NVRTC was overheard saying, where Jitify called it.
+    error : Exception
+        What CuPy raised.
+    told : str
+        NVRTC's log, where that is known otherwise.
+    """
+    words = str(error).strip()
+    failed = [call for call in jitify_headers.heard(tap) if call.result] if tap else []
+    log = told or (failed[-1].log if failed else words)
+    stage = "assemble" if said_by_ptxas(log) else "compile"
+    if stage == "assemble":
+        job.enter(stage)
+    job.say(log)
+    if words not in log:
+        job.say(f"{type(error).__name__}: {words}")
+    raise Rejected(type(error).__name__, stage=stage) from None
+
+
+# What CuPy's compiler asks cudart: the version, the device and its compute capability (attributes 75 and 76).
+_CUDART = """
+#include <stdlib.h>
+static int number(const char *name, int otherwise) { const char *text = getenv(name); return text ? atoi(text) : otherwise; }
+int cudaGetDevice(int *device) { *device = 0; return 0; }
+int cudaGetDeviceCount(int *count) { *count = 1; return 0; }
+int cudaRuntimeGetVersion(int *version) { *version = number("CUMATRIX_CUDA_VERSION", 0); return 0; }
+int cudaDriverGetVersion(int *version) { *version = number("CUMATRIX_CUDA_VERSION", 0); return 0; }
+int cudaDeviceGetAttribute(int *value, int attribute, int device) {
+    int capability = number("CUMATRIX_COMPUTE_CAPABILITY", 0);
+    *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : attribute == 10 ? 32 : attribute == 1 ? 1024 : 1;
+    return 0;
+}
+const char *cudaGetErrorString(int error) { return "no device: a stand-in for cudart"; }
+const char *cudaGetErrorName(int error) { return "cudaErrorNoDevice"; }
+"""
+_OURS = set(re.findall(r"\b(cuda\w+)\(", _CUDART))
+_MOST_SYMBOLS = 64 << 20  # bytes
+_PREFIXES = {
+    "libcudart": ("cuda", "__cuda"),
+    "libcublas": ("cublas",),
+    "libcufft": ("cufft",),
+    "libcurand": ("curand",),
+    "libcusparse": ("cusparse",),
+    "libcusolver": ("cusolver",),
+    "libnccl": ("nccl",),
+}
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+
+
+def load(setup: Setup, name: str) -> None:
+    """Load stand-ins for everything that the extension modules of distribution `name` link, except NVRTC.
+
+    Raises
+    ------
+    Unavailable
+        When binutils or a C compiler are missing.
+    """
+    needed, undefined = _look(name)
+    for soname in sorted(needed):
+        symbols = undefined[soname] or set().union(*undefined.values())
+        flags = []
+        if undefined[soname]:  # the references carry the library's own name as their version
+            script = setup.tools / f"{soname}.map"
+            setup.tools.mkdir(parents=True, exist_ok=True)
+            script.write_text(f"{soname} {{ global: *; }};\n")
+            flags = [f"-Wl,--version-script={script}"]
+        library = native.build(setup.tools, soname, _source(soname, symbols), flags)
+        ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+
+
+def pretend(setup: Setup, capability: str) -> None:
+    """Set what the stand-in for cudart answers; ``"80"`` is compute capability 8.0."""
+    major, minor = setup.version
+    os.environ["CUMATRIX_CUDA_VERSION"] = str(major * 1000 + minor * 10)
+    os.environ["CUMATRIX_COMPUTE_CAPABILITY"] = capability
+
+
+def _source(soname: str, symbols: Iterable[str]) -> str:
+    stem = soname.split(".so")[0]
+    if stem == "libcuda":
+        wanted = sorted(symbol for symbol in symbols if re.match(r"cu[A-Z]", symbol))
+        return "".join(f"int {symbol}() {{ return {_NO_DEVICE}; }}\n" for symbol in wanted)
+    wanted = sorted(symbol for symbol in symbols if symbol.startswith(_PREFIXES[stem]) and symbol not in _OURS)
+    return (_CUDART if stem == "libcudart" else "") + "".join(
+        f"int {symbol}() {{ return {_NO_DEVICE}; }}\n" for symbol in wanted
+    )
+
+
+def _look(name: str) -> tuple[set[str], dict[str, set[str]]]:
+    """Sonames that the extension modules need, and the undefined symbols by the version they ask for."""
+    dist = distribution(name)
+    modules = [str(dist.locate_file(file)) for file in dist.files or () if str(file).endswith(".so")]
+    needed, undefined = set(), defaultdict(set)
+    for module in modules:
+        needed |= set(re.findall(r"\(NEEDED\).*\[(lib(?:cu|nccl)[^\]]*)\]", _run("readelf", "-dW", module)))
+        for symbol, version in re.findall(
+            r"^\s*[Uw] (\w+)(?:@+(\S+))?$", _run("nm", "-D", "--undefined-only", module), re.MULTILINE
+        ):
+            undefined[version].add(symbol)
+    known = {soname for soname in needed if soname.split(".so")[0] in (*_PREFIXES, "libcuda")}
+    return known, undefined
+
+
+def _run(*argv: str) -> str:
+    try:
+        done = process_output.run(argv, seconds=120, errors=process_output.Errors.DROPPED, keep=_MOST_SYMBOLS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"CuPy up to 12 without a device needs {argv[0]} (binutils): {error}") from None
+    if not done.whole:
+        raise Unavailable(f"{argv[0]} printed {done.total} bytes about {argv[-1]}")
+    return done.said

@@ -1,0 +1,380 @@
+"""CuPy's header for Jitify, read by NVRTC once for many cells, as a precompiled header.
+
+From 13.0 on that is ``#include <cupy/cuda_workaround.h>``: NVRTC 12.9 needs 0.6 s for it, and a program goes through it twice,
+once by Jitify, which looks for missing headers by compiling, and once by CuPy. From CUDA 12.8 on NVRTC has precompiled headers
+(https://docs.nvidia.com/cuda/nvrtc/index.html#precompiled-headers-pch). One is made for each set of options, in a child of the fork server,
+out of the table of headers that every cell is given anyway. A cell then compiles its program with it, once. Where that
+succeeds, Jitify has nothing to look for, and CuPy's own call of NVRTC is the same call: it is given this program. Where it
+fails, it is compiled once more as Jitify has it, which would have refused it before CuPy came to it: the log is that one's, behind what NVRTC says of
+the header itself. A cell without a precompiled header compiles its program once, as it is; Jitify compiles it too only if that fails.
+
+Macros of a case are options, which a precompiled header would have to have been made with. They are defined behind the header
+instead: only those that occur nowhere in it. ``benchmarks/jitify.py`` and the tests hold both ways against each other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.nvidia.includes import Words
+from harness.nvidia.includes import defined as lines_for
+from harness.nvidia.pch import ONCE, SILENT, Store, behind, builtin, for_header
+from harness.protocol import helper_child
+from harness.protocol.backend import Job
+from harness.protocol.messages import header_options
+
+PREFIX = "#include <cupy/cuda_workaround.h>\n"
+OWN_MACRO = "-DCUPY_USE_JITIFY"
+# Whatever else a case asks for may write files, and the child that makes a header is kept from nothing: it is never given it.
+# Nor what Jitify takes for a library to link and keeps from its own compilation, as -lineinfo.
+PLAIN = re.compile(
+    rf"--std=c\+\+\d\d|-arch=(sm|compute)_\d+|-ftz=true|--device-c|-dc|--relocatable-device-code=true"
+    rf"|--use_fast_math|--device-as-default-execution-space|--pre-include=jitify_preinclude\.h|{OWN_MACRO}"
+)
+"""Options that allow compiling a program once, except macros."""
+# Jitify compiles a program a line further down, and looks for pragmas in strings too: where one of the two could make it refuse
+# what CuPy then would not, it is asked. Names that are put together could be any of these.
+_LEFT = re.compile(r"LINE|source_location|R\"|##|%:%:|\?\?")
+# Jitify writes pragmas another way before it compiles a program; this one is the same as an operator.
+_PRAGMA = re.compile(r"pragma", re.IGNORECASE)
+_JOINED = re.compile(r"\\[ \t]*\n[ \t]*#pragma")
+_UNROLL = re.compile(r"^[ \t]*#pragma unroll(?:[ \t]+\w+)?[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Header:
+    """A precompiled header.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    options : tuple of str
+        What it was made for, without include directories, which Jitify keeps to itself.
+    log : str or None
+        What NVRTC says of it, and would say of each program before anything else; None where the two cannot be put together.
+    """
+
+    path: str
+    options: tuple[str, ...]
+    log: str | None
+
+
+class Program:
+    """In a cell: the program, compiled once, for Jitify and for CuPy; else nothing but what they are."""
+
+    def __init__(
+        self,
+        nvrtc: Any,
+        jitify: Callable[..., Any],
+        header: Header | None,
+        added: tuple[str, ...],
+        refusal: str,
+        table: tuple[list[bytes], list[bytes]],
+        words: Words,
+    ) -> None:
+        self._nvrtc, self._jitify, self._header, self._added = nvrtc, jitify, header, added
+        self._refusal, self._words = refusal, words
+        self._texts, self._names = table
+        self._same: tuple[str, str, tuple[str, ...]] | None = None
+        self._made: Any = None
+        self.calls: list[tuple[str, ...]] = []
+        """The options with which Jitify would have compiled it; empty if it has compiled it itself."""
+        self.log = ""
+        """NVRTC's, where Jitify would have refused it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._nvrtc, name)
+
+    def jitify(self, source: str, options: tuple[str, ...]) -> Any:
+        """The return value of ``cupy.cuda.jitify.jitify``."""
+        name, _, text = source.partition("\n")
+        plain = tuple(option for option in options if not option.startswith("-I"))
+        every = (*plain, *self._added)
+        defined = macros(text, plain, self._header.options, self._words) if self._header else None
+        if self._header and defined is not None:
+            given = [option for option in plain if not option.startswith("-D") or option == OWN_MACRO]
+            use = (*given, *self._added, f"--use-pch={self._header.path}", SILENT)
+            program = self._with_header(self._header, name, defined, text[len(PREFIX) :], use)
+        else:
+            program = self._without(name, text, every)
+        if self.log:
+            self.calls = [(*self._added, *plain)]
+            raise RuntimeError(self._refusal)
+        if program is None:
+            return self._jitify(source, options)
+        self._made, self._same = program, (text, name, every)
+        self.calls = [(*self._added, *plain)]
+        return name, every, self._texts, self._names
+
+    def _without(self, name: str, text: str, every: tuple[str, ...]) -> Any:
+        """Compile a program as CuPy will, which is what Jitify does, too, where it has all headers."""
+        if not same_for_jitify(text) or any(map(_LEFT.search, every)):
+            return None
+        if not all(PLAIN.fullmatch(option) for option in every if not option.startswith("-D")):
+            return None
+        return self._compile(name, text, every)[0]
+
+    def _with_header(self, header: Header, name: str, defined: str, rest: str, use: tuple[str, ...]) -> Any:
+        """Compile a program with the header; where Jitify would refuse it, `log` is NVRTC's."""
+        program, _ = self._compile(name, f"{PREFIX}{defined}{rest}", use)
+        if program is not None or header.log is None or not self._refusal or "pragma" in rest:
+            return program
+        # As Jitify compiles it: a line further down.
+        program, log = self._compile(name, f"{PREFIX}{defined}#line 3\n{rest}", use)
+        if program is not None:
+            self._nvrtc.destroyProgram(program)
+        elif "precompiled header" not in log and not (defined and "declared at line" in log):
+            self.log = behind(header.log, log)
+        return None
+
+    def _compile(self, name: str, source: str, options: tuple[str, ...]) -> tuple[Any, str]:
+        """A program; None where NVRTC refuses it, with its log."""
+        program = self._nvrtc.createProgram(source, name, self._texts, self._names)
+        try:
+            self._nvrtc.compileProgram(program, options)
+        except self._nvrtc.NVRTCError as error:
+            log = str(self._nvrtc.getProgramLog(program)) if "COMPILATION" in str(error) else "precompiled header"
+            self._nvrtc.destroyProgram(program)
+            return None, log
+        return program, ""
+
+    def createProgram(self, source: str, name: str, texts: Any, names: Any) -> Any:
+        if self._same and (source, name) == self._same[:2] and texts is self._texts and names is self._names:
+            return self._made
+        return self._nvrtc.createProgram(source, name, texts, names)
+
+    def compileProgram(self, program: Any, options: tuple[str, ...]) -> None:
+        if self._made is None or program != self._made:
+            self._nvrtc.compileProgram(program, options)
+        elif self._same is None or tuple(options) != self._same[2]:
+            raise RuntimeError(f"CuPy compiles with {options} what Jitify was asked about with {self._same}")
+
+
+def same_for_jitify(text: str) -> bool:
+    """Return whether a program is the same for Jitify and for CuPy, although Jitify writes it a line further down."""
+    joined = text.replace("\\\n", "")
+    if not text.startswith(PREFIX) or _LEFT.search(joined) or _JOINED.search(text):
+        return False
+    return len(_PRAGMA.findall(joined)) == len(_UNROLL.findall(text))
+
+
+def macros(text: str, options: Sequence[str], made_for: Sequence[str], words: Words) -> str | None:
+    """The text between the header and a program for the macros among its options; None if that could change the program.
+
+    Parameters
+    ----------
+    text : str
+        The program.
+    options, made_for : sequence of str
+        Its options, and those of the header.
+    words : Words
+        Those of the header.
+    """
+    if not same_for_jitify(text):
+        return None
+    asked = [option for option in options if option.startswith("-D") and option != OWN_MACRO]
+    if for_header([option for option in options if option not in asked]) != for_header(made_for):
+        return None
+    if any(macro.startswith(OWN_MACRO) or _LEFT.search(macro) for macro in asked):
+        return None
+    lines = lines_for(asked, words)
+    return f"{lines}#line 2\n" if lines else lines
+
+
+_WORTH = 2
+"""A header takes as long as one cell without it: it is made for so many cells that ask for the same."""
+
+
+class _Options(BaseException):
+    """Leaves CuPy with the options that it gives to Jitify; no ``except Exception`` of CuPy's holds it up."""
+
+    def __init__(self, options: tuple[str, ...]) -> None:
+        self.options = options
+
+
+class Precompiled:
+    """The precompiled headers of one fork server.
+
+    Parameters
+    ----------
+    compiler, jitify : module
+        ``cupy.cuda.compiler`` and ``cupy.cuda.jitify``.
+    table : dict
+        The headers that Jitify is given, texts by name.
+    """
+
+    def __init__(self, compiler: Any, jitify: Any, table: dict[bytes, bytes]) -> None:
+        self._nvrtc, self._jitify = compiler.nvrtc, jitify
+        self._names, self._texts = list(table), list(table.values())
+        self._table = table
+        self._store = Store()
+        self._asked_for: Counter[str] = Counter()
+        self._added: tuple[str, ...] | None = None
+        self._has_learned = False
+        self._refusal = ""
+        self._in_vain: set[str] = set()
+        self._compile("", "nothing.cu", (f"--pch-dir={self._store.folder}", "--pch"))
+
+    @cached_property
+    def words(self) -> Words:
+        """Those of the table and of NVRTC's builtin headers; none where these are not found."""
+        own = builtin()
+        return Words([*own, *self._texts] if own else [])
+
+    def ahead(
+        self,
+        job: Job,
+        asked: Sequence[str],
+        alike: int,
+        compile_job: Callable[[Job], None],
+        pulse: Callable[[], None],
+    ) -> None:
+        """Make the header for a cell and all like it, when it is not the first of them.
+
+        Parameters
+        ----------
+        job : Job
+            The cell.
+        asked : sequence of str
+            Its own options, without macros and include directories.
+        alike : int
+            How many cells of the same options come next: 0 where that is not known, less where nothing is to be made.
+        compile_job : callable
+            Compiles a job as cells are compiled.
+        pulse : callable
+            Called now and then.
+        """
+        key = _key(job)
+        if job.definitions:
+            _ = [name.encode() in self.words for name in job.definitions]  # once here, not in each cell
+        if self._store.find(key):
+            return
+        if alike < 0 or key in self._in_vain or not all(map(PLAIN.fullmatch, asked)):
+            return
+        self._asked_for[key] += 1
+        blank = Job("headers", Path("headers.cu"), {}, {}, job.target, job.options, [])
+        if not alike and self._asked_for[key] < _WORTH:
+            if self._added is None and not self._has_learned:
+                self._learn(blank, compile_job, pulse)
+            return
+        del self._asked_for[key]
+        if not self._store.make(key, lambda folder: self._made(folder, blank, compile_job), pulse):
+            self._in_vain.add(key)
+            return
+        if found := self._store.find(key):
+            self._added, self._refusal = tuple(found[1]["added"]), found[1]["refusal"]
+
+    def stand_before(self, compiler: Any, jitify: Any, job: Job) -> Program | None:
+        """In a cell: compile its program once, with its header where there is one; None where it is not known what Jitify would make of it."""
+        if self._added is None:
+            return None
+        found = self._store.find(_key(job))
+        header = Header(found[0], tuple(found[1]["options"]), found[1]["log"]) if found else None
+        table, words = (self._texts, self._names), self.words if job.definitions else Words([])
+        program = Program(self._nvrtc, jitify.jitify, header, self._added, self._refusal, table, words)
+        jitify.jitify, compiler.nvrtc = program.jitify, program
+        return program
+
+    def _learn(self, blank: Job, compile_job: Callable[[Job], None], pulse: Callable[[], None]) -> None:
+        """Find out what Jitify adds to options, with a program of nothing; once, whether or not it can be found out."""
+        self._has_learned = True
+
+        def learned(folder: Path) -> dict[str, Any]:
+            options = self._options(replace(blank, source=folder / blank.source, scratch=folder), compile_job)
+            return {"added": self._asked("", options)}
+
+        try:
+            with tempfile.TemporaryDirectory(dir=self._store.folder) as folder:
+                said = helper_child.answer(Path(folder), learned, pulse)
+        except OSError:
+            return  # no room
+        self._added = tuple(said["added"]) if said else None
+
+    def _made(self, folder: Path, blank: Job, compile_job: Callable[[Job], None]) -> dict[str, Any] | None:
+        """In a child: make a header, and say what for."""
+        blank = replace(blank, source=folder / blank.source, scratch=folder)
+        options = self._options(blank, compile_job)
+        plain = _without_folders(options)
+        added = self._asked(PREFIX, options) if self._added is None else self._added
+        path, every = folder / "header.pch", (*plain, *added)
+        if not all(map(PLAIN.fullmatch, every)):
+            return None
+        log = self._compile(PREFIX, "headers.cu", (*every, f"--create-pch={path}", SILENT))
+        refusal = self._refusal
+        if not refusal:
+            # Of the first one it is seen that it can be used. Where another cannot be, NVRTC says so to each program, or reads what it includes.
+            if "using precompiled header" not in self._compile(PREFIX, "headers.cu", (*every, f"--use-pch={path}")):
+                return None
+            refusal = self._refused(options)
+        return {"options": plain, "added": added, "log": None if ONCE in log else log, "refusal": refusal}
+
+    def _refused(self, options: tuple[str, ...]) -> str:
+        """Jitify's message when NVRTC refuses a program."""
+        try:
+            self._jitify.jitify("headers.cu\n#error\n", options)
+        except RuntimeError as error:
+            return str(error)
+        return ""
+
+    def _options(self, blank: Job, compile_job: Callable[[Job], None]) -> tuple[str, ...]:
+        """CuPy's options for Jitify from a cell's options, except the cell's macros."""
+        blank.source.write_text("")
+        real, known = self._jitify.jitify, self._added
+
+        def leave(_source: str, options: tuple[str, ...]) -> None:
+            raise _Options(tuple(options))
+
+        self._jitify.jitify, self._added = leave, None  # so that nothing stands before it
+        try:
+            compile_job(blank)
+        except _Options as found:
+            return found.options
+        finally:
+            self._jitify.jitify, self._added = real, known
+        raise RuntimeError("CuPy has not asked Jitify")
+
+    def _asked(self, text: str, options: tuple[str, ...]) -> tuple[str, ...]:
+        """Ask Jitify what it adds to options."""
+        plain = _without_folders(options)
+        _, used, texts, names = self._jitify.jitify("headers.cu\n" + text, options)
+        if tuple(used[: len(plain)]) != plain or dict(zip(names, texts)) != self._table:  # noqa: B905 (Python 3.9)
+            raise RuntimeError(f"Jitify makes {used} of {options}")
+        return tuple(used[len(plain) :])
+
+    def _compile(self, source: str, name: str, options: Sequence[str]) -> str:
+        """Compile, and return the log."""
+        program = self._nvrtc.createProgram(source, name, self._texts, self._names)
+        try:
+            self._nvrtc.compileProgram(program, tuple(options))
+            return str(self._nvrtc.getProgramLog(program))
+        finally:
+            self._nvrtc.destroyProgram(program)
+
+
+def begin(library: ctypes.CDLL, compiler: Any, jitify: Any, table: dict[bytes, bytes]) -> Precompiled | None:
+    """Precompiled headers of this process; None where there is nothing to make them of, or NVRTC has none."""
+    if not table or not hasattr(library, "nvrtcGetPCHHeapSize"):
+        return None
+    try:
+        return Precompiled(compiler, jitify, table)
+    except (compiler.nvrtc.NVRTCError, OSError):
+        return None  # no memory for it, for one
+
+
+def _without_folders(options: Sequence[str]) -> tuple[str, ...]:
+    """Options but for include directories, which Jitify keeps to itself."""
+    return tuple(option for option in options if not option.startswith("-I"))
+
+
+def _key(job: Job) -> str:
+    return json.dumps([job.target, header_options(job.options)], sort_keys=True, default=str)

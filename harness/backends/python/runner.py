@@ -1,0 +1,258 @@
+"""Running a Python program as ``python FILE`` does, but for where it writes."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import re
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from harness.backends.python import staging
+from harness.backends.python.staging import WorkFolder
+from harness.protocol.backend import Job
+
+# Entry points of the driver that a stand-in lacks, as Numba and NVIDIA's bindings report them.
+_LACKING = re.compile(r"Driver missing function: cu|[Ff]unction \"?cu[A-Z]\w*\"? (is )?not found")
+_OURS = str(Path(__file__).resolve().parents[2]) + os.sep
+_GUARD = staging.__file__
+_STANDARD = sysconfig.get_path("stdlib") + os.sep
+_USUAL = re.compile(r"[A-Z]\w*(Error|Exception|Exit|Interrupt|Iteration)")
+_MOST = 20_000
+# The driver's own linker does not say that its words are ptxas's.
+_PTXAS = re.compile(
+    r"^((nvJitLink|Linker) error log: )?ptxas\b.*\b(error|fatal)\b|^error\s*: Entry function\b", re.MULTILINE
+)
+
+
+def from_elsewhere(error: BaseException) -> bool:
+    """Return whether an exception came out of a library or the program, and not out of cumatrix.
+
+    The innermost frame decides that is neither the standard library's nor made up: it may have passed something wrong.
+    """
+    if isinstance(error, SyntaxError):
+        return not str(error.filename).startswith(_OURS)
+    if _LACKING.search(_text(error)):
+        return False
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename == _GUARD:  # it refuses in the program's own line
+            continue
+        if frame.filename.startswith(_OURS):
+            return False
+        standard = frame.filename.startswith(_STANDARD) and "-packages" + os.sep not in frame.filename
+        if not standard and not frame.filename.startswith("<"):
+            return True
+    return False
+
+
+def by_library(error: BaseException, job: Job) -> bool:
+    """Return whether the library under test took part: then it refused something, whichever line raised in the end."""
+    names = (frame.f_globals.get("__name__") for frame, _ in _frames(error))
+    return any(isinstance(name, str) and f"{name}.".startswith(tuple(f"{n}." for n in job.modules)) for name in names)
+
+
+def missing(error: ImportError, job: Job) -> str:
+    """A missing module of a program, and how to install it; empty if the library under test lacks it."""
+    name = error.name if isinstance(error.name, str) else ""
+    top = name.partition(".")[0]
+    if top in job.modules and top in sys.modules:
+        return ""
+    if isinstance(error, ModuleNotFoundError) and top:
+        package = top.replace("_", "-")
+        return f"no module {name} is there: install what has it, as in `{sys.executable} -m pip install {package}`"
+    words = re.sub(r" \(/[^()]*\)$", "", first_line(error))
+    return f"{words}: install a version that has it, with `{sys.executable} -m pip install`"
+
+
+def described(error: BaseException, job: Job) -> str:
+    """The exception's class and full text, and its place where the program and not the library raised it."""
+    return tidy(_described(error, job), job)
+
+
+def _described(error: BaseException, job: Job) -> str:
+    name = " ".join(str(type(error).__name__).split())
+    if not _USUAL.fullmatch(name):
+        name = f"error: {name}"  # or a log would not show that it is one
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{name}: {error.msg}\n  {error.filename}:{error.lineno}: {(error.text or '').strip()}"
+    if isinstance(error, SystemExit):
+        text = f"{name}: {job.source.name} ended itself with {_code(error)}"
+    elif isinstance(error, EOFError) and _innermost(error, "input"):
+        text = f"{name}: {_text(error)} (it asks for input, and there is none here)"
+    else:
+        text = f"{name}: {_text(error)}"
+    if by_library(error, job) and not isinstance(error, ImportError):
+        return text
+    # Words of the program's own choice must not look like a compiler's: those begin at the start of a line.
+    return "\n  ".join([*text.splitlines(), *place_of(error, job)])
+
+
+def place_of(error: BaseException, job: Job) -> list[str]:
+    """The program's last position: file, line and its text."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return [f"{error.filename}:{error.lineno}"]
+    folder = os.path.realpath(job.source.parent) + os.sep
+    found = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(folder)]
+    found = [frame for frame in found if "-packages" + os.sep not in frame.filename]
+    return [f"{frame.filename}:{frame.lineno}: {frame.line}" for frame in found[-1:]]
+
+
+def in_short(error: BaseException, job: Job) -> str:
+    """The exception on one line, with its place."""
+    whole = _described(error, job).removeprefix("error: ")
+    name, _, words = whole.partition(":")
+    said = next((line.strip() for line in words.splitlines() if line.strip()), "")
+    place = place_of(error, job)
+    text = f"{name}: {said[:300]}" + (f" at {place[0]}" if place and place[0] != said else "")
+    return tidy(text, job)
+
+
+def tidy(text: str, job: Job) -> str:
+    """Without colours and without the names of the folders, so that the same refusal reads the same everywhere."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    folder = os.path.realpath(job.source.parent)
+    work = os.path.join(os.path.realpath(job.scratch), "work", os.path.basename(folder))
+    for place in (work, folder):
+        # Numba writes names as seen from the current folder.
+        for name in (place, os.path.relpath(place)):
+            if name not in (".", os.sep):
+                text = re.sub(rf"(?<![\w./-]){re.escape(name)}/", "", text)
+    return re.sub(r"[^\s\"'(]*" + re.escape(job.scratch.name) + "/", "", text)
+
+
+def said_by_ptxas(text: str) -> bool:
+    """Return whether a linker's refusal is that of the assembler inside it."""
+    return bool(_PTXAS.search(text))
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text that says something."""
+    return next((line.strip() for line in _text(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _text(error: BaseException) -> str:
+    """An exception's text; a class of the program's own may fail to tell it."""
+    try:
+        text = str(error)
+    except Exception as other:  # noqa: BLE001 (code of the program under test)
+        return f"(its text cannot be told: {type(other).__name__})"
+    return text if len(text) <= _MOST else f"{text[:_MOST]} [... {len(text) - _MOST} characters left out ...]"
+
+
+def _code(end: SystemExit) -> str:
+    code = end.code if isinstance(end.code, int) else 1
+    said = "" if isinstance(end.code, int) else f": {_text(end)}"
+    refused = next(
+        (f.f_locals.get("message") for f in _innermost(end, "error") if "argparse" in f.f_code.co_filename), ""
+    )
+    return f"exit code {code}{said}" + (f": {refused}" if refused else "")
+
+
+def _innermost(error: BaseException, name: str) -> list[FrameType]:
+    """Frames of functions of a name; of the last one's callee where that is compiled code."""
+    frames = list(_frames(error))
+    if name == "input":  # it is compiled code and has no frame
+        return [frame for frame, line in frames[-1:] if "input" in frame.f_code.co_names]
+    return [frame for frame, _ in frames if frame.f_code.co_name == name]
+
+
+def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace.tb_frame, trace.tb_lineno
+        trace = trace.tb_next
+
+
+@dataclass
+class Program:
+    """A program of one cell.
+
+    Parameters
+    ----------
+    job : Job
+        The cell; its definitions are there before the program's first line.
+    given : Mapping
+        What is there as well, by name: ``JIT_OPTIONS`` and its like.
+
+    Attributes
+    ----------
+    module : ModuleType
+        What it defined so far, as ``__main__``.
+    failure : BaseException or None
+        What ended it early, where that was neither the library's refusal nor a mistake of ours.
+    """
+
+    job: Job
+    given: Mapping[str, Any] = field(default_factory=dict)
+    module: ModuleType = field(default_factory=lambda: ModuleType("__main__"))
+    failure: BaseException | None = None
+
+    @cached_property
+    def folder(self) -> str:
+        """The folder of the program, which its own modules are below."""
+        return os.path.realpath(self.job.source.parent)
+
+    def run(self) -> None:
+        """Run it to its end.
+
+        Raises
+        ------
+        ImportError
+            When it needs what is not there.
+        Exception
+            When the library refused something, or by a mistake of ours.
+        """
+        job, names = self.job, vars(self.module)
+        path = str(Path(self.folder) / job.source.name)
+        work = WorkFolder(job.source.parent, job.scratch)
+        os.chdir(work.path)
+        names.update(__file__=path, __builtins__=builtins, __cached__=None, **job.definitions, **self.given)
+        sys.argv = [path]
+        sys.path.insert(0, self.folder)
+        sys.modules["__main__"] = self.module
+        streams = sys.stdout, sys.stderr
+        try:
+            with io.open_code(path) as file:
+                text = file.read()
+            with work.guarded():
+                exec(compile(text, path, "exec", dont_inherit=True), names)  # noqa: S102 (the program under test)
+        except SystemExit as end:
+            self.failure = end if end.code not in (None, 0) else None
+        except (MemoryError, ImportError):
+            raise
+        except BaseException as error:
+            if by_library(error, job) or not (from_elsewhere(error) or _at_its_start(error)):
+                raise
+            self.failure = error
+        finally:
+            sys.stdout, sys.stderr = streams
+
+    def owns(self, function: Any) -> bool:
+        """Return whether a function belongs to the program or to a module next to it, and not to an installed package."""
+        file = getattr(getattr(function, "__code__", None), "co_filename", "")
+        return is_own(file, self.folder)
+
+    def modules(self) -> list[ModuleType]:
+        """The program's module, then those that it imported from its own folder."""
+        others = [module for module in list(sys.modules.values()) if module is not self.module]
+        return [self.module, *(m for m in others if is_own(getattr(m, "__file__", None) or "", self.folder))]
+
+
+def is_own(file: str, folder: str) -> bool:
+    """Return whether a file is below a program's folder, and not in an environment there."""
+    below = file.startswith(folder.rstrip(os.sep) + os.sep)
+    return below and "-packages" + os.sep not in file[len(folder) :]
+
+
+def _at_its_start(error: BaseException) -> bool:
+    """Return whether no line of the program has run: Python refused its text."""
+    trace = error.__traceback__
+    return trace is not None and trace.tb_next is None

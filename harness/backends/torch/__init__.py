@@ -1,1 +1,0 @@
-"""nvcc through torch.utils.cpp_extension."""

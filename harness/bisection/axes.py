@@ -1,0 +1,292 @@
+"""Releases of a library under test as what is searched, each in an environment of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from packaging.version import Version
+
+from harness.bisection.search import release_of
+from harness.bisection.trials import Planned, SearchAxis
+from harness.engine.context import RunContext
+from harness.engine.environments import majors_of
+from harness.engine.install import Missing, missing
+from harness.engine.request import Request, cells_of, context_for, versions_of_python
+from harness.environments.index import Index
+from harness.environments.interpreters import parse_pythons
+from harness.environments.releases import choose, parse_with, published
+from harness.environments.requirements import recipes
+from harness.errors import NothingToRun, UsageError
+from harness.libraries import DEFAULT_TOOLKIT
+from harness.model import Case, Cell, HeaderLibrary
+from harness.toolkits import RELEASES, parse_toolkits
+from harness.toolkits.header_libraries import known_versions
+from harness.toolkits.store import data_folder
+
+
+@dataclass(frozen=True)
+class LibraryReleases:
+    """Releases of CuPy, Numba, numba-cuda or PyTorch.
+
+    Parameters
+    ----------
+    library : str
+        Its name.
+    request : Request
+        What is asked of each; its libraries are put in here.
+    case : Case
+        The program.
+    versions : sequence of str
+        Oldest first.
+    hopeless : Mapping[str, str]
+        Those without a wheel for this machine, and why.
+    """
+
+    library: str
+    request: Request
+    case: Case
+    versions: Sequence[str]
+    hopeless: Mapping[str, str]
+    place: str = "library"
+
+    @classmethod
+    def of(cls, library: str, request: Request, case: Case, releases: str | None) -> LibraryReleases:
+        """Ask the index which releases there are.
+
+        Parameters
+        ----------
+        releases : str or None
+            As users write them: ``0.57..0.61``; None for all.
+
+        Raises
+        ------
+        UsageError
+            On words that no release is meant by.
+        PartUnavailable
+            When the index cannot be asked.
+        """
+        # One thing is searched at a time: without -t, all releases get the same CUDA, but PyTorch, which goes with the one it was built for.
+        if request.toolkits is None and library != "torch":
+            request = replace(request, toolkits=DEFAULT_TOOLKIT)
+        index = Index(data_folder() / "index", offline=request.offline)
+        found = choose(parse_with(f"{library}={releases or 'all'}"), published(library, index))
+        asked = versions_of_python(replace(request, libraries=(library,)))
+        pythons = parse_pythons(asked) if asked else None
+        refs = parse_toolkits(request.toolkits) if request.toolkits else []
+        hopeless = {}
+        for each in found:
+            several = recipes(each, majors_of(each, refs), pythons)
+            problems = [recipe.problem or recipe.refused for recipe in several]
+            if all(problems):
+                hopeless[str(each.version)] = problems[0] if problems else "it has no distribution"
+        return cls(library, request, case, [str(each.version) for each in found], hopeless)
+
+    def called(self, version: str) -> str:
+        """``numba 0.59.0``."""
+        return f"{self.library} {version}"
+
+    def plan(self, versions: Sequence[str]) -> Planned:
+        """The cells of some releases, whose environments are resolved at once."""
+        request = replace(self.request, libraries=(f"{self.library}={','.join(versions)}",))
+        context = context_for(request)
+        cells: dict[str, list[Cell]] = {}
+        try:
+            planned = cells_of(request, context.environment, [self.case], context.devices, context.others)
+        except NothingToRun as error:
+            return Planned(context, {}, dict.fromkeys(versions, str(error)))
+        for cell in planned:
+            resolved = context.environment_of(cell.toolchain).resolved
+            if resolved:  # else a backend that none of the releases has a part in
+                cells.setdefault(resolved.recipe.version, []).append(cell)
+        return Planned(context, cells)
+
+
+@dataclass(frozen=True)
+class HeaderReleases:
+    """Versions of a header library, each in the place of those that the case names.
+
+    Parameters
+    ----------
+    library : HeaderLibrary
+        The library.
+    context : RunContext
+        What cells are run with.
+    request : Request
+        What is asked of each.
+    case : Case
+        The program.
+    versions : sequence of str
+        Oldest first.
+    """
+
+    library: HeaderLibrary
+    context: RunContext
+    request: Request
+    case: Case
+    versions: Sequence[str]
+    hopeless: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """The library's name in variants."""
+        return self.library.name
+
+    def called(self, version: str) -> str:
+        """``cutlass 3.5.1``."""
+        return f"{self.library.name} {version}"
+
+    def plan(self, versions: Sequence[str]) -> Planned:
+        """The cells of some versions."""
+        cells, reasons = {}, {}
+        for version in versions:
+            try:
+                case = with_version(self.case, self.library, version)
+                cells[version] = cells_of(
+                    self.request, self.context.environment, [case], self.context.devices, self.context.others
+                )
+            except NothingToRun as error:
+                reasons[version] = str(error)
+        return Planned(self.context, cells, reasons)
+
+
+def versions_of(library: HeaderLibrary, text: str | None) -> list[str]:
+    """Versions out of what a user wrote, oldest first; all that cumatrix knows wheels of, but pre-releases, where nothing is written.
+
+    Raises
+    ------
+    UsageError
+        When there is none of them.
+    """
+    known = known_versions(library)
+    stable = [version for version in known if not Version(version).is_prerelease]
+    if not text:
+        return stable
+    found: set[str] = set()
+    for word in filter(None, map(str.strip, text.split(","))):
+        first, dots, last = word.partition("..")
+        if dots:
+            low, high = (
+                stable.index(release_of(first, stable, library.name)),
+                stable.index(release_of(last, stable, library.name)),
+            )
+            found |= set(stable[low : high + 1])
+        else:
+            found.add(release_of(word, known, library.name))
+    if not found:
+        raise UsageError(f"--releases {text!r} names no release of {library.name}")
+    return [version for version in known if version in found]
+
+
+def with_version(case: Case, library: HeaderLibrary, version: str) -> Case:
+    """The program with one version of a header library; a file gets it in addition to its options.
+
+    Raises
+    ------
+    UsageError
+        For a case that has nothing to do with the library.
+    """
+    name = library.name
+    if case.program:
+        variants = [
+            replace(
+                variant,
+                libraries={**variant.libraries, name: version},
+                options=f"{variant.options} --library={name}={version}".strip(),
+            )
+            for variant in case.variants
+        ]
+        return replace(case, libraries={**case.libraries, name: library}, variants=tuple(variants))
+    if name not in case.libraries:
+        raise UsageError(f"{case.name} does not use {name}: its [libraries] name {', '.join(case.libraries) or 'none'}")
+    first = case.variants[0].libraries[name]
+    variants = [
+        replace(variant, labels={**variant.labels, name: version}, libraries={**variant.libraries, name: version})
+        for variant in case.variants
+        if variant.libraries[name] == first
+    ]
+    return replace(case, variants=tuple(variants))
+
+
+NOT_INSTALLED = "not installed, and --offline downloads nothing"
+
+
+def not_there(axis: SearchAxis, versions: Sequence[str]) -> tuple[dict[str, str], Missing]:
+    """Releases that cannot be tried without the network, each with the reason; and all that is missing of them.
+
+    Parameters
+    ----------
+    axis : SearchAxis
+        What is searched.
+    versions : sequence of str
+        The releases between the ends.
+    """
+    planned = axis.plan([version for version in versions if version not in axis.hopeless])
+    lacking = {
+        version: cells
+        for version, cells in planned.cells.items()
+        if cells and all(missing([cell], planned.context, offline=True) for cell in cells)
+    }
+    wanted = missing([cell for cells in lacking.values() for cell in cells], planned.context, offline=True)
+    return dict.fromkeys(lacking, NOT_INSTALLED), wanted
+
+
+@dataclass(frozen=True)
+class CudaReleases:
+    """Whole toolkits, or headers of each under one compiler.
+
+    Parameters
+    ----------
+    context : RunContext
+        The run's context, for cells without requested libraries.
+    request : Request
+        What is asked of each; its toolkits are put in here.
+    case : Case
+        The program.
+    versions : sequence of str
+        CUDA releases, oldest first.
+    compiler : str
+        The release whose compiler takes the headers of each; empty where the whole toolkit is searched.
+    """
+
+    context: RunContext
+    request: Request
+    case: Case
+    versions: Sequence[str]
+    compiler: str = ""
+    place: str = "toolkit"
+    hopeless: Mapping[str, str] = field(default_factory=dict)
+
+    def called(self, version: str) -> str:
+        """``CUDA 12.4``, or whose headers they are."""
+        return f"headers of CUDA {version} (compiler: {self.compiler})" if self.compiler else f"CUDA {version}"
+
+    def plan(self, versions: Sequence[str]) -> Planned:
+        """The cells of some releases."""
+        words = [f"{self.compiler}+headers{version}" if self.compiler else version for version in versions]
+        request = replace(self.request, toolkits=",".join(words))
+        # Which distribution of a library is taken depends on the toolkit.
+        context = context_for(request) if request.libraries else self.context
+        cells: dict[str, list[Cell]] = {}
+        try:
+            planned = cells_of(request, context.environment, [self.case], context.devices, context.others)
+        except NothingToRun as error:
+            return Planned(context, {}, dict.fromkeys(versions, str(error)))
+        for cell in planned:
+            ref = cell.toolchain.toolkit
+            cells.setdefault(ref.headers if self.compiler else ref.release, []).append(cell)
+        return Planned(context, cells)
+
+
+def releases_of(text: str | None) -> list[str]:
+    """CUDA releases out of what a user wrote, oldest first; all that cumatrix knows where nothing is written.
+
+    Raises
+    ------
+    UsageError
+        On releases that are none of wheels, which cannot be put in a row.
+    """
+    refs = parse_toolkits(text) if text else parse_toolkits("all")
+    if any(ref.local or ref.headers != ref.release for ref in refs):
+        raise UsageError(f"{text!r}: bisect goes over CUDA releases of PyPI's wheels, such as 11.8..12.9")
+    return [name for name in RELEASES if name in {ref.release for ref in refs}]

@@ -1,0 +1,328 @@
+"""Releases tried for real: what is missing is installed, cells are compiled, and the search goes on until every border is found.
+
+Most outcomes answer from the cache, as everywhere. This file is for those that are kept nowhere else: a crash, a compilation
+without an end, a cell on a real device, one whose reads cannot be followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.bisection.search import Lane, Search, Seen, seen_of
+from harness.engine.admission import usable_cores
+from harness.engine.cache import ResultCache
+from harness.engine.context import RunContext
+from harness.engine.executor import Run
+from harness.engine.key import Key
+from harness.engine.prepared import Result
+from harness.engine.request import record_of
+from harness.model import Case, Cell
+from harness.records import Record, RecordError, RecordWriter, make_plan, this_commit
+from harness.records.store import read_file
+
+_DAYS = 30
+_MOST_FILES = 20_000
+_PRODUCTS = (".jsonl", ".json", ".log", ".html", ".parquet")
+
+
+class Kept:
+    """The file of one bisection.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; None keeps nothing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._records: dict[str, Record] = {}
+        if path is not None:
+            _mend(path)
+            for record in read_file(path, []) if path.is_file() else ():
+                self._records[record["cell"]] = record
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def answer(self, cell: Cell) -> Record | None:
+        """Outcomes of a cell that the cache does not keep."""
+        record = self._records.get(cell.id)
+        if (
+            record is None
+            or record["fingerprint"]
+            or record["toolchain"]["requested"]["packages"] != dict(cell.toolchain.packages)
+        ):
+            return None
+        return record if record["status"] not in ("unavailable", "harness_error") else None
+
+    def append(self, record: Record) -> None:
+        """Keep a record, with one write; a full disk costs the next bisection time, not this one its results."""
+        if self.path is None:
+            return
+        line = json.dumps(record, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        with contextlib.suppress(OSError), open(self.path, "ab", buffering=0) as file:
+            file.write(line)
+
+
+def kept_for(case: Case, context: RunContext, words: Iterable[str]) -> Kept:
+    """The file for a program and all that is asked of it.
+
+    Parameters
+    ----------
+    case : Case
+        The program.
+    context : RunContext
+        What it is run with; without a cache nothing is kept.
+    words : iterable of str
+        What else is asked: the axis that is searched.
+    """
+    path = place_for(case, context, words)
+    return Kept(path and path.with_suffix(".jsonl"))
+
+
+def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Path | None = None) -> Path | None:
+    """The file of a bisection's journal, None without one; files unused for a month are deleted.
+
+    Parameters
+    ----------
+    case, context, words
+        As for `kept_for`.
+    outside : Path, optional
+        A folder whose files do not count: what is searched.
+    """
+    stamp = _stamp(case, context, outside)
+    if not isinstance(context.cache, ResultCache) or stamp is None:
+        return None
+    folder = context.cache.folder.parent / "bisect"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.iterdir():
+            if path.stat().st_mtime < time.time() - _DAYS * 86400:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    except OSError:
+        return None
+    key = Key("bisect").add("words", list(words)).add("limits", asdict(context.limits)).add("program", stamp)
+    key.add("python", context.environment.python).add("sanitizer", context.sanitizer)
+    return folder / key.hex()[:32]
+
+
+def _mend(path: Path) -> None:
+    """Take away half a line, which a killed process has left, and a file that cannot be read at all."""
+    try:
+        data = path.read_bytes()
+        if data and not data.endswith(b"\n"):
+            os.truncate(path, data.rfind(b"\n") + 1)
+        read_file(path, [])
+    except (OSError, RecordError):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _stamp(case: Case, context: RunContext, outside: Path | None) -> list[Any] | None:
+    """The state of every file that belongs to a program: of its folder and of include directories; None where these are too many."""
+    files = [path.absolute() for path in (case.path, *case.sources.values(), *case.together)]
+    named = [case.path.parent / folder for rule in case.options for folder in rule.values.get("include", ())]
+    folders = {folder.absolute() for folder in (*context.include, *named, *(path.parent for path in files))}
+    found: list[Any] = [str(path) for path in files]
+    for folder in sorted(folders):
+        if outside and folder.is_relative_to(outside):
+            continue
+        for place, below, names in os.walk(folder):
+            below[:] = [
+                name for name in below if not name.startswith((".", "__pycache__")) and Path(place, name) != outside
+            ]
+            for name in names:
+                if name.endswith(_PRODUCTS):
+                    continue
+                with contextlib.suppress(OSError):
+                    stat = os.stat(os.path.join(place, name))
+                    found.append(f"{place}/{name} {stat.st_size} {stat.st_mtime_ns}")
+            if len(found) > _MOST_FILES:
+                return None
+    return [case.name, sorted(found)]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Releases that are to be tried at once.
+
+    Parameters
+    ----------
+    context : RunContext
+        What their cells are run with.
+    cells : Mapping[str, sequence of Cell]
+        By release; none for one that cannot be tried.
+    reasons : Mapping[str, str]
+        Why it cannot be.
+    """
+
+    context: RunContext
+    cells: Mapping[str, Sequence[Cell]]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+class SearchAxis(Protocol):
+    """A search: releases, and the cells of each."""
+
+    @property
+    def place(self) -> str:
+        """The part of a cell that holds the release: ``library``, ``toolkit``, or the name of a header library."""
+        ...
+
+    @property
+    def versions(self) -> Sequence[str]:
+        """Releases, oldest first."""
+        ...
+
+    @property
+    def hopeless(self) -> Mapping[str, str]:
+        """Those that need not be tried, and why: no wheel."""
+        ...
+
+    def called(self, version: str) -> str:
+        """The name of a release in a sentence: ``CUDA 12.4``."""
+        ...
+
+    def plan(self, versions: Sequence[str]) -> Planned:
+        """The cells of some releases."""
+        ...
+
+
+Install = Callable[[Sequence[Cell], RunContext], RunContext]
+"""Installs missing parts of cells; unavailable parts make them ``unavailable``."""
+
+
+class Watch(Protocol):
+    """Receives the progress of a bisection."""
+
+    def round(self, versions: Sequence[str], left: int, *, sweeping: bool) -> None:
+        """Some releases are to be tried, and about so many altogether from here on."""
+        ...
+
+    def cell(self, record: Record) -> None:
+        """A cell has come to its end."""
+        ...
+
+    def tried(self, version: str, told: str, left: int) -> None:
+        """A release was tried, with what it showed, or could not be."""
+        ...
+
+
+@dataclass
+class Bisection:
+    """One search over an axis, with its results so far; it can be interrupted between any two cells.
+
+    Parameters
+    ----------
+    axis : SearchAxis
+        What is searched.
+    search : Search
+        Over its versions.
+    watch : Watch
+        Receives the progress.
+    install : callable
+        Installs what is missing (`Install`).
+    kept : Kept
+        What an earlier bisection of the same found.
+    jobs : int
+        Cells that are compiled at the same time.
+    out : Path or None
+        File of records to keep them in as well.
+    seen, lacking : dict
+        By place and lane what was seen, or why it could not be.
+    records, reasons : dict
+        By place the records, and why a release could not be tried at all.
+    """
+
+    axis: SearchAxis
+    search: Search[Lane]
+    watch: Watch
+    install: Install
+    kept: Kept
+    jobs: int = 0
+    out: Path | None = None
+    seen: dict[tuple[int, Lane], Seen] = field(default_factory=dict)
+    lacking: dict[tuple[int, Lane], str] = field(default_factory=dict)
+    records: dict[int, list[Record]] = field(default_factory=dict)
+    reasons: dict[int, str] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Try releases until every border is found."""
+        while places := self.search.next():
+            by_version = {self.search.versions[place]: place for place in places}
+            self.watch.round(list(by_version), self.search.left(), sweeping=self.search.sweeping)
+            self._try(by_version)
+
+    def _try(self, places: Mapping[str, int]) -> None:
+        """Try some releases, by version, all at once."""
+        planned = self.axis.plan(list(places))
+        for version, place in places.items():
+            if not planned.cells.get(version):
+                self.reasons[place] = planned.reasons.get(version, "none of its cells was chosen")
+                self._add(place, {})
+        cells = [cell for of_it in planned.cells.values() for cell in of_it]
+        place_of = {cell.id: places[version] for version, of_it in planned.cells.items() for cell in of_it}
+        left = {places[version]: {cell.id for cell in of_it} for version, of_it in planned.cells.items()}
+        found: dict[int, dict[Lane, Seen | None]] = {place: {} for place in left}
+        context = self.install(cells, planned.context)
+        with Run(context, self.jobs or usable_cores()) as run, self._written(cells, context) as writer:
+            for cell, record in self._results(run, cells):
+                place, lane = place_of[cell.id], Lane.of(record, self.axis.place)
+                found[place][lane] = seen_of(record)
+                if found[place][lane] is None:
+                    self.lacking[place, lane] = record["reason"]
+                self.records.setdefault(place, []).append(record)
+                if writer:
+                    writer.append(record)
+                self.watch.cell(record)
+                left[place].discard(cell.id)
+                if not left[place]:
+                    self._end(place, found[place])
+
+    def _results(self, run: Run, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Record]]:
+        name = uuid.uuid4().hex[:12]
+        asked = []
+        for cell in cells:
+            resolved = run.resolver.resolve(cell)
+            if not isinstance(resolved, Result) and (record := self.kept.answer(cell)):
+                yield cell, record
+            else:
+                asked.append(cell)
+        for result in run.results(asked):
+            record = record_of(result, name)
+            self.kept.append(record)
+            yield result.cell, record
+
+    def _end(self, place: int, found: dict[Lane, Seen | None]) -> None:
+        self.seen |= {(place, lane): seen for lane, seen in found.items() if seen is not None}
+        if not any(found.values()):
+            self.reasons[place] = next((each["reason"] for each in self.records[place]), "it has no cells")
+        self._add(place, found)
+
+    def _add(self, place: int, found: dict[Lane, Seen | None]) -> None:
+        self.search.add(place, {lane: seen and seen.key for lane, seen in found.items()})
+        told = ", ".join(dict.fromkeys(seen.brief for seen in found.values() if seen))
+        self.watch.tried(self.search.versions[place], told or f"not tried: {self.reasons[place]}", self.search.left())
+
+    @contextlib.contextmanager
+    def _written(self, cells: Sequence[Cell], context: RunContext) -> Iterator[RecordWriter | None]:
+        """The user's file of records, which keeps those of earlier rounds."""
+        if self.out is None:
+            yield None
+            return
+        plan = make_plan(
+            cells, run=uuid.uuid4().hex[:12], environment=context.environment.name, argv=sys.argv[1:], commit=this_commit()
+        )  # fmt: skip
+        with RecordWriter(self.out, plan) as writer:
+            yield writer

@@ -1,0 +1,53 @@
+"""Output of ``cumatrix cases check``; no compiler is needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.cases.discovery import Roots, chosen_files
+from harness.cases.errors import CaseError, Problem
+from harness.cases.load import display, load_case
+from harness.model.case import Case
+
+
+def check(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[str]:
+    """Everything that is wrong with the chosen cases, one sentence each; empty when all are right.
+
+    Beyond what loading refuses: kernels that their source does not mention, rules that an earlier
+    rule makes unreachable, and titles used twice.
+    """
+    sentences: list[str] = []
+    titles: dict[str, str] = {}
+    for path, home in chosen_files(root, selection, needed=needed):
+        try:
+            case = load_case(path, home)
+        except CaseError as error:
+            sentences += str(error).splitlines()
+            continue
+        file = display(path, home)
+        sentences += map(str, _doubts(case, file))
+        other = titles.setdefault(case.title, case.name)
+        if other != case.name:
+            sentences.append(f'{file}: title: is the same as that of "{other}"')
+    return sentences
+
+
+def _doubts(case: Case, file: str) -> list[Problem]:
+    found = []
+    for language, kernels in case.entries.items():
+        files = [case.sources[language], *(case.together if language != "python" else ())]
+        text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
+        for kernel in kernels:
+            if not re.search(rf"\b{re.escape(kernel)}\b", text):
+                message = f'"{kernel}" does not occur in {case.sources[language].name}'
+                found.append(Problem(file=file, line=0, key=f"entry.{language}", message=message))
+    for key, rules in (("unsupported", case.unsupported), ("expect", case.expectations)):
+        seen: dict[str, int] = {}
+        for rule in rules:
+            earlier = seen.get("") or seen.get(rule.when.text)
+            if earlier:
+                message = f"is never reached: the rule of line {earlier} applies wherever this one does"
+                found.append(Problem(file=file, line=rule.line, key=key, message=message))
+            seen.setdefault(rule.when.text, rule.line)
+    return found

@@ -1,0 +1,178 @@
+"""Finding cases below a folder, and choosing some of them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.cases.errors import CaseError, Problem
+from harness.cases.paths import FILE_NAME
+from harness.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from harness.model.case import Case
+
+Roots = Path | Sequence[Path]
+Read = TypeVar("Read")
+
+
+def find_cases(root: Roots, selection: Sequence[str] = ()) -> list[Path]:
+    """Paths of the chosen ``case.toml`` files, sorted by name, without reading them.
+
+    Parameters
+    ----------
+    root : Path or sequence of Path
+        The folder of cases, or several.
+    selection : sequence of str
+        Names (``wmma/fragments``), patterns (``wmma/*``), topics, folders or ``case.toml`` files; all
+        when empty.
+
+    Raises
+    ------
+    CaseError
+        When the folder is not there, or an item of `selection` chooses nothing.
+    """
+    return [path for path, _ in chosen_files(root, selection)]
+
+
+def chosen_files(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) -> list[tuple[Path, Path]]:
+    """Like `find_cases`, each file with its folder of cases; without one that is `needed`, none if there is none."""
+    found = _found(root, needed=needed)
+    return [found[name] for name in _names(found, selection)]
+
+
+def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Case] = ()) -> list[Case]:
+    """Read the chosen cases, sorted by name.
+
+    Parameters
+    ----------
+    root, selection
+        As for `find_cases`.
+    programs : sequence of Case
+        Programs of a configuration, which can be selected too; with any, no folder of cases is needed.
+
+    Raises
+    ------
+    CaseError
+        As `find_cases`, or with the problems of all chosen files.
+    """
+    from harness.cases.load import load_case  # imported late: listing names does not need it
+
+    return read_cases(root, selection, programs, load_case)
+
+
+def read_cases(
+    root: Roots, selection: Sequence[str], programs: Sequence[Case], read: Callable[[Path, Path], Read]
+) -> list[Read | Case]:
+    """As `load_cases`, with another function that takes a file and its folder of cases."""
+    found = _found(root, needed=not programs)
+    own = {case.name: case for case in programs}
+    cases: list[Read | Case] = []
+    problems: list[Problem] = []
+    for name in _names(found, selection, own):
+        if name in own:
+            cases.append(own[name])
+            continue
+        try:
+            cases.append(read(*found[name]))
+        except CaseError as error:
+            problems += error.problems
+    if problems:
+        raise CaseError(problems)
+    return cases
+
+
+def names_of(root: Roots, selection: Sequence[str], programs: Sequence[Case] = ()) -> list[str]:
+    """Names of the chosen cases, without reading them; see `load_cases`."""
+    return _names(_found(root, needed=not programs), selection, {case.name: case for case in programs})
+
+
+def _found(root: Roots, *, needed: bool = True) -> dict[str, tuple[Path, Path]]:
+    """Cases by name: file, and folder of cases."""
+    roots = [root] if isinstance(root, Path) else list(root)
+    found: dict[str, tuple[Path, Path]] = {}
+    for each in roots:
+        if not each.is_dir():
+            if not needed:
+                continue
+            where = "" if each == Path("cases") else f" {shlex.quote(str(each))}"
+            raise CaseError(
+                f"there is no folder of cases at {each}: `cumatrix cases copy{where}` puts cumatrix's own cases there, "
+                "and `cumatrix init` looks for programs in this project"
+            )
+        for path in _walk(each):
+            name = _name(path, each)
+            if name in found:
+                raise CaseError(f"{name} is a case in {found[name][1]} and in {each}: rename one of them")
+            found[name] = (path, each)
+    return found
+
+
+def _names(
+    found: Mapping[str, tuple[Path, Path]], selection: Sequence[str], programs: Mapping[str, Case] | None = None
+) -> list[str]:
+    programs = programs or {}
+    known = {name: path for name, (path, _) in found.items()} | {name: case.path for name, case in programs.items()}
+    if not selection:
+        return sorted(known)
+    chosen: set[str] = set()
+    for item in selection:
+        names = {name for root in {root for _, root in found.values()} for name in _chosen(item, root, found)}
+        names |= _programs(item, programs)
+        if not names:
+            raise CaseError(f'no case is called "{item}"{_hint(item, known)}')
+        chosen |= names
+    return sorted(chosen)
+
+
+def _programs(item: str, programs: Mapping[str, Case]) -> set[str]:
+    """Programs of a configuration by name, pattern, or the path of a file or folder."""
+    wanted = item.strip().rstrip("/").removeprefix("./")
+    names = {name for name in programs if name == wanted or name.startswith(f"{wanted}/") or fnmatchcase(name, wanted)}
+    if names or not wanted or "\0" in wanted:
+        return names
+    place = Path(os.path.abspath(wanted))
+    files = {name: [*case.sources.values(), *case.together] for name, case in programs.items()}
+    return {name for name, paths in files.items() if any(path.absolute().is_relative_to(place) for path in paths)}
+
+
+def _hint(item: str, found: dict[str, Path]) -> str:
+    for name in found:
+        if item == name.split("/")[-1]:
+            return f' (did you mean "{name}"?)'
+    return did_you_mean(item, sorted({*found, *(name.split("/")[0] for name in found)}))
+
+
+def _walk(root: Path) -> list[Path]:
+    """Every ``case.toml`` below `root`; links to folders are not followed, hidden folders not entered."""
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
+        if FILE_NAME in files:
+            found.append(Path(folder) / FILE_NAME)
+    return found
+
+
+def _name(path: Path, root: Path) -> str:
+    return path.parent.relative_to(root).as_posix()
+
+
+def _chosen(item: str, root: Path, all_found: Mapping[str, tuple[Path, Path]]) -> set[str]:
+    found = [name for name, (_, home) in all_found.items() if home == root]
+    wanted = item.strip().rstrip("/")
+    names = {name for name in found if name.startswith(f"{wanted}/") or fnmatchcase(name, wanted)}
+    if names or not wanted or "\0" in wanted:
+        return names
+    try:
+        place = Path(wanted).resolve()
+        inside = place.relative_to(root.resolve()).as_posix()
+    except (ValueError, OSError, RuntimeError):
+        return set()
+    inside = inside.removesuffix(FILE_NAME).rstrip("/")
+    if not place.exists():
+        return set()
+    return {name for name in found if inside in ("", ".") or name == inside or name.startswith(f"{inside}/")}

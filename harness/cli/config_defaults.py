@@ -1,0 +1,92 @@
+"""What the project's configuration says in the place of options that nobody gave: below the command line and the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from harness.project.current import here
+from harness.project.keys import AXES
+from harness.project.programs_named import PROGRAMS
+from harness.project.trust import Untrusted, require_trust
+
+_ALL = {setting.parameter: name for name, setting in AXES.items()}
+
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "run": {**_ALL, "cases": "cases", "page": "page", "keep_artifacts": "artifacts"},
+    "try": {**{name: key for name, key in _ALL.items() if key != "where"}, "keep_artifacts": "artifacts"},
+    "report": {"results": "results", "out": "page", "cases": "cases", "artifacts": "artifacts"},
+    "annotate": {"results": "results", "cases": "cases"},
+    "merge": {"results": "results"},
+    "explain": {"results": "results"},
+    "repro": {"results": "results"},
+    "cases list": {"root": "cases"},
+    "cases check": {"root": "cases"},
+    "cases new": {"root": "cases"},
+}
+"""By command, its parameters that a key of the configuration stands for."""
+
+_HELP = {"--help", "-h"}
+
+
+def take_defaults(ctx: click.Context, args: list[str]) -> None:
+    """Give a command's options the defaults that the project has; click puts them below the environment.
+
+    Raises
+    ------
+    CaseError
+        When the configuration cannot be used.
+    """
+    wanted = COMMANDS.get(ctx.command_path.removeprefix("cumatrix "))
+    if not wanted or _HELP & set(args):
+        return
+    config = here()
+    found = {name: config.option(key) for name, key in wanted.items()}
+    ctx.default_map = {**(ctx.default_map or {}), **_spelled(ctx, found)}
+
+
+def check_trust(ctx: click.Context) -> None:
+    """Stop where a command runs what the project's configuration names and nobody has allowed it; on a terminal, ask.
+
+    Raises
+    ------
+    Untrusted
+        When it is not allowed. What the command line and the environment name needs no trust.
+    """
+    name = ctx.command_path.removeprefix("cumatrix ")
+    used = {
+        key
+        for parameter, key in COMMANDS.get(name, {}).items()
+        if ctx.get_parameter_source(parameter) is click.core.ParameterSource.DEFAULT_MAP
+    }
+    compiles = name in ("run", "try", "bisect") or (name == "repro" and (ctx.params["check"] or ctx.params["reduced"]))
+    if name not in ("run", "try"):
+        used &= {"page"}  # the other settings of other commands name what is read
+    if compiles:
+        used.add(PROGRAMS)
+    if name == "run" and not ctx.params["out"]:
+        used.add("results")
+    if not used:
+        return
+    try:
+        require_trust(here(), used, trusted=ctx.params.get("trust", False))
+    except Untrusted as error:
+        from harness.cli.consent import ask
+
+        if ctx.parent is None or not ask(error):  # without one, `import cumatrix` has made the command
+            raise
+
+
+def _spelled(ctx: click.Context, found: Mapping[str, Any]) -> dict[str, Any]:
+    """As click wants them: lists for what may be given several times."""
+    several = {each.name for each in ctx.command.params if each.nargs == -1 or getattr(each, "multiple", False)}
+    spelled: dict[str, Any] = {}
+    for name, value in found.items():
+        if value is not None:
+            one = value if isinstance(value, tuple) else (value,)
+            spelled[name] = (
+                list(map(str, one)) if name in several else value if not isinstance(value, tuple) else value[0]
+            )
+    return spelled

@@ -1,0 +1,361 @@
+"""Runs cells with progress, records and a summary: what ``run`` and ``try`` have in common."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import sys
+import uuid
+import zlib
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, overload
+
+from rich.table import Table
+from rich.text import Text
+
+from harness.cli.progress import Compiling
+from harness.cli.summary import show_summary
+from harness.cli.terminal import console_for, say_json
+from harness.diagnostics import clean, one_line, telling_part
+from harness.engine.admission import available, usable_cores
+from harness.engine.cluster import AwayRun, Cluster
+from harness.engine.context import RunContext
+from harness.engine.executor import Run
+from harness.engine.install import missing
+from harness.engine.plan import cost_of
+from harness.engine.prepared import PreparedCell, Result
+from harness.engine.proof import RequestedName, unanswered, without_answer
+from harness.engine.remote_cache import Earlier
+from harness.engine.request import record_of
+from harness.matrix.marks import kind_of
+from harness.model import Cell, Status
+from harness.records import Record, RecordWriter, make_plan, this_commit
+from harness.records.compiled_out import Neighbours
+from harness.records.merge import identity
+
+_BLOCK = 64
+"""Records that are packed together: they are much alike, and so take a tenth of the room and of the time."""
+
+
+_UNREAD = ("title", "features", "links", "toolchain", "command", "device")
+"""What a summary does not read of a record that is as expected: most of it."""
+
+
+def without_log(record: Record) -> Record:
+    """A record with as much of its log as a summary reads."""
+    first = record["diagnostics"][0]["message"] if record["diagnostics"] else ""
+    return {**record, "log": telling_part(first, record["log"])}
+
+
+def _for_summary(record: Record) -> Record:
+    short = without_log(record)
+    if kind_of(record).as_expected:
+        for key in _UNREAD:
+            del short[key]  # type: ignore[misc]
+    return short
+
+
+class KeptRecords(Sequence[Record]):
+    """Records in the order in which they came, with what a summary reads of them: whole but for their logs only where they are not as expected.
+
+    They are kept compressed, a block of them at a time: one takes a few hundred bytes in place of 8 KiB. Whoever wants several had better go over them once.
+    """
+
+    def __init__(self) -> None:
+        self._packed: list[bytes] = []
+        self._last: list[Record] = []
+
+    def append(self, record: Record) -> None:
+        """Keep one more."""
+        self._last.append(_for_summary(record))
+        if len(self._last) == _BLOCK:
+            self._packed.append(zlib.compress(marshal.dumps(self._last), level=1))
+            self._last = []
+
+    def __len__(self) -> int:
+        return len(self._packed) * _BLOCK + len(self._last)
+
+    def __iter__(self) -> Iterator[Record]:
+        for number in range(len(self._packed)):
+            yield from self._block(number)
+        yield from self._last
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Record]: ...
+    def __getitem__(self, place: int | slice) -> Record | list[Record]:
+        if isinstance(place, slice):
+            return list(self)[place]
+        number = range(len(self))[place]
+        return self._block(number // _BLOCK)[number % _BLOCK]
+
+    def _block(self, number: int) -> list[Record]:
+        """One block; the last one is not packed yet."""
+        if number == len(self._packed):
+            return self._last
+        # What this process has packed itself: ten times as fast as JSON.
+        block: list[Record] = marshal.loads(zlib.decompress(self._packed[number]))  # noqa: S302
+        return block
+
+
+def perform(
+    cells: Sequence[Cell],
+    context: RunContext,
+    *,
+    out: Path | None,
+    as_json: bool,
+    jobs: int | None,
+    fresh: bool = False,
+    table: bool = False,
+    asked: Sequence[RequestedName] = (),
+    shard: Mapping[str, Any] | None = None,
+    cluster: Cluster | None = None,
+) -> int:
+    """Run cells; returns the exit code.
+
+    Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr, and with it
+    what was `asked` for by name and got no answer. Cells are compiled on this machine, or by a `cluster`.
+    """
+    console = console_for(sys.stderr)
+    run_id = uuid.uuid4().hex[:12]
+    plan = make_plan(cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit(), shard=shard)
+    records = KeptRecords()
+    count = 0
+    taken, missed = Counter[str](), Counter[str]()
+    neighbours = Neighbours(cells)
+    statuses: set[str] = set()
+    keys: list[str] = []
+    unexpected, interrupted = 0, False
+    terminal = console.is_terminal
+    runners = jobs or usable_cores()
+    begun = AwayRun(context, cluster) if cluster else Run(context, runners)
+    with begun as run, contextlib.ExitStack() as stack:
+        writer = stack.enter_context(RecordWriter(out, plan, fresh=fresh)) if out else None
+        needs = run.resolver.needs
+        progress = stack.enter_context(
+            Compiling(console, cells, lambda cell: needs.of(cell).seconds or cost_of(cell, {}), runners)
+        )
+
+        def complete(found: Iterable[Record]) -> None:
+            for record in found:
+                records.append(record)
+                if as_json:
+                    say_json(record)
+
+        def finished(result: Result) -> None:
+            nonlocal count, unexpected
+            record = record_of(result, run_id)
+            kind = kind_of(record)
+            count += 1
+            statuses.add(record["status"])
+            keys.append(record["fingerprint"])
+            unexpected += not kind.as_expected
+            if isinstance(context.cache, Earlier) and not result.cached and result.outcome.status.answered:
+                missed[context.cache.why_not(*identity(record))] += 1
+            taken[result.taken_from] += 1
+            if writer:
+                writer.append(record)
+            # Of a run of many cells, logs are most of what there is to hold back.
+            complete(neighbours.add(record if as_json else without_log(record)))
+            if terminal:
+                letter = kind.letter_in(console.encoding)
+                compiled = bool(record["seconds"]) and not result.cached
+                progress.done(result.cell, f"{letter} {record['cell']}", compiled=compiled)
+            elif count % 100 == 0:
+                console.print(f"{count}/{len(cells)} cells", markup=False)
+
+        try:
+            for result in run.results(cells):
+                with context.trace.span("record"):
+                    finished(result)
+        except KeyboardInterrupt:
+            interrupted = True
+        complete(neighbours.rest())
+        if writer:
+            writer.remarks = neighbours.found
+            writer.inputs = run.inputs(keys)
+    show_summary(console, records, planned=len(cells), table=table)
+    silence = "" if interrupted else without_answer(records)
+    for sentence in [silence] if silence or interrupted else unanswered(asked, records):
+        if sentence:
+            console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
+    for text in cluster.told if cluster else ():
+        console.print(clean(f"cumatrix: {text}"), markup=False, soft_wrap=True)
+    for why, count in run.resolver.finisher.unkept.most_common(3):
+        console.print(
+            clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
+        )
+    for sentence in context.artifacts.problems if context.artifacts else ():
+        console.print(clean(sentence), markup=False, soft_wrap=True)
+    for where, count in taken.items():
+        if where:
+            console.print(clean(f"taken from {where}: {count} of {len(records)} cells"), markup=False, soft_wrap=True)
+    for why, count in missed.most_common():
+        if why:
+            console.print(clean(f"not taken ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True)
+    if writer:
+        kept = f", which keeps {writer.kept} of earlier runs" if writer.kept else ""
+        console.print(f"records: {out}{kept}", markup=False, soft_wrap=True)
+    if interrupted:
+        console.print("interrupted: what finished is kept", markup=False)
+        return 130
+    return exit_code(statuses, unexpected=unexpected, answered=not silence)
+
+
+def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> int:
+    """The exit code of a run that came to its end.
+
+    Parameters
+    ----------
+    statuses : container of str
+        Statuses that its cells have.
+    unexpected : int
+        Number of cells that are not as expected.
+    answered : bool
+        A compiler answered at least one cell.
+    """
+    if Status.UNAVAILABLE in statuses:
+        return 4
+    if unexpected:
+        return 1
+    return 0 if answered else 3
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run would do.
+
+    Parameters
+    ----------
+    cells : int
+        All of them.
+    cached : int
+        Answered by earlier runs.
+    compile : int
+        Left for compilers.
+    to_install : list of str
+        What the run would install first, for some of those: ``CUDA 12.4``.
+    known : int
+        Those of them whose time and memory were seen before, with any architecture.
+    unsupported, unavailable : int
+        Not applicable; without a part that was asked for.
+    jobs : int
+        How many at a time.
+    processor_seconds : float
+        What all compilers together may take.
+    seconds : float
+        What that makes on the wall.
+    memory_bytes, memory_available_bytes : int
+        What the largest cells that run together may need, and what there is.
+    backends : dict of str to int
+        Cells to compile by backend.
+    missing : dict of str to int
+        What is not there, in words, and for how many cells.
+    """
+
+    cells: int
+    cached: int
+    compile: int
+    to_install: list[str]
+    known: int
+    unsupported: int
+    unavailable: int
+    jobs: int
+    processor_seconds: float
+    seconds: float
+    memory_bytes: int
+    memory_available_bytes: int
+    backends: dict[str, int]
+    missing: dict[str, int]
+
+
+def forecast(cells: Sequence[Cell], context: RunContext, *, jobs: int | None, as_json: bool) -> int:
+    """Say what a run of these cells would do; returns the exit code, 4 where a part that was asked for is not there."""
+    with Run(context, 1) as run:
+        found = _of(cells, run, jobs or usable_cores())
+    if as_json:
+        say_json(asdict(found))
+    else:
+        _show(found)
+    return 4 if found.unavailable else 0
+
+
+def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
+    absent = missing(cells, run.context)
+    unknown: list[Cell] = []
+    statuses: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    prepared: list[PreparedCell] = []
+    cached = 0
+    there: list[Cell] = []
+    for cell in cells:
+        # What earlier runs know of it, is known once its parts are there.
+        (unknown if absent and missing([cell], run.context) else there).append(cell)
+    for resolved in run.resolver.resolve_all(there):
+        if isinstance(resolved, PreparedCell):
+            prepared.append(resolved)
+        elif resolved.cached:
+            cached += 1
+        else:
+            statuses[resolved.outcome.status] += 1
+            if resolved.outcome.status == "unavailable":
+                reasons[resolved.outcome.reason] += 1
+    needs = [(each.cell, each.need) for each in prepared] + [(cell, run.resolver.needs.of(cell)) for cell in unknown]
+    seconds = [need.seconds or cost_of(cell, {}) for cell, need in needs]
+    largest = sorted((need.memory for _, need in needs), reverse=True)[:jobs]
+    return Forecast(
+        cells=len(cells),
+        cached=cached,
+        compile=len(needs),
+        to_install=str(absent).split(", ") if absent else [],
+        known=sum(need.seconds > 0 for _, need in needs),
+        unsupported=statuses["unsupported"],
+        unavailable=statuses["unavailable"],
+        jobs=jobs,
+        processor_seconds=round(sum(seconds), 3),
+        seconds=round(max(sum(seconds) / jobs, max(seconds, default=0.0)), 3),
+        memory_bytes=sum(largest),
+        memory_available_bytes=run.context.memory or available(),
+        backends=dict(Counter(cell.toolchain.backend for cell, _ in needs)),
+        missing=dict(reasons),
+    )
+
+
+def _show(found: Forecast) -> None:
+    console = console_for(sys.stdout)
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    by_backend = ", ".join(f"{name} {count}" for name, count in found.backends.items())
+    rows = [
+        ("cells", f"{found.cells}"),
+        ("answered by earlier runs", f"{found.cached}"),
+        ("not applicable", f"{found.unsupported}"),
+        ("not available", f"{found.unavailable}"),
+        ("to compile", f"{found.compile}" + (f" ({by_backend})" if by_backend else "")),
+        ("to install first", ", ".join(found.to_install) or "nothing"),
+        ("seen before", f"{found.known} of these, with this or another architecture; the others are guessed"),
+        ("compilers' time", _span(found.processor_seconds)),
+        (f"time, {found.jobs} at a time", f"about {_span(found.seconds)}"),
+        ("memory", f"{found.memory_bytes / 2**30:.1f} GiB of {found.memory_available_bytes / 2**30:.1f} GiB"),
+    ]
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    console.print(table)
+    for reason, count in found.missing.items():
+        console.print(Text(f"{count} cells: {reason}"), soft_wrap=True)
+    if found.unsupported == 0 and found.compile:
+        console.print(
+            Text(
+                "Which architectures a compiler knows, and so which cells are not applicable, is asked when it first runs."
+            ),
+            soft_wrap=True,
+        )
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

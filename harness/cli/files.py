@@ -1,0 +1,339 @@
+"""A file without a case as a case: what it is called, and what tells it from others."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.cases.rules import rules_in
+from harness.cli.nvcc_options import spell
+from harness.diagnostics import one_line
+from harness.errors import UsageError, did_you_mean
+from harness.hints import hint
+from harness.model import Case, OptionRule, Variant
+from harness.model.condition import Condition
+from harness.project.current import here
+from harness.project.detect import has_kernels, programs_in
+from harness.project.programs import configured, program_for, text_cases
+from harness.records.merge import DIGITS
+
+_CUDA = (".cu", ".cuh", ".cpp")
+# What CuPy makes kernels for itself; RawKernel and RawModule are given them.
+_WRITTEN = re.compile(r"\b(?:ElementwiseKernel|ReductionKernel|rawkernel|fuse|name_expressions)\b")
+SUFFIXES = (*_CUDA, ".py")
+
+
+def languages_of(file: Path) -> tuple[str, ...]:
+    """The languages of a file, as a case's ``[source]`` calls them; Python is Numba's, CuPy's or both, by what it imports.
+
+    Raises
+    ------
+    UsageError
+        When it is neither CUDA C++ nor Python, or cannot be read.
+    """
+    if file.suffix not in SUFFIXES:
+        raise UsageError(f"{file} is neither CUDA C++ (.cu) nor Python (.py)")
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from None
+    if file.suffix in _CUDA:
+        return ("cuda",)
+    imported = _imported(text)
+    cupy = bool(imported & {"cupy", "cupyx"})
+    # What imports neither may do so by another file beside it.
+    return (
+        ("cupy",)
+        if cupy and "numba" not in imported
+        else ("python", "cupy")
+        if cupy or "numba" not in imported
+        else ("python",)
+    )
+
+
+def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """Languages of a Python file beside the CUDA C++ in its texts, whose programs are cases of their own.
+
+    Numba's where it has kernels of its own, CuPy's where CuPy writes a kernel for it.
+    """
+    kinds = {"python": has_kernels(file), "cupy": bool(_WRITTEN.search(file.read_text("utf-8")))}
+    return tuple(language for language in languages if kinds[language])
+
+
+def _imported(text: str) -> set[str]:
+    """Top-level packages that a program imports; none where Python does not take its text, which the interpreter that runs it will say."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    return {name.partition(".")[0] for name in names}
+
+
+# With these a module can get names that its text does not show.
+_UNSEEN = {"*", "exec", "eval", "globals", "setattr", "vars"}
+
+
+def entries_of(files: Sequence[Path], signatures: Iterable[str]) -> dict[Path, dict[str, str]]:
+    """Signatures by file and by the name of their kernel.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        The Python programs; a signature goes to those in which its name occurs.
+    signatures : iterable of str
+        ``NAME=SIG``, as they were written.
+
+    Raises
+    ------
+    UsageError
+        When one cannot be read, or names nothing that is in a program.
+    """
+    found: dict[Path, dict[str, str]] = {}
+    seen: set[str] = set()
+    for text in signatures:
+        name, _, signature = (part.strip() for part in text.partition("="))
+        if not name.isidentifier() or not signature:
+            raise UsageError(f"--signature {text!r} is not NAME=SIG, as in 'axpy=void(float32[:], float32)'")
+        if not files:
+            raise UsageError(f"--signature {text!r}: there is no Python file, and only Numba's kernels have one")
+        if name in seen:
+            raise UsageError(f"--signature names {name} twice: one call takes one signature of a kernel")
+        seen.add(name)
+        try:
+            ast.parse(signature, mode="eval")
+        except (SyntaxError, ValueError) as error:
+            words = error.msg if isinstance(error, SyntaxError) else error
+            raise UsageError(
+                f"--signature {text!r}: {signature!r} cannot be read ({words}); it has the form void(float32[:], int32)"
+            ) from None
+        meant = [file for file in files if _may_have(file, name)]
+        if not meant:
+            functions = [function for file in files for function in _names(file)[0]]
+            there = ", ".join(map(str, files))
+            raise UsageError(f"--signature: {there} has no kernel {name}{did_you_mean(name, functions)}")
+        for file in meant:
+            found.setdefault(file, {})[name] = signature
+    return found
+
+
+def _may_have(file: Path, name: str) -> bool:
+    """Whether a program's text says something of a name; what it does with it is seen when it runs."""
+    functions, names = _names(file)
+    return not names or name in functions or name in names or bool(names & _UNSEEN)
+
+
+def _names(file: Path) -> tuple[list[str], set[str]]:
+    """Functions and all other names in a program; none of them where its text cannot be read."""
+    try:
+        nodes = list(ast.walk(ast.parse(file.read_bytes())))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return [], set()  # the interpreter that runs it will say so
+    functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    for node in nodes:
+        if isinstance(node, ast.alias):
+            names |= {node.name, node.asname or ""}
+    return functions, names
+
+
+_LONGEST = 160
+_MACRO = re.compile(r"[A-Za-z_]\w*")
+
+
+def programs_of(
+    files: Sequence[Path],
+    *,
+    include: Sequence[Path],
+    define: Sequence[str],
+    rules: Mapping[tuple[str, ...], dict[str, Any]],
+    signatures: Sequence[str],
+) -> list[Case]:
+    """A case for each file; one that is named twice counts once.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        CUDA C++ or Python.
+    include : sequence of Path
+        Further include directories, as they are written.
+    define : sequence of str
+        ``NAME`` or ``NAME=VALUE``.
+    rules : Mapping
+        Options by backends (`harness.cli.nvcc_options.rules_of`).
+    signatures : sequence of str
+        ``KERNEL=SIGNATURE``.
+
+    Raises
+    ------
+    UsageError
+        On a file that cannot be read, and on options that none of the files takes.
+    """
+    places = {place_of(file): file for file in files}
+    languages = {place: languages_of(file) for place, file in places.items()}
+    texts = {place: _texts(file, place) for place, file in places.items() if "cuda" not in languages[place]}
+    if ("cuda",) not in languages.values() and not any(texts.values()):
+        lost = [*spell(rules), *(f"-I{folder}" for folder in include)]
+        if lost:
+            raise UsageError(
+                f"{lost[0]} is an option of compilers of CUDA C++, and there is only Python: Numba's options stand in @cuda.jit(…), CuPy's in options=(…)"
+            )
+    definitions = dict(_definition(text) for text in define)
+    signed = entries_of([file for place, file in places.items() if "python" in languages[place]], signatures)
+    cases = []
+    for place, file in places.items():
+        spoken_in, entries = languages[place], signed.get(file, {})
+        options = [OptionRule(when=_only(backends), values=values) for backends, values in rules.items()]
+        if file.suffix in (".cuh", ".cpp"):  # nvcc goes by the name
+            options.insert(0, OptionRule(when=_only(("nvcc",)), values={"flags": ["-x", "cu"]}))
+        defined = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
+        of_cuda = [*spell(rules), *defined, *(f"-I{_shown(folder, place)}" for folder in include)]
+        of_python = [*defined, *(f"--signature={name}={value}" for name, value in sorted(entries.items()))]
+        words = of_cuda if "cuda" in spoken_in else of_python
+        cases += [_of_text(each, of_cuda, definitions, options) for each in texts.get(place, ())]
+        if texts.get(place):
+            spoken_in = beside_texts(file, spoken_in)
+            if not spoken_in:
+                continue
+        own = program_for(here(), file) if file.suffix != ".py" or not entries else None
+        if own:
+            cases.append(_of_project(own, place, words, definitions, options if "cuda" in spoken_in else []))
+            continue
+        spoken, inapplicable = rules_in(file)
+        cases.append(
+            Case(
+                name=_name(place),
+                path=file,
+                program=digest_of(place),
+                title=f"{file.name}, as it stands",
+                sources=dict.fromkeys(spoken_in, file),
+                entries={"python": entries} if entries else {},
+                variants=(Variant(labels={}, definitions=definitions, options=_line(words)),),
+                options=tuple(options) if "cuda" in spoken_in else (),
+                unsupported=inapplicable,
+                expectations=spoken,
+            )
+        )
+    return cases
+
+
+def files_in(paths: Sequence[Path]) -> list[Path]:
+    """Files that are named, and of folders the programs in them: CUDA C++ (.cu), and Python with kernels of Numba or CUDA C++ in texts.
+
+    Raises
+    ------
+    UsageError
+        When a folder has none.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if not path.is_dir():
+            found[path] = None
+            continue
+        names = programs_in(path)
+        if not names:
+            raise UsageError(f"{path} has no CUDA C++ (.cu), and no Python with kernels")
+        found |= dict.fromkeys(path / name for name in names)
+    return list(found)
+
+
+def _texts(file: Path, place: Path) -> list[Case]:
+    cases, unread = text_cases(file, _name(place))
+    for sentence in unread:
+        hint(sentence)
+    return cases
+
+
+def _of_text(text: Case, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]) -> Case:
+    """A text of a Python file, with what the project's configuration says of that file."""
+    own = next((case for case in configured(here()) if case.path == text.path), text)
+    return replace(_with(own, words, definitions, options), program=text.program) if words else own
+
+
+def _of_project(
+    own: Case, place: Path, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]
+) -> Case:
+    """A program as the project's configuration has it; with options beside those, it is another one than `cumatrix run` compiles."""
+    return tried(_with(own, words, definitions, options), place) if words else own
+
+
+def tried(own: Case, place: Path) -> Case:
+    """A program of a project as `cumatrix try` compiles it: called by where it lies, as whoever tries it again has to."""
+    return replace(own, name=_name(place), program=digest_of(place))
+
+
+def _with(own: Case, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]) -> Case:
+    """With the options of the command line after its own."""
+    if not words:
+        return own
+    variants = tuple(
+        replace(
+            each,
+            definitions={**each.definitions, **definitions},
+            options=" ".join(filter(None, [each.name, _line(words)])),
+        )
+        for each in own.variants
+    )
+    return replace(own, variants=variants, options=(*own.options, *options))
+
+
+def _only(backends: Sequence[str]) -> Condition:
+    return Condition.parse(" or ".join(f'backend == "{name}"' for name in backends)) if backends else Condition.always()
+
+
+def place_of(file: Path) -> Path:
+    """Where a file lies; a link to it from another folder is another program, for it has other headers beside it."""
+    return file.absolute().parent.resolve() / file.name
+
+
+def _inside(place: Path) -> str:
+    """A path as seen from the current folder; empty where it lies outside."""
+    try:
+        return place.relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return ""
+
+
+def _name(place: Path) -> str:
+    """``kernel.cu``, ``other/kernel.cu``; outside of the current folder ``kernel.cu@3fa9c1``, so that no record names a folder of the machine's."""
+    return one_line(_inside(place) or f"{place.name}@{digest_of(place)[:DIGITS]}")
+
+
+def _shown(folder: Path, place: Path) -> str:
+    """An include directory as seen from the current folder, where both it and the program lie in there."""
+    folder = folder.resolve()
+    inside = _inside(folder) if _inside(place) else ""
+    return inside or f"{folder.name}@{digest_of(folder)[:DIGITS]}"
+
+
+def digest_of(place: Path) -> str:
+    """What records tell programs of one name apart by."""
+    return hashlib.sha256(os.fsencode(place)).hexdigest()[: 2 * DIGITS]
+
+
+def _line(words: Sequence[str]) -> str:
+    """Words of options as one line that is told from every other: a long one is cut, and ends with a digest of the whole."""
+    text = " ".join(map(shlex.quote, words))
+    line = one_line(text, _LONGEST)
+    return (
+        line
+        if line == text
+        else f"{line} #{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:DIGITS]}"
+    )
+
+
+def _definition(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not _MACRO.fullmatch(name):
+        raise UsageError(f"-D {text!r}: {name!r} is not the name of a macro")
+    if not equals:
+        return name, 1
+    return name, int(value) if re.fullmatch(r"-?\d+", value) else value

@@ -1,0 +1,181 @@
+"""What the terminal shows of records."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from harness.cli.grid import named, show_matrix
+from harness.diagnostics import one_line
+from harness.engine.proof import without_answer
+from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, target_key
+from harness.matrix.marks import KINDS, kind_of
+from harness.records import again_command, at_stage
+from harness.records.compiled_out import REMARK
+from harness.records.failures import Records, failures, places_of, said_of, words_of
+
+_MOST_GROUPS = 20
+_MOST_PLACES = 4
+
+
+def show_failures(console: Console, records: Iterable[Mapping[str, Any]], among: Iterable[str]) -> None:
+    """Print every failure once, with the cells that have it, the line that tells most, its place, known cause and remedy.
+
+    Parameters
+    ----------
+    console : Console
+        Where.
+    records : iterable of Mapping
+        Those that are not as expected; others are passed over.
+    among : iterable of str
+        The targets of all records.
+    """
+    ordered = failures(records)
+    targets = sorted(among, key=target_key)
+    for group in ordered[:_MOST_GROUPS]:
+        _show(console, group, targets)
+    if len(ordered) > _MOST_GROUPS:
+        cells = sum(map(len, ordered[_MOST_GROUPS:]))
+        console.print(f"… and {len(ordered) - _MOST_GROUPS} more failures, of {cells} cells", markup=False)
+
+
+def _show(console: Console, group: Records, axis: Sequence[str]) -> None:
+    from harness.causes import causes_of  # a catalogue, which a run loads where something failed
+
+    first = group[0]
+    count = f" {_times(console)}{len(group)}" if len(group) > 1 else ""
+    console.print(Text.assemble(named(console, kind_of(first)), f"{count}: ", _cells(group, axis)), soft_wrap=True)
+    console.print(Text(f"    {_against(first)}{words_of(group)}"), soft_wrap=True)
+    if place := said_of(first)[1]:
+        console.print(Text(f"    at {place}", "dim"), soft_wrap=True)
+    if again := again_command(first):
+        console.print(Text(f"    again: {one_line(again, 400)}", "dim"), soft_wrap=True)
+    if cause := next((match.cause for match in causes_of(first) if not match.of_warning), None):
+        console.print(Text.assemble("    ", ("cause: ", "bold"), cause.title), soft_wrap=True)
+        console.print(Text.assemble("    ", ("remedy: ", "bold green"), cause.remedy), soft_wrap=True)
+
+
+def _times(console: Console) -> str:
+    try:
+        "×".encode(console.encoding)
+    except (UnicodeEncodeError, LookupError):
+        return "x"
+    return "×"
+
+
+def _cells(group: Records, axis: Sequence[str]) -> str:
+    """The cell's id, or the program, and where it fails: toolchains with their targets folded."""
+    if len(group) == 1:
+        return one_line(group[0]["cell"])
+    programs = list(dict.fromkeys(record["case"] for record in group))
+    variants = list(dict.fromkeys(record["variant"] for record in group))
+    variant = f"[{variants[0]}]" if len(variants) == 1 and variants[0] else ""
+    more = f" ({len(variants)} variants)" if len(variants) > 1 else ""
+    if len(programs) > 1:
+        variant, more = "", f" and {len(programs) - 1} more program{'s' if len(programs) > 2 else ''}"
+    places = places_of(group, axis)
+    rest = f"; and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
+    return one_line(f"{programs[0]}{variant}{more}: {'; '.join(places[:_MOST_PLACES])}{rest}", 500)
+
+
+def _against(record: Mapping[str, Any]) -> str:
+    if record["status"] == "unavailable":
+        return ""
+    wanted = record["expected"]
+    expected = at_stage(wanted["status"], wanted["stage"])
+    if wanted["diagnostic"]:
+        expected += f" with /{wanted['diagnostic']}/"
+    return one_line(f"{at_stage(record['status'], record['stage'])}, expected {expected}: ", 300) + " "
+
+
+_MOST_LINES = 12
+
+
+def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
+    """Print why cells are not applicable, and the notes of all others, each text once."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    if len({record["reason"] for record in records}) == 1 and without_answer(records):
+        return  # that sentence says it
+    for record in records:
+        for kind, text in _remarks(record):
+            found.setdefault((kind, one_line(text, 400)), []).append(record)
+    for (kind, text), cells in list(found.items())[:_MOST_LINES]:
+        line = Text.assemble((kind, KINDS["unsupported"].style), f": {text}")
+        if len(cells) < len(records):
+            line.append(f" ({_where(cells)})", "dim")
+        console.print(line, soft_wrap=True)
+    if len(found) > _MOST_LINES:
+        console.print(f"… and {len(found) - _MOST_LINES} more remarks: --json has all", markup=False)
+
+
+def _remarks(record: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    if record["status"] == "unsupported" and record["reason"]:
+        yield KINDS["unsupported"].word, record["reason"]
+    for note in record.get("notes", ()):
+        yield "note", note
+
+
+def _where(cells: Sequence[Mapping[str, Any]]) -> str:
+    """The only cell's name, or how many they are and for which targets."""
+    if len(cells) == 1:
+        return f"{cells[0]['backend']} {cells[0]['library']} cuda {cells[0]['toolkit']} {cells[0]['target']}".replace(
+            "  ", " "
+        )
+    targets = sorted({str(cell["target"]) for cell in cells}, key=target_key)
+    shown = ", ".join(targets[:4]) + (", …" if len(targets) > 4 else "")
+    return f"{len(cells)} cells: {shown}"
+
+
+_MAX_LISTED = 20
+TELLING = (REMARK, "not linked")
+"""How notes begin that are shown with the matrix."""
+
+
+def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool) -> None:
+    """Counts, everything that is not as expected, and the matrix where it is small or asked for."""
+    rows: set[tuple[str, ...]] = set()
+    counts: Counter[str] = Counter()
+    targets: set[str] = set()
+    strange, telling, cached = [], [], 0
+    # Once over all of them: a run keeps its records packed.
+    for record in records:
+        kind = kind_of(record)
+        rows.add(place_of(record, (*PROGRAM, *TOOLCHAIN)))
+        targets.add(record["target"])
+        counts[kind.key] += 1
+        cached += record["cached"]
+        if not kind.as_expected:
+            strange.append(record)
+        if record["status"] == "built" and any(note.startswith(TELLING) for note in record["notes"]):
+            telling.append(record)
+    if records and (table or len(rows) <= 40):
+        show_matrix(console, records)
+    if table:
+        show_remarks(console, records)
+    show_failures(console, strange, targets)
+    _show_notes(console, telling)
+    line = Text(f"{len(records)} of {planned} cells: ")
+    for key, kind in KINDS.items():
+        if counts[key]:
+            line.append(f"{counts[key]} {kind.word}  ", kind.style)
+    line.append(f"({cached} from earlier runs)" if cached else "", "dim")
+    console.print(line, soft_wrap=True)
+
+
+def _show_notes(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
+    """What a `built` does not say by itself, once for all targets of a program and toolchain."""
+    rows: dict[tuple[Any, ...], list[tuple[str, str]]] = defaultdict(list)
+    for record in records:
+        for note in record["notes"]:
+            if note.startswith(TELLING):
+                subject = note.partition(" for ")[0] if note.startswith(REMARK) else note
+                rows[*place_of(record, (*PROGRAM, *TOOLCHAIN)), subject].append((record["cell"], note))
+    for row in list(rows.values())[:_MAX_LISTED]:
+        more = f" (and {len(row) - 1} more of its targets)" if len(row) > 1 else ""
+        console.print(Text(one_line(f"{row[0][0]}: {row[0][1]}{more}", 400), "yellow"), soft_wrap=True)
+    if len(rows) > _MAX_LISTED:
+        console.print(f"… and {len(rows) - _MAX_LISTED} more such notes", markup=False)

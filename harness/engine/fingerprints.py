@@ -1,0 +1,244 @@
+"""Answers of earlier runs, under keys that follow from what was really read.
+
+As ccache's direct mode has it (https://ccache.dev/manual/latest.html#_the_direct_mode): under a first key, made of
+everything that was asked, stand the sets of files that were read when the same was asked before. The answer stands under
+a second key, made of the first and of the present state of such a set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from harness.engine.cache import ResultStore
+from harness.engine.file_states import Files, Roots, marks_in
+from harness.engine.key import Key
+from harness.engine.marks import METADATA, PLACE, TIME
+from harness.engine.reads import Reads, is_system
+from harness.records.inputs import FileSet as Set
+from harness.records.inputs import Inputs, state_name
+
+# Sets of files that one question may have; programs that look for files by chance have more, and are asked again.
+_SETS = 12
+# Sets that are not sorted and named again.
+_LATELY = 64
+
+
+@dataclass(frozen=True)
+class AnswerKey:
+    """What reads come to.
+
+    Parameters
+    ----------
+    key : str
+        The second key; empty where `problem` says why there is none.
+    problem : str
+        Why an answer cannot be kept.
+    """
+
+    key: str
+    problem: str = ""
+
+
+class Answers:
+    """The cache, asked by what was read.
+
+    Parameters
+    ----------
+    cache : ResultStore or None
+        None keeps nothing and finds nothing, but makes keys all the same.
+    roots : Roots
+        By which names sets have their files.
+
+    Attributes
+    ----------
+    origins : dict
+        By second key: the first one, and the name of the set.
+    workers : dict
+        By first key of a cell: the key of its worker.
+    """
+
+    def __init__(self, cache: ResultStore | None, roots: Roots | None = None) -> None:
+        self.cache = cache
+        self.roots = roots or Roots({})
+        self.files = Files()
+        self.origins: dict[str, tuple[str, str]] = {}
+        self.workers: dict[str, str] = {}
+        self._sets: dict[str, Set | None] = {}
+        self._known: dict[str, list[str]] = {}
+        self._loaded: dict[str, tuple[Reads, AnswerKey]] = {}
+        self._loading: dict[str, Lock] = {}
+        self._lately: dict[Set, tuple[str, Set]] = {}
+        # Sets have most of their files in common: each is kept once.
+        self._pairs: dict[tuple[str, bool], tuple[str, bool]] = {}
+
+    def keys(self, first: str) -> Iterator[str]:
+        """The second keys under which an answer may stand now, the likeliest first."""
+        for name in self._names(first):
+            paths = self._set(name)
+            if paths is not None:
+                yield self._second(first, name, self.files.hash_of_set(name, paths, self._places))
+
+    def unread(self, firsts: Iterable[str]) -> Iterator[str]:
+        """Those of the first keys of which the cache has not been asked yet."""
+        return (first for first in firsts if first not in self._known)
+
+    def key_of(self, first: str, reads: Reads, program: tuple[str, ...] = ()) -> AnswerKey:
+        """The second key of an answer that has just come about; the set of files is remembered.
+
+        Nothing that was read may have changed since: each file must still have the signature that it was read with.
+
+        Parameters
+        ----------
+        first : str
+            The first key.
+        reads : Reads
+            What was read.
+        program : tuple of str
+            Folders of the program, each with a ``/`` at its end: with them there is no key if a file that was read uses the time of compilation, or one below
+            them metadata (`harness.engine.marks`). Empty for a worker.
+        """
+        if reads.unknown:
+            return AnswerKey("", reads.unknown)
+        name, paths = self._set_of(tuple((path, path in reads.listed) for path in reads.seen))
+        states = []
+        self.files.share(reads.seen)
+        for path, listed in paths:
+            state = self.files.state_of_read(path, listed, reads.seen[path])
+            if state is None:
+                return AnswerKey("", f"{path} changed while it was read")
+            if program and (marks := marks_in(state)):
+                if TIME in marks:
+                    return AnswerKey("", f"{path} uses __TIME__, __DATE__ or __TIMESTAMP__")
+                if METADATA in marks and path.startswith(program):
+                    return AnswerKey(
+                        "",
+                        f"{path} may ask for what is not followed: times and modes of files, the machine, other processes",
+                    )
+            states.append(state)
+        self._remember(first, name, paths)
+        return AnswerKey(self._second(first, name, self.files.hash_of([*states, *self._places(paths, states)])))
+
+    def _places(self, paths: Set, states: Iterable[str]) -> list[str]:
+        """Where the user's own files lie, if one of them may tell; other files have the same place in every key."""
+        own = [(path, state) for (path, _), state in zip(paths, states, strict=True) if self.roots.is_own(path)]
+        return [path for path, _ in own] if any(PLACE in marks_in(state) for _, state in own) else []
+
+    def key_of_worker(self, first: str, reads: Reads) -> AnswerKey:
+        """`key_of` what a worker has read while it was loaded; where another one has read just the same, that one's."""
+        self.files.share(reads.seen)
+        with self._loading.setdefault(first, Lock()):
+            before = self._loaded.get(first)
+            if before and before[0] == reads:
+                return before[1]
+            found = self.key_of(first, reads)
+            if found.key:
+                self._loaded[first] = reads, found
+            return found
+
+    def _set_of(self, read: Set) -> tuple[str, Set]:
+        """The set of what was read, in whatever order, and its name; most cells of a case read the same in the same order."""
+        if known := self._lately.get(read):
+            return known
+        paths: Set = tuple(sorted((self._pairs.setdefault(pair, pair) for pair in read), key=self._named))
+        name = sys.intern(hashlib.sha256(json.dumps(list(map(self._named, paths))).encode()).hexdigest())
+        if len(self._lately) >= _LATELY:
+            self._lately.clear()
+        self._lately[read] = name, paths
+        return name, paths
+
+    def _second(self, first: str, name: str, state: str) -> str:
+        key = Key("answer").add("first, set, state", [first, name, state]).hex()
+        self.origins[key] = (first, name)
+        return key
+
+    def inputs_of(self, keys: Iterable[str], ready: Mapping[str, Mapping[str, Any]]) -> Inputs:
+        """What answers follow from.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            Second keys of answers.
+        ready : Mapping
+            What workers have said, by key.
+        """
+        answers, workers = {}, {}
+        for key in keys:
+            first, name = self.origins.get(key, ("", ""))
+            worker = self.workers.get(first, "")
+            if worker in self.origins and worker in ready:
+                answers[key] = (first, name, worker)
+                workers[worker] = (*self.origins[worker], ready[worker])
+        sets, states = {}, {}
+        here: dict[tuple[str, bool], str] = {}
+        for name in {name for _, name, _ in (*answers.values(), *workers.values())}:
+            paths = self._set(name) or ()
+            for each in paths:
+                if each not in here:
+                    here[each] = self._named(each)[0]
+                    states[state_name(here[each], each[1])] = self.files.state(*each)
+            sets[name] = tuple((here[each], each[1]) for each in paths)
+        return Inputs(sets, states, workers, answers)
+
+    def _named(self, path: tuple[str, bool]) -> tuple[str, bool]:
+        return self.roots.name(path[0]), path[1]
+
+    def _names(self, first: str) -> list[str]:
+        if first not in self._known:
+            kept = self.cache.fact(first) if self.cache else None
+            names = kept.get("sets") if kept else None
+            self._known[first] = [str(name) for name in names] if isinstance(names, list) else []
+        return self._known[first]
+
+    def _set(self, name: str) -> Set | None:
+        if name not in self._sets:
+            kept = self.cache.fact(f"set:{name}") if self.cache else None
+            self._sets[name] = self._read(kept) if kept else None
+        return self._sets[name]
+
+    def _read(self, kept: Mapping[str, Any]) -> Set | None:
+        try:
+            for *numbers, digest in kept["hashes"]:
+                self.files.hashes.setdefault(tuple(map(int, numbers)), str(digest))
+            paths = [(self.roots.path(str(name)), bool(listed)) for name, listed in kept["paths"]]
+            if any(is_system(path) for path, _ in paths if path):
+                return None
+            # A folder that there is no name for here: nothing can be said of what lies in it.
+            return tuple((path, listed) for path, listed in paths if path) if all(path for path, _ in paths) else None
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
+
+    def _remember(self, first: str, name: str, paths: Set) -> None:
+        names = self._names(first)
+        if self._set(name) is None:
+            self._sets[name] = paths
+            if self.cache:
+                self._keep_set(self.cache, name, paths)
+            self.files.fresh.difference_update(path for path, _ in paths)
+        if name not in names:
+            names.insert(0, name)
+            del names[_SETS:]
+            if self.cache:
+                self.cache.keep_fact(first, {"sets": names})
+
+    def close(self) -> None:
+        """Keep the hashes of files that had changed since their sets were remembered."""
+        if self.cache and self.files.fresh:
+            for name, paths in self._sets.items():
+                if paths and any(path in self.files.fresh for path, _ in paths):
+                    self._keep_set(self.cache, name, paths)
+            self.files.fresh.clear()
+
+    def _keep_set(self, cache: ResultStore, name: str, paths: Set) -> None:
+        """Keep a set with hashes by signature, so that the next run need not read what has not changed."""
+        found = []
+        for path, listed in paths:
+            _, signature = self.files.state_now(path, listed)
+            if signature in self.files.hashes:
+                found.append([*signature, self.files.hashes[signature]])
+        cache.keep_fact(f"set:{name}", {"paths": list(map(self._named, paths)), "hashes": found})

@@ -1,0 +1,204 @@
+"""The axis of header libraries: what ``[libraries]`` and ``--library`` name, as variants of cases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from packaging.version import Version
+
+from harness.cases.errors import CaseError, Report
+from harness.cases.load import display
+from harness.cases.variants import MAX_VARIANTS
+from harness.errors import PartUnavailable, UsageError, did_you_mean
+from harness.model import Case, HeaderLibrary, Headers, Variant
+from harness.toolkits import LIBRARIES
+from harness.toolkits.header_libraries import is_release, known_versions
+from harness.toolkits.header_sources import EXAMPLES, headers_of, read_source
+
+Chosen = Mapping[str, Sequence[str]]
+"""Releases, folders and revisions by the name of their library, as ``--library`` names them."""
+
+
+def parse_chosen(texts: Sequence[str], base: Path) -> dict[str, list[str]]:
+    """Read ``cutlass=3.5.1,4.0..4.2`` and ``cutlass=../cutlass@main``; ranges, series and ``all`` become versions.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        One for each ``--library``; two of one library add up.
+    base : Path
+        The folder that relative paths start from.
+
+    Raises
+    ------
+    UsageError
+        On a library that is not known, and on what is neither a version of it nor a folder or revision.
+    """
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        name, values = name.strip(), values.removeprefix("=").strip()
+        if not equals or not values:
+            raise UsageError(
+                f"--library {text!r}: write NAME=VERSIONS, such as cutlass=4.2.0 or cutlass={EXAMPLES.split(',')[0]}"
+            )
+        if name not in LIBRARIES:
+            raise UsageError(f"--library {text!r}: unknown library{did_you_mean(name, LIBRARIES)}")
+        for value in filter(None, map(str.strip, values.split(","))):
+            try:
+                found.setdefault(name, []).extend(_values(LIBRARIES[name], value, base))
+            except UsageError as error:
+                raise UsageError(f"--library {text!r}: {error}") from None
+    return {name: list(dict.fromkeys(values)) for name, values in found.items()}
+
+
+def _values(library: HeaderLibrary, text: str, base: Path) -> list[str]:
+    known = known_versions(library)
+    stable = [version for version in known if not Version(version).is_prerelease]
+    if text == "all":
+        return stable
+    first, dots, last = text.partition("..")
+    if dots and is_release(first) and is_release(last):
+        found = [version for version in stable if Version(first) <= Version(version) and _not_after(version, last)]
+        if not found:
+            raise UsageError(f"{library.name} has no versions from {first} to {last}; known are {', '.join(stable)}")
+        return found
+    if is_release(text):
+        series = [version for version in stable if re.match(rf"{re.escape(text)}(\.|$)", version)]
+        # A version that a newer wheel may have, which cumatrix does not know yet, is left to the index.
+        return [text] if text in known or not series else [series[-1]]
+    source = read_source(text, base)
+    # What is kept does not depend on the folder of the moment.
+    if source.folder:
+        return [str(source.folder)]
+    revision = f"@{source.revision}" if source.revision else ""
+    below = f"#subdirectory={source.subfolder}" if source.subfolder else ""
+    return [f"git+{source.url}{revision}{f'..{source.last}' if source.last else ''}{below}"]
+
+
+def _not_after(version: str, last: str) -> bool:
+    """Whether a version does not come after another one, or is of its series: 4.2.1 in ..4.2."""
+    parts = Version(last).release
+    return Version(version).release[: len(parts)] <= parts
+
+
+def with_libraries(cases: Sequence[Case], chosen: Chosen, found: Callable[[HeaderLibrary, str, Path], dict[str, Headers]]) -> list[Case]:  # fmt: skip
+    """Cases whose variants name numbers of header libraries only, with what is no release looked up.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        As they were loaded.
+    chosen : Mapping
+        Versions that take the place of those in the cases; a program without a case gets them as an axis of its own.
+    found : callable
+        Headers by their numbers (`Finder`).
+
+    Raises
+    ------
+    UsageError
+        When a library is chosen that none of the cases uses; on a revision that there is not, with file, line and key.
+    """
+    for name in chosen:
+        if not any(name in case.libraries or _takes_headers(case) for case in cases):
+            raise UsageError(f"--library {name}: none of the chosen programs uses it")
+    return [_expanded(_with_chosen(case, chosen), chosen, found) for case in cases]
+
+
+class Finder:
+    """Looks headers of no release up, each once in a run.
+
+    Parameters
+    ----------
+    offline : bool
+        Ask no other machine.
+    """
+
+    def __init__(self, *, offline: bool = False) -> None:
+        self.offline = offline
+        self._found: dict[tuple[str, str, Path], dict[str, Headers]] = {}
+
+    def __call__(self, library: HeaderLibrary, text: str, base: Path) -> dict[str, Headers]:
+        """Headers by their numbers; one with a problem where a repository cannot be reached."""
+        key = (library.name, text, base)
+        if key not in self._found:
+            try:
+                self._found[key] = headers_of(library, read_source(text, base), offline=self.offline)
+            except PartUnavailable as error:
+                named = re.sub(r"[^a-z0-9]+", ".", text.rpartition("@")[2].lower()).strip(".")[-40:].strip(".")
+                self._found[key] = {f"0+{named or 'head'}": Headers(problem=str(error))}
+        return self._found[key]
+
+
+def _takes_headers(case: Case) -> bool:
+    return not case.has_file and "cuda" in case.sources
+
+
+def _with_chosen(case: Case, chosen: Chosen) -> Case:
+    for name, texts in chosen.items():
+        if _takes_headers(case):
+            case = replace(
+                case,
+                libraries={**case.libraries, name: LIBRARIES[name]},
+                variants=tuple(_with(variant, name, text) for variant in case.variants for text in texts),
+            )
+        elif name in case.libraries:
+            first = case.variants[0].libraries[name]
+            kept = [variant for variant in case.variants if variant.libraries[name] == first]
+            variants = tuple(_with(variant, name, text) for text in texts for variant in kept)
+            case = replace(case, variants=variants)
+    return case
+
+
+def _with(variant: Variant, name: str, text: str) -> Variant:
+    labels = {**variant.labels, name: text} if name in variant.labels else variant.labels
+    return replace(variant, labels=labels, libraries={**variant.libraries, name: text})
+
+
+def _expanded(case: Case, chosen: Chosen, found: Callable[[HeaderLibrary, str, Path], dict[str, Headers]]) -> Case:
+    for name, library in case.libraries.items():
+        texts = dict.fromkeys(variant.libraries[name] for variant in case.variants)
+        if all(map(is_release, texts)) and case.has_file:
+            continue
+        report = Report("") if not case.has_file else _report(case)
+        numbers: dict[str, list[str]] = {}
+        built: dict[str, Headers] = {}
+        for text in texts:
+            try:
+                if is_release(text):
+                    numbers[text] = [text]
+                    if message := library.problem(text):
+                        raise UsageError(message)
+                    continue
+                of = found(library, text, case.path.parent)
+            except UsageError as error:
+                if not case.has_file or name in chosen:
+                    raise UsageError(f"--library {name}={text}: {error}") from None
+                report.add(("libraries", name), str(error))
+                continue
+            numbers[text] = [number for number in of if number not in built]
+            built |= of
+        report.close()
+        variants = [(variant, number) for variant in case.variants for number in numbers[variant.libraries[name]]]
+        if len(variants) > MAX_VARIANTS:
+            raise CaseError(f"{case.name}: these are {len(variants)} variants; a case may have {MAX_VARIANTS}")
+        case = replace(
+            case,
+            libraries={**case.libraries, name: replace(library, built={**library.built, **built})},
+            variants=tuple(_numbered(case, variant, name, number) for variant, number in variants),
+        )
+    return case
+
+
+def _numbered(case: Case, variant: Variant, name: str, number: str) -> Variant:
+    with_number = _with(variant, name, number)
+    if case.has_file:
+        return with_number
+    return replace(with_number, options=f"{variant.options} --library={name}={number}".strip())
+
+
+def _report(case: Case) -> Report:
+    return Report(display(case.path, case.path.parents[2]), case.path.read_text("utf-8-sig"))

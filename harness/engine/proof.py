@@ -1,0 +1,123 @@
+"""What a user asked for by name and no compiler answered: a run that is green for want of an answer is no proof."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.cases.discovery import names_of
+from harness.engine.devices import Devices
+from harness.engine.environment import Environment
+from harness.engine.plan import choose_backends
+from harness.engine.request import Request, with_native
+from harness.model import Cell, Status
+from harness.model.target import parse_targets
+from harness.toolkits import parse_toolkits
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestedName:
+    """One word of a user's, and what it stands for.
+
+    Parameters
+    ----------
+    kind : str
+        Key of a record: ``case``, ``backend``, ``toolkit`` or ``target``.
+    word : str
+        As the user wrote it.
+    values : frozenset of str
+        Values of that key that it stands for.
+    called : str
+        What users call the kind, where that is another word: a ``file`` that has no case.
+    """
+
+    kind: str
+    word: str
+    values: frozenset[str]
+    called: str = ""
+
+
+def asked_of(request: Request, environment: Environment, devices: Devices | None = None) -> list[RequestedName]:
+    """Every case, backend, toolkit and target that a request names; what it leaves to cumatrix is not among them."""
+
+    def words(text: str | None) -> Iterator[str]:
+        return filter(None, (word.strip() for word in (text or "").split(",")))
+
+    found: dict[str, dict[str, Iterable[str]]] = {
+        "case": {item: names_of(request.cases, [item], request.programs) for item in request.selection},
+        "backend": {word: [info.name for info in choose_backends(word, environment)] for word in words(request.backends)},
+        "toolkit": {word: map(str, parse_toolkits(word)) for word in words(request.toolkits)},
+        "target": {word: map(str, parse_targets(with_native(word, devices))) for word in words(request.targets)},
+    }  # fmt: skip
+    return [
+        RequestedName(kind=kind, word=word, values=frozenset(values))
+        for kind, named in found.items()
+        for word, values in named.items()
+    ]
+
+
+def without_left_out(
+    asked: Iterable[RequestedName], whole: Iterable[Cell], chosen: Iterable[Cell]
+) -> list[RequestedName]:
+    """What is still to be answered for after a condition chose cells: that it left all cells of a word out is no news to who wrote it.
+
+    Parameters
+    ----------
+    asked : iterable of RequestedName
+        What a request names.
+    whole, chosen : iterable of Cell
+        The cells without the condition, and those for which it holds.
+    """
+    before, after = _values(whole), _values(chosen)
+    return [item for item in asked if item.values & after[item.kind] or not item.values & before[item.kind]]
+
+
+def _values(cells: Iterable[Cell]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {"case": set(), "backend": set(), "toolkit": set(), "target": set()}
+    for cell in cells:
+        found["case"].add(cell.case.name)
+        found["backend"].add(cell.toolchain.backend)
+        found["toolkit"].add(str(cell.toolchain.toolkit))
+        found["target"].add(str(cell.target))
+    return found
+
+
+def answered(record: Mapping[str, Any]) -> bool:
+    """Whether a compiler had its say."""
+    return Status(record["status"]).answered
+
+
+def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
+    """A sentence where no compiler answered any cell; empty where one did."""
+    if not records or any(map(answered, records)):
+        return ""
+    many = f"any of the {len(records):,} cells" if len(records) > 1 else "the one cell"
+    return f"no compiler answered {many}: {_why(Counter(record['reason'] for record in records))}"
+
+
+def unanswered(asked: Iterable[RequestedName], records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each thing that was asked for by name and of which no compiler answered a single cell."""
+    waiting: dict[RequestedName, Counter[str]] = {item: Counter() for item in asked}
+    # Once over all of them: a run keeps its records packed.
+    for record in records:
+        if not waiting:
+            break
+        for item in [item for item in waiting if record[item.kind] in item.values]:
+            if answered(record):
+                del waiting[item]
+            else:
+                waiting[item][record["reason"]] += 1
+    return [
+        f"no compiler answered for the {item.called or item.kind} {item.word}: "
+        + (_why(reasons) if reasons else "none of the chosen cells has it")
+        for item, reasons in waiting.items()
+    ]
+
+
+def _why(given: Counter[str]) -> str:
+    """The reasons that were given most often."""
+    reasons = given.most_common()
+    more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else ""
+    return "; ".join(reason for reason, _ in reasons[: 1 if more else 2]) + more

@@ -1,0 +1,152 @@
+"""Programs for machines that do not share this one's files: what a case's program may read, sent as contents and laid out anew."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.cases.rules import options_for
+from harness.engine.file_states import Roots
+from harness.errors import UsageError
+from harness.model import Case, Cell
+
+_MOST_BYTES = 64 << 20
+_MOST_FILES = 10_000
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Files of programs, and where they lie where the run was asked for.
+
+    Parameters
+    ----------
+    here : str
+        The folder in which it was asked for.
+    files : Mapping[str, bytes]
+        Contents by absolute path; empty where the machines share them.
+    """
+
+    here: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def lay_out(self, folder: Path) -> Places:
+        """Write the files below a folder; where there are none to write, all lie where they lay there."""
+        if not self.files:
+            return Places(self.here, {})
+        below: dict[str, str] = {}
+        for path, data in self.files.items():
+            inside = os.path.relpath(path, self.here)
+            apart = inside.startswith("..")
+            target = folder / ("apart" if apart else "here") / (path.lstrip("/") if apart else inside)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+            if apart:
+                top = f"/{path.split('/')[1]}"
+                below[top] = str(folder / "apart" / top.lstrip("/"))
+        (folder / "here").mkdir(parents=True, exist_ok=True)
+        return Places(self.here, {**below, self.here: str(folder / "here")})
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the files of another machine lie on this one.
+
+    Parameters
+    ----------
+    here : str
+        The folder in which the run was asked for, there.
+    folders : Mapping[str, str]
+        Folder here by folder there; empty where they are the same.
+    """
+
+    here: str
+    folders: Mapping[str, str]
+
+    def of(self, path: Path) -> Path:
+        """Where a file lies; it may be named from the folder in which the run was asked for."""
+        there = os.path.normpath(os.path.join(self.here, path))
+        for folder in sorted(self.folders, key=len, reverse=True):
+            if there == folder or there.startswith(f"{folder}/"):
+                return Path(self.folders[folder] + there[len(folder) :])
+        return Path(there)
+
+    def case(self, case: Case) -> Case:
+        """A case with the places of its files."""
+        return replace(
+            case,
+            path=self.of(case.path),
+            sources={language: self.of(path) for language, path in case.sources.items()},
+            verify=tuple(replace(rule, reference=self.of(rule.reference)) for rule in case.verify),
+        )
+
+    def roots(self, python: str) -> Roots:
+        """Names under which keys have them: those of the machine where the run was asked for."""
+        apart = {name: folder for name, folder in self.folders.items() if name != self.here}
+        return Roots.of(python, Path(self.folders.get(self.here, self.here)), apart)
+
+
+def digests(cells: Iterable[Cell], here: Path) -> dict[str, str]:
+    """SHA-256 of every program by absolute path, by which a machine tells whether it has them."""
+    sources = {here / path for case in _cases(cells) for path in case.sources.values()}
+    return {os.path.normpath(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(sources)}
+
+
+def has(programs: Mapping[str, str]) -> bool:
+    """Whether all of them lie here, with that content."""
+    try:
+        return all(hashlib.sha256(Path(path).read_bytes()).hexdigest() == digest for path, digest in programs.items())
+    except OSError:
+        return False
+
+
+def collect(cells: Iterable[Cell], include: Iterable[Path], here: Path) -> Sent:
+    """What the programs of cells may read of the user's own: the folders that they lie in, and include directories.
+
+    Raises
+    ------
+    UsageError
+        When that is more than should be sent.
+    """
+    cells = list(cells)
+    folders = {os.path.normpath(here / path): None for path in include}
+    for case in _cases(cells):
+        for path in (*case.sources.values(), *(rule.reference for rule in case.verify)):
+            folders[os.path.normpath((here / path).parent)] = None
+    for cell in cells:
+        for path in cell.case.sources.values():
+            for name in options_for(cell).get("include", ()):
+                folders[os.path.normpath((here / path).parent / name)] = None
+    found: dict[str, bytes] = {}
+    total = 0
+    for folder in folders:
+        for file in _files(folder):
+            if file not in found:
+                found[file] = Path(file).read_bytes()
+                total += len(found[file])
+            if total > _MOST_BYTES or len(found) > _MOST_FILES:
+                raise UsageError(
+                    f"--dask: {folder} and the other folders of the programs hold more than {_MOST_BYTES >> 20} MiB or {_MOST_FILES:,} files, "
+                    "too much to send to workers: run in a folder of the programs' own, or on a file system that the workers share"
+                )
+    return Sent(str(here), found)
+
+
+def _cases(cells: Iterable[Cell]) -> Iterator[Case]:
+    seen: set[int] = set()
+    for cell in cells:
+        if id(cell.case) not in seen:
+            seen.add(id(cell.case))
+            yield cell.case
+
+
+def _files(folder: str) -> Iterator[str]:
+    """Every plain file below a folder but hidden ones and Python's compiled modules."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        for name in sorted(files):
+            path = os.path.join(place, name)
+            if not name.startswith(".") and os.path.isfile(path) and os.access(path, os.R_OK):
+                yield path

@@ -1,0 +1,279 @@
+"""Requirements of an environment: one release of one library, for one Python and, if its wheels differ, one major CUDA release."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from harness.environments.interpreters import OWN, Python, pythons
+from harness.environments.releases import Published
+from harness.libraries import LIBRARIES, Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The request to uv for an environment.
+
+    Parameters
+    ----------
+    name : str
+        What records call the environment: ``cupy-13.6.0-cuda12``.
+    library : str
+        Name of the library under test (`harness.libraries.LIBRARIES`), whose backends run in it.
+    version : str
+        Its version, as requested.
+    distribution : str
+        What it is installed from: ``cupy-cuda12x``.
+    requirements : tuple of str
+        All requirements, as pip takes them.
+    python : Python
+        The interpreter.
+    before : str
+        Moment in ISO 8601; what was uploaded later does not count. Empty where the index tells no dates.
+    cuda : int
+        The major CUDA release that it loads; 0 for any.
+    released : str
+        Day of the release; empty where the index tells no dates.
+    problem : str
+        Why it cannot be made, which makes its cells ``unavailable``; empty where it can.
+    refused : str
+        Why the combination does not exist, which makes its cells ``unsupported``.
+    """
+
+    name: str
+    library: str
+    version: str
+    distribution: str
+    requirements: tuple[str, ...]
+    python: Python = OWN
+    before: str = ""
+    cuda: int = 0
+    released: str = ""
+    problem: str = ""
+    refused: str = ""
+
+    @property
+    def key(self) -> str:
+        """Hash of what decides on how it is resolved."""
+        words = [self.requirements, self.before, self.python.path, self.python.version]
+        return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:24]
+
+
+def recipes(release: Published, majors: Iterable[int], chosen: Sequence[Python] | None = None) -> list[Recipe]:
+    """The environments of a release.
+
+    Parameters
+    ----------
+    release : Published
+        The release.
+    majors : iterable of int
+        Major CUDA releases that it is wanted for.
+    chosen : sequence of Python, optional
+        Interpreters, one environment each; by default, cumatrix's own if the release has a wheel for it, or else another one of this machine.
+    """
+    found = {}
+    asked: Sequence[Python | None] = chosen or [None]
+    for major in majors if release.majors else (0,):
+        for python in asked:
+            recipe = _recipe(release, major, python)
+            found[recipe.name] = recipe
+    return list(found.values())
+
+
+def _recipe(release: Published, major: int, asked: Python | None) -> Recipe:
+    library, version = LIBRARIES[release.library], str(release.version)
+    distribution = release.distribution(major)
+    name = f"{release.library}-{version}{f'-cuda{major}' if major else ''}"
+    if distribution is None:
+        there = " and ".join(map(str, release.majors))
+        wanted = library.for_cuda(major)
+        refused = (
+            f"{release.library} {version} has no {wanted or 'distribution'} for CUDA {major}: it is for CUDA {there}"
+        )
+        return Recipe(
+            name=name, library=release.library, version=version, distribution=wanted or release.library, requirements=(),
+            python=asked or OWN, cuda=major, released=release.day, refused=refused,
+        )  # fmt: skip
+    python = asked or _python_for(release, distribution)
+    if asked:
+        name += f"-python{asked.minor}"
+    before = _before(release, distribution, python)
+    return Recipe(
+        name=name,
+        library=release.library,
+        version=version,
+        distribution=distribution,
+        requirements=(
+            _exactly(release, distribution),
+            *([f"{library.by_major}=={major}.*"] if library.by_major else []),
+            *(
+                each
+                for each in companions(release.library, release.version, dated=bool(before))
+                if not _is(each, library.by_major)
+            ),
+        ),
+        python=python,
+        before=before,
+        cuda=major,
+        released=release.day,
+        problem="" if release.wheel_for(distribution, python) else _no_wheel(release, distribution, python),
+    )
+
+
+def _exactly(release: Published, distribution: str) -> str:
+    """``==2.13.0`` also takes 2.13.0+cpu, which is another build: where the index has such, they are excluded."""
+    if release.version.local:
+        return f"{distribution}=={release.version}"
+    # Any build: the index may have it in a folder of wheels.
+    return f"{distribution}=={release.version}" + "".join(f",!={release.version}+{local}" for local in release.builds)
+
+
+def _python_for(release: Published, distribution: str) -> Python:
+    if release.wheel_for(distribution, OWN):
+        return OWN
+    return next((python for python in pythons() if release.wheel_for(distribution, python)), OWN)
+
+
+def _no_wheel(release: Published, distribution: str, python: Python) -> str:
+    has = release.pythons([distribution])
+    there = f"its wheels are for Python {', '.join(has)}" if has else "none of its wheels is for this machine"
+    return f"{distribution} {release.version} has no wheel for Python {python.minor}: {there}"
+
+
+_RELEASED = 90
+"""Days from a pre-release to its release, at most."""
+
+
+def _before(release: Published, distribution: str, python: Python) -> str:
+    """The end of the day on which the release had its wheel for this Python; for a pre-release, of the day of its planned release.
+
+    A pre-release may require packages of that day: Numba 0.61.0rc1 needs llvmlite 0.44, which PyPI lacked for eight weeks.
+    """
+    wheel = release.wheel_for(distribution, python)
+    moment: datetime | None = (wheel and wheel.date) or release.date
+    if moment is None:
+        return ""
+    days = _RELEASED if release.version.is_prerelease else 1
+    return datetime.combine(moment.date() + timedelta(days=days), time()).isoformat() + "Z"
+
+
+def companions(library: str, version: Version, *, dated: bool) -> tuple[str, ...]:
+    """Packages to install with a release in addition to its own requirements.
+
+    Parameters
+    ----------
+    library, version
+        The release.
+    dated : bool
+        Whether uv knows which releases there were at its time. Where it does not, they are those of the table (`harness.libraries`).
+    """
+    entry = _nearest(library, version)
+    if entry is None:
+        return ()
+    if dated:
+        return tuple(map(_name, entry.beside))
+    return (*([f"numpy{entry.numpy}"] if entry.numpy else []), *entry.beside)
+
+
+def _is(requirement: str, distribution: str) -> bool:
+    return _name(requirement) == distribution
+
+
+def _name(requirement: str) -> str:
+    from packaging.requirements import Requirement  # a tenth of all that a run imports
+
+    return Requirement(requirement).name
+
+
+def _nearest(library: str, version: Version) -> Release | None:
+    """The last release in the table that is not newer; the first one for what is older than all."""
+    known = sorted(LIBRARIES[library].releases, key=_first)
+    older = [entry for entry in known if _first(entry) <= version]
+    return older[-1] if older else next(iter(known), None)
+
+
+def _first(entry: Release) -> Version:
+    try:
+        return Version(entry.version.removesuffix(".*"))
+    except InvalidVersion:
+        return Version("0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """A recipe with exact versions of all that it brings.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The request.
+    lock : str
+        The same with the hash of every wheel, as pylock.toml (https://packaging.python.org/en/latest/specifications/pylock-toml/).
+    """
+
+    recipe: Recipe
+    lock: str
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """Versions by normalized name."""
+        return {canonicalize_name(item["name"]): str(item.get("version", "")) for item in self._items}
+
+    @property
+    def key(self) -> str:
+        """Name of its folder: the same for whatever resolves to the same wheels, for the same Python."""
+        recipe = self.recipe
+        facts = [[item["name"], item.get("version"), _sources(item)] for item in self._items]
+        words = json.dumps([recipe.python.path, recipe.python.version, sorted(map(json.dumps, facts))])
+        digest = hashlib.sha256(words.encode()).hexdigest()[:12]
+        return f"{recipe.distribution}-{recipe.version}-python{recipe.python.minor}-{digest}"
+
+    @property
+    def _items(self) -> list[dict[str, Any]]:
+        return list(tomllib.loads(self.lock).get("packages", ()))
+
+    def wheels(self) -> dict[str, list[str]]:
+        """Names of the candidate wheels, by the normalized name of their package."""
+        return {
+            canonicalize_name(item["name"]): [
+                (wheel.get("url") or wheel.get("path") or "").rsplit("/", 1)[-1] for wheel in item.get("wheels", ())
+            ]
+            for item in self._items
+        }
+
+
+def _sources(item: Mapping[str, Any]) -> list[str]:
+    """Identity of a package's content: hashes of its wheels; else its origin."""
+    hashes = sorted(str(wheel.get("hashes", {}).get("sha256", "")) for wheel in item.get("wheels", ()))
+    places = [
+        json.dumps(item[name], sort_keys=True, default=str)
+        for name in ("vcs", "directory", "archive", "sdist")
+        if name in item
+    ]
+    return [*hashes, *places]
+
+
+def checked_lock(lock: str) -> str:
+    """A lock that can be read.
+
+    Raises
+    ------
+    ValueError
+        On any other text.
+    """
+    packages = tomllib.loads(lock).get("packages")
+    if (
+        not isinstance(packages, list)
+        or not packages
+        or not all("name" in item for item in packages if isinstance(item, dict))
+    ):
+        raise ValueError("a lock without packages")
+    return lock

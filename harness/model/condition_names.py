@@ -1,0 +1,169 @@
+"""Facts: the values of the names that conditions may use (`harness.model.condition.NAMES`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Any
+
+from packaging.version import InvalidVersion
+
+from harness.errors import NothingToRun, UsageError
+from harness.libraries import names_in_conditions
+from harness.model.condition import NAMES, Condition, ConditionError, Version, read_version
+from harness.model.host_compiler import UNASKED, HostCompiler
+from harness.model.outcome import Stage, Status, Verdict
+from harness.model.target import Target
+
+
+def condition_facts(
+    *,
+    backend: str,
+    library: str,
+    release: str,
+    headers: str,
+    target: Target,
+    device: bool,
+    packages: Mapping[str, str],
+    libraries: Mapping[str, str],
+    labels: Mapping[str, Any] | None = None,
+    host: HostCompiler = UNASKED,
+    lenient: bool = False,
+) -> dict[str, Any]:
+    """Facts of a cell, or of what was kept of one.
+
+    Parameters
+    ----------
+    backend, library : str
+        Name of the backend and version of the library behind it, empty without one.
+    release, headers : str
+        The CUDA release, and the one that the headers come from.
+    target : Target
+        What is compiled for.
+    device : bool
+        Whether the cell requests a real device.
+    packages, libraries : Mapping[str, str]
+        Versions of distributions, some of which conditions know, and of header libraries.
+    labels : Mapping, optional
+        The case's own parameters.
+    host : HostCompiler
+        What nvcc hands the host's half to.
+    lenient : bool
+        Take what is no version by PEP 440 for one that is not there: files may say anything.
+
+    Returns
+    -------
+    dict
+        By name; a version that is not there is None.
+
+    Raises
+    ------
+    InvalidVersion
+        On what is no version, unless `lenient`.
+    """
+    toolchain = toolchain_facts(
+        backend=backend, library=library, release=release, headers=headers, device=device, packages=packages,
+        host=host, lenient=lenient,
+    )  # fmt: skip
+    return cell_facts(toolchain, target, libraries, labels, lenient=lenient)
+
+
+def toolchain_facts(
+    *, backend: str, library: str, release: str, headers: str, device: bool, packages: Mapping[str, str],
+    host: HostCompiler = UNASKED, lenient: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Those that the cells of one toolchain have in common; parameters as for `condition_facts`."""
+    known = names_in_conditions()
+    named = {name.replace("-", "_"): text for name, text in packages.items()}
+    return {
+        **{
+            name: _version(text, lenient) for name, text in named.items() if NAMES.get(name) is Version or name in known
+        },
+        "backend": backend,
+        "device": device,
+        "wheels": library.endswith(("+wheels", ".wheels")),
+        "toolkit": _version(release, lenient),
+        "headers": _version(headers, lenient),
+        "library": _version(library, lenient),
+        **{family: _version(text, lenient) for family, text in host.versions.items()},
+    }
+
+
+def cell_facts(
+    toolchain: Mapping[str, Any], target: Target, libraries: Mapping[str, str], labels: Mapping[str, Any] | None = None, *,
+    lenient: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Those of a cell, of `toolchain_facts` and what is its own; parameters as for `condition_facts`."""
+    return {
+        **toolchain,
+        **_target_facts(target),
+        **(labels or {}),
+        **{name: _version(text, lenient) for name, text in libraries.items()},
+    }
+
+
+@lru_cache(maxsize=256)  # the cells of a run have few different ones
+def _target_facts(target: Target) -> Mapping[str, Any]:
+    return {
+        "target": str(target),
+        "virtual": target.virtual,
+        "suffix": target.suffix,
+        "cc": read_version(target.capability),
+    }
+
+
+def _version(text: str, lenient: bool) -> Version | None:
+    try:
+        return read_version(text) if text else None
+    except InvalidVersion:
+        if lenient:
+            return None
+        raise
+
+
+CELLS: Mapping[str, type] = {
+    **NAMES,
+    **dict.fromkeys(("cell", "case", "project", "topic", "variant", "environment"), str),
+}
+"""Names for cells that have not run."""
+
+RESULTS: Mapping[str, type] = {**CELLS, **dict.fromkeys(("status", "stage", "verdict", "message"), str)}
+"""Names for cells and what happened to them."""
+
+_VALUES: Mapping[str, tuple[str, ...]] = {"status": tuple(Status), "stage": tuple(Stage), "verdict": tuple(Verdict)}
+
+
+def read_where(
+    text: str,
+    names: Mapping[str, type],
+    parameters: Mapping[str, Collection[Any]],
+    values: Mapping[str, Collection[str]] | None = None,
+) -> Condition:
+    """Read what stands after ``--where``.
+
+    Parameters
+    ----------
+    text : str
+        The condition.
+    names : Mapping[str, type]
+        `CELLS` or `RESULTS`.
+    parameters : Mapping
+        Parameters of the cases that are there, with the values that each may have.
+    values : Mapping, optional
+        For more of `names`, the only values that there are.
+
+    Raises
+    ------
+    UsageError
+        One sentence, with the character that it is about.
+    """
+    try:
+        return Condition.parse(text, parameters, names=names, values={**_VALUES, **(values or {})})
+    except ConditionError as error:
+        where = f", character {error.position}" if error.position else ""
+        raise UsageError(f"--where{where}: {error}") from None
+
+
+def none_left(cells: str, where: str) -> NothingToRun:
+    """The error for a condition that holds for none of some `cells`: ``"24"``, ``"old.jsonl and new.jsonl"``."""
+    return NothingToRun(f"no cell is left of {cells} --where {' '.join(where.split())}")

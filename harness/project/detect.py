@@ -1,0 +1,388 @@
+"""What a project has that can be compiled: read from its files, none of which is run."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from harness.backends import BACKENDS
+from harness.cases.preprocessor import host_signs
+from harness.errors import UsageError
+from harness.model import Case, OptionRule
+from harness.model.condition import Condition
+from harness.project.cmake import LISTS, built_by
+from harness.project.commands import Unit, units_of
+from harness.project.config import definitions_of, split_flags
+from harness.project.discovery import INCLUDE, ProjectFiles, files_in, folder_of, headers_of, some
+from harness.project.python_ast import texts_of
+from harness.project.setup_py import Extension, extensions_of
+
+
+@dataclass
+class Found:
+    """What was found.
+
+    Parameters
+    ----------
+    programs : list of dict
+        Tables for ``[[programs]]``, with the keys of `harness.project.keys.NAMED`.
+    why : list of str
+        For each, in a few words, where it is from.
+    left_out : list of str
+        What was seen and is not in them, each with the reason.
+    kinds : set of str
+        Of what the programs are: ``cuda``, ``torch`` (with PyTorch's headers), ``python`` (Numba's kernels).
+    architectures : list of str
+        Targets that the project is built for, as ``sm_80``; empty where it does not say.
+    """
+
+    programs: list[dict[str, Any]] = field(default_factory=list)
+    why: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+    architectures: list[str] = field(default_factory=list)
+
+    def add(self, table: dict[str, Any], why: str, kind: str = "") -> None:
+        """Note a program of a kind, which its table tells where none is given; what no configuration can name is left out."""
+        if not all(text.isprintable() for text in _texts_in(table)):
+            self.left_out.append(f"{why}: a name or an option with control characters")
+            return
+        self.programs.append({name: value for name, value in table.items() if value})
+        self.why.append(why)
+        self.kinds.add(kind or ("torch" if "extension" in table or table.get("language") == "torch" else "cuda"))
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Every text in a value, names of tables included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from value
+        for each in value.values():
+            yield from _texts_in(each)
+    elif isinstance(value, Iterable):
+        for each in value:
+            yield from _texts_in(each)
+
+
+_JIT = re.compile(r"cuda\.jit|\bcuda\b.*\bjit\b")
+_LARGEST = 2_000_000
+
+
+def has_kernels(path: Path) -> bool:
+    """Whether a file has functions under ``cuda.jit``; one that cannot be read as Python may have."""
+    try:
+        return any(True for _ in _kernels(ast.parse(path.read_bytes())))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+
+
+def python_programs(root: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Files with kernels that have types, and a sentence for each kernel that has none."""
+    typed: list[str] = []
+    left_out: list[str] = []
+    for name in names:
+        path = root / name
+        text = path.read_text("utf-8", "replace") if path.stat().st_size <= _LARGEST else ""
+        if not _JIT.search(text):
+            continue
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        kernels = list(_kernels(tree))
+        without = [kernel for kernel, has_types, inside in kernels if not has_types and not inside]
+        if any(has_types and not inside for _, has_types, inside in kernels):
+            typed.append(name)
+        elif inner := [kernel for kernel, has_types, inside in kernels if has_types and inside]:
+            left_out.append(f"{name}: kernel {inner[0]} is defined in a function, which only a call of it compiles")
+        if without:
+            which = f"{', '.join(without[:4])}{', …' if len(without) > 4 else ''}"
+            left_out.append(
+                f'{name}: kernel {which} has no types: say them in signatures = {{ {without[0]} = "void(float32[:])" }}'
+            )
+    return typed, left_out
+
+
+def _kernels(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, bool]]:
+    """Names of functions under ``cuda.jit``, each with whether the decorator has types, and whether it stands in another function."""
+    for node in ast.iter_child_nodes(tree):
+        for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            call = decorator if isinstance(decorator, ast.Call) else None
+            function = call.func if call else decorator
+            if (
+                isinstance(function, ast.Attribute)
+                and function.attr == "jit"
+                and isinstance(function.value, ast.Name)
+                and function.value.id == "cuda"
+            ):
+                device = call and any(keyword.arg == "device" for keyword in call.keywords)
+                if not device and isinstance(node, ast.FunctionDef):
+                    yield node.name, bool(call and call.args), inside
+        yield from _kernels(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+_WORDS = {"torch": "with PyTorch's headers", "host": "programs of the host, for nvcc", "device": "device code"}
+_TORCH = re.compile(r"(?:torch|ATen|c10)/")
+
+
+def kind_of(text: str) -> str:
+    """``torch`` for CUDA C++ with PyTorch's headers, ``host`` for a program that compilers of device code cannot take, else ``device``."""
+    if any(_TORCH.match(quoted or pointed) for quoted, pointed in INCLUDE.findall(text)):
+        return "torch"
+    return "host" if host_signs(text) else "device"
+
+
+def loose(project: ProjectFiles, names: list[str], found: Found, settings: Mapping[str, dict[str, Any]]) -> None:
+    """Note files that no build tells of, by kind and by the include directories that their headers are found in.
+
+    Parameters
+    ----------
+    project, names : ProjectFiles, list of str
+        The project, and those of its files.
+    found : Found
+        Takes the programs.
+    settings : Mapping
+        By the name of a ``setup.py``, what it says of all its files where it does not say which they are; for those with PyTorch's headers beside and below it.
+    """
+    headers = headers_of(project)
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for name in names:
+        text = project.text(name)
+        included = INCLUDE.findall(text)
+        kind = kind_of(text)
+        folders = dict.fromkeys(folder for pair in included for folder in folder_of(project, name, pair, headers))
+        groups.setdefault((kind, tuple(folders)), []).append(name)
+    for (kind, include), files in groups.items():
+        table: dict[str, Any] = {"sources": _patterns(project, files, names), "include": list(include)}
+        words = _WORDS[kind]
+        if kind == "torch":
+            table["language"] = "torch"
+            for setup, more in settings.items():
+                if all(os.path.dirname(setup) in ("", *map(str, PurePath(name).parents)) for name in files):
+                    table = {**more, **table, "include": list(dict.fromkeys([*more["include"], *include]))}
+                    words = f"{words}, with the options of {setup}"
+        elif kind == "host":
+            table["backends"] = ["nvcc"]
+        found.add(table, f"CUDA C++, {words}: {some(files)}")
+
+
+def _patterns(project: ProjectFiles, files: list[str], others: list[str]) -> list[str]:
+    """Patterns for files that are all of a folder's; the files themselves where it has others, too."""
+    found: dict[str, None] = {}
+    for name in files:
+        folder = os.path.dirname(name)
+        of_folder = [each for each in project.named(".cu") if os.path.dirname(each) == folder]
+        whole = len(of_folder) > 1 and set(of_folder) <= set(files) and set(of_folder) <= set(others)
+        found[os.path.join(folder, "*.cu") if whole else name] = None
+    return list(found)
+
+
+def look(root: Path) -> Found:
+    """Look at a project: setup.py, compile_commands.json or CMakeLists.txt, other CUDA C++, Python with Numba's kernels or CUDA C++ in texts; what a build system says counts first."""
+    files = tuple(files_in(root))
+    project = ProjectFiles(root, tuple(name for name in files if name.isprintable()))
+    found = Found()
+    found.left_out += [
+        f"{name}: its name has control characters"
+        for name in files
+        if not name.isprintable() and name.endswith((".cu", ".py"))
+    ]
+    taken: set[str] = set()
+    settings: dict[str, dict[str, Any]] = {}
+    for name in [name for name in project.files if os.path.basename(name) == "setup.py"]:
+        taken |= _extensions(project, name, found, settings)
+    databases = list(_databases(root))
+    for name in databases:
+        taken |= _database(project, name, found, taken)
+    if not databases and not taken and not settings and (root / LISTS).is_file():
+        taken |= _cmake(project, found, taken)
+    loose(project, [name for name in project.named(".cu") if name not in taken], found, settings)
+    typed, without = python_programs(project.root, project.named(".py"))
+    found.left_out += without
+    if typed:
+        found.add({"sources": typed}, f"Python with Numba's kernels: {some(typed)}", "python")
+    _texts(project, typed, found)
+    return found
+
+
+def _texts(project: ProjectFiles, typed: Collection[str], found: Found) -> None:
+    """Note CUDA C++ in texts of Python files; those of files with Numba's kernels are programs of theirs."""
+    by_kind: dict[str, list[str]] = {}
+    for name in project.named(".py"):
+        texts, unread = texts_of(project.root / name)
+        found.left_out += [f"{os.path.join(os.path.dirname(name), sentence)}" for sentence in unread]
+        if texts and name not in typed:
+            by_kind.setdefault(max(text.language for text in texts), []).append(name)
+    for kind, names in by_kind.items():
+        calls = "load_inline" if kind == "torch" else "RawKernel, RawModule"
+        found.add({"sources": names}, f"CUDA C++ in texts of Python ({calls}): {some(names)}", kind)
+
+
+def programs_in(root: Path) -> list[str]:
+    """Names of the programs below a folder: CUDA C++ (``.cu``), and Python with kernels of Numba or CUDA C++ in texts."""
+    project = ProjectFiles(root, tuple(files_in(root)))
+    kernels = [
+        name
+        for name in project.named(".py")
+        if re.search(r"\bjit\b|RawKernel|RawModule|load_inline", project.text(name))
+    ]
+    python = [name for name in kernels if texts_of(root / name)[0] or python_programs(root, [name]) != ([], [])]
+    return sorted([*project.named(".cu"), *python])
+
+
+def folders_of_headers(root: Path, file: Path) -> list[str]:
+    """Folders of a project in which the headers of a program are found that do not lie beside it, as seen from `root`."""
+    project = ProjectFiles(root, tuple(files_in(root)))
+    headers = headers_of(project)
+    name = file.relative_to(root).as_posix()
+    included = INCLUDE.findall(file.read_text("utf-8", "replace"))
+    return list(dict.fromkeys(folder for pair in included for folder in folder_of(project, name, pair, headers)))
+
+
+def _databases(root: Path) -> Iterator[str]:
+    for pattern in ("compile_commands.json", "*/compile_commands.json", "*/*/compile_commands.json"):
+        yield from sorted(path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file())
+
+
+def _extensions(project: ProjectFiles, name: str, found: Found, settings: dict[str, dict[str, Any]]) -> set[str]:
+    text = project.text(name)
+    if "CUDAExtension" not in text:
+        return set()
+    try:
+        extensions = extensions_of(project.root / name)
+    except UsageError as error:
+        found.left_out.append(str(error))
+        return set()
+    base = os.path.dirname(name)
+    found.left_out += [f"{name}:{each.line}: {what}" for each in extensions for what in each.unread]
+    host = [source for each in extensions for source in each.host]
+    if host:
+        found.left_out.append(
+            f"{', '.join(host[:4])}{', …' if len(host) > 4 else ''} of {name}: for the host's compiler alone"
+        )
+    sources = [os.path.normpath(os.path.join(base, source)) for each in extensions for source in each.sources]
+    missing = [source for source in sources if not (project.root / source).is_file()]
+    found.left_out += [f"{source} of {name}: there is no such file" for source in missing]
+    there = [source for source in sources if source not in missing]
+    if there and not missing:
+        found.add({"extension": name}, f"CUDAExtension in {name}: {some(there)}")
+    elif there:
+        found.add(_of_extensions(extensions, base, there, project.root), f"CUDAExtension in {name}: {some(there)}")
+    elif extensions:
+        # Which files they are is only known once it runs; with what they are compiled is known all the same.
+        settings[name] = _of_extensions(extensions, base, [], project.root)
+    return set(there)
+
+
+def _of_extensions(extensions: Iterable[Extension], base: str, sources: list[str], root: Path) -> dict[str, Any]:
+    include = [os.path.normpath(os.path.join(base, folder)) for each in extensions for folder in each.include]
+    return {
+        "sources": sources,
+        "language": "torch",
+        "include": [folder for folder in dict.fromkeys(include) if (root / folder).is_dir()],
+        "define": list(dict.fromkeys(macro for each in extensions for macro in each.macros)),
+        "flags": list(dict.fromkeys(flag for each in extensions for flag in each.flags)),
+    }
+
+
+def _database(project: ProjectFiles, name: str, found: Found, taken: set[str]) -> set[str]:
+    try:
+        units = units_of(project.root / name)
+    except UsageError as error:
+        found.left_out.append(str(error))
+        return set()
+    return _units(project, units, name, found, taken)
+
+
+def _cmake(project: ProjectFiles, found: Found, taken: set[str]) -> set[str]:
+    built = built_by(project.root)
+    found.left_out += built.unread
+    found.left_out.append(
+        f"what only running {LISTS} would tell: `cmake -B build -DCMAKE_EXPORT_COMPILE_COMMANDS=ON` writes "
+        "build/compile_commands.json, which init reads in its place"
+    )
+    found.architectures += [f"sm_{each}" for each in built.architectures]
+    return _units(project, built.units, LISTS, found, taken)
+
+
+def _units(project: ProjectFiles, units: list[Unit], name: str, found: Found, taken: set[str]) -> set[str]:
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    of: dict[str, Unit] = {}
+    for unit in units:
+        if not unit.file.resolve().is_relative_to(project.root.resolve()):
+            found.left_out.append(f"{unit.file} of {name}: lies outside of the project")
+            continue
+        file = unit.file.resolve().relative_to(project.root.resolve()).as_posix()
+        if file in taken or file in of or not unit.file.is_file():
+            continue
+        of[file] = unit
+        kind = kind_of(project.text(file))
+        groups.setdefault((unit.include, unit.define, unit.std, unit.rdc, unit.flags, kind), []).append(file)
+    dropped = Counter(
+        word
+        for unit in units
+        for word in unit.dropped
+        if not word.startswith(("-arch", "-gencode", "--generate-code", "--gpu-"))
+    )
+    if dropped:
+        found.left_out.append(f"options in {name} that cumatrix does not know: {' '.join(list(dropped)[:8])}")
+    for group, files in groups.items():
+        table = _table(of[files[0]], files, project.root)
+        if group[-1] == "torch":
+            table["language"] = "torch"
+        elif group[-1] == "host":
+            table["backends"] = ["nvcc"]
+        found.add(table, f"commands of {name}: {some(files)}")
+    return set(of)
+
+
+def _table(unit: Unit, files: list[str], root: Path) -> dict[str, Any]:
+    folders = [folder for folder in unit.include if os.path.isdir(folder)]
+    return {
+        "sources": sorted(files),
+        "include": [
+            os.path.relpath(folder, root) if Path(folder).is_relative_to(root) else folder for folder in folders
+        ],
+        "define": list(unit.define),
+        "std": unit.std if re.fullmatch(r"(c|gnu)\+\+[0-9]{2}", unit.std) else "",
+        "flags": list(unit.flags),
+        "options": [{"rdc": True}] if unit.rdc else [],
+    }
+
+
+def with_unit(case: Case, unit: Unit, source: Path) -> Case:
+    """The program as the build compiles it; what the case says itself comes after.
+
+    Parameters
+    ----------
+    case : Case
+        The program.
+    unit : Unit
+        What the build compiles it with.
+    source : Path
+        The ``compile_commands.json``, by which its cells are told from others.
+    """
+    common: dict[str, Any] = {"include": list(unit.include)} if unit.include else {}
+    common |= {"std": unit.std} if unit.std else {}
+    common |= {"rdc": True} if unit.rdc else {}
+    flags = split_flags(unit.flags)
+    common |= {"flags": flags.pop("")} if "" in flags else {}
+    rules = [OptionRule(when=Condition.always(), values=common)] if common else []
+    for name, given in flags.items():
+        names = [each.name for each in BACKENDS.values() if each.nvcc] if name == "nvcc" else [name]
+        when = Condition.parse(" or ".join(f'backend == "{each}"' for each in names))
+        rules.append(OptionRule(when=when, values={"flags": given}))
+    define = definitions_of(list(unit.define))
+    words = f"--compile-commands={os.path.relpath(source)}"
+    variants = tuple(
+        replace(each, definitions={**define, **each.definitions}, options=f"{words} {each.name}".strip())
+        for each in case.variants
+    )
+    return replace(case, options=(*rules, *case.options), variants=variants)

@@ -1,0 +1,156 @@
+"""Where a project's configuration lies, as seen from the folder that a command runs in."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UsageError
+
+OWN, PYPROJECT = "cumatrix.toml", "pyproject.toml"
+"""Where a configuration stands: in a file of its own, or in one that a project has already."""
+
+VARIABLE = "CUMATRIX_CONFIG"
+"""Names the file, or ``none`` for no configuration."""
+
+_FIRST = 1_000_000  # bytes of a pyproject.toml that are looked at
+# Where a table for cumatrix can begin, in any spelling; what else begins so is told apart by reading the file.
+_TABLE = re.compile(
+    rb"""^(?:\xef\xbb\xbf)?[ \t]*\[{0,2}[ \t]*["']?tool["']?[ \t]*(?:\.[ \t]*["']?cumatrix\b|[\]=])""",
+    re.MULTILINE,
+)
+
+
+def found(start: Path) -> Path | None:
+    """The file of `start`, or of the nearest folder above it that has one; a repository's top folder and the home folder are the last looked into.
+
+    Raises
+    ------
+    UsageError
+        Where ``CUMATRIX_CONFIG`` names no file, or a folder has two configurations.
+    """
+    named = os.environ.get(VARIABLE, "")
+    if named:
+        if named != "none" and not Path(named).is_file():
+            raise UsageError(f"{VARIABLE} names {named}, and there is no such file")
+        return None if named == "none" else Path(named).absolute()
+    for folder in (start, *start.parents):
+        own, shared = folder / OWN, folder / PYPROJECT
+        has_own, has_shared = own.is_file(), _configures(shared)
+        if has_own and has_shared:
+            from harness.cases.toml import failure
+
+            raise failure(
+                os.path.relpath(shared, start),
+                f"[tool.cumatrix] stands here, and there is {OWN} beside it: keep one of them",
+            )
+        if has_own or has_shared:
+            return own if has_own else shared
+        if (folder / ".git").exists() or folder == Path.home():
+            break
+    return None
+
+
+def _configures(path: Path) -> bool:
+    """Whether a ``pyproject.toml`` has a table for cumatrix; one that is broken elsewhere is no business of ours."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_FIRST)
+    except OSError:
+        return False
+    if not _TABLE.search(data):
+        return False
+    import tomllib
+
+    try:
+        tools = tomllib.loads(data.decode("utf-8-sig")).get("tool", {})
+    except (ValueError, RecursionError):
+        return b"[tool.cumatrix" in data  # then its errors are told
+    return isinstance(tools, dict) and "cumatrix" in tools
+
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]{1,300})"|<([^>\n]{1,300})>)', re.MULTILINE)
+
+_SKIPPED = frozenset("node_modules __pycache__ site-packages dist venv third_party 3rdparty external vendor".split())
+_MOST_FILES, _LARGEST = 50_000, 2_000_000
+# Headers of the system, in the C standard and POSIX (https://pubs.opengroup.org/onlinepubs/9799919799/idx/head.html): projects have
+# files of these names for systems that lack them.
+_SYSTEM = frozenset(
+    f"{name}.h"
+    for name in (
+        "aio arpa/inet assert complex ctype dirent dlfcn errno fcntl fenv float fnmatch getopt glob grp iconv inttypes iso646 langinfo "
+        "libgen limits locale malloc math memory monetary netdb netinet/in netinet/tcp nl_types poll pthread pwd regex sched search "
+        "semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings sys/ipc "
+        "sys/mman sys/resource sys/select sys/shm sys/socket sys/stat sys/statvfs sys/time sys/times sys/types sys/uio sys/un sys/wait "
+        "syslog tar termios tgmath threads time uchar unistd utime utmpx wchar wctype wordexp"
+    ).split()
+)
+_HEADERS = (".h", ".cuh", ".hpp", ".hh", ".inl")
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """The files of a project, by their names as seen from its folder."""
+
+    root: Path
+    files: tuple[str, ...]
+
+    def named(self, *suffixes: str) -> list[str]:
+        """Those that end so."""
+        return [name for name in self.files if name.endswith(suffixes)]
+
+    def text(self, name: str) -> str:
+        """What is in one; empty where it is too large for a source."""
+        path = self.root / name
+        if path.stat().st_size > _LARGEST:
+            return ""
+        return path.read_text("utf-8", "replace")
+
+
+def headers_of(project: ProjectFiles) -> dict[str, list[str]]:
+    """Headers of a project by the last part of their path."""
+    headers: dict[str, list[str]] = {}
+    for name in project.named(*_HEADERS):
+        headers.setdefault(os.path.basename(name), []).append(name)
+    return headers
+
+
+def files_in(root: Path) -> Iterator[str]:
+    """Names of all files but those of others: hidden folders, builds, environments, copies of libraries, cases."""
+    count = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(
+            name for name in folders
+            if not name.startswith(".") and name not in _SKIPPED and not name.startswith("build")
+            and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg")) and not os.path.exists(os.path.join(folder, name, "case.toml"))
+        )  # fmt: skip
+        for name in sorted(names):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            if not os.path.isfile(os.path.join(folder, name)):
+                continue  # a pipe may have no end
+            yield Path(os.path.relpath(os.path.join(folder, name), root)).as_posix()
+
+
+def folder_of(
+    project: ProjectFiles, name: str, pair: tuple[str, str], headers: Mapping[str, list[str]]
+) -> Iterator[str]:
+    """The folder of the project in which a header is found that does not lie beside the program."""
+    quoted, pointed = pair
+    wanted = quoted or pointed
+    if pointed in _SYSTEM or (quoted and (project.root / os.path.dirname(name) / quoted).is_file()):
+        return
+    for header in headers.get(os.path.basename(wanted), ()):
+        if header == wanted or header.endswith(f"/{wanted}"):
+            yield header.removesuffix(wanted).rstrip("/") or "."
+            return
+
+
+def some(names: list[str]) -> str:
+    """The first names, and how many more."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"

@@ -1,0 +1,248 @@
+"""From what a project has to the text of its configuration."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.items import Array
+
+from harness.cases.load import load_case
+from harness.cases.paths import project_of
+from harness.cases.values import NAME
+from harness.diagnostics import one_line
+from harness.errors import UsageError
+from harness.libraries import LIBRARIES
+from harness.model import KNOWN_TARGETS
+from harness.project.current import here
+from harness.project.detect import Found, folders_of_headers
+from harness.project.programs import program_for
+from harness.records.files import replace_files
+
+TARGET = "sm_75..sm_120"
+TOOLKIT = "13.0"
+"""The first release whose wheels have an nvcc, and whose architectures begin with sm_75."""
+
+_LONG = 60
+
+
+def proposal(found: Found, prefix: tuple[str, ...]) -> str:
+    """The configuration as TOML.
+
+    Parameters
+    ----------
+    found : Found
+        What was found.
+    prefix : tuple of str
+        Where its keys stand: ``("tool", "cumatrix")`` in a ``pyproject.toml``, nothing in a ``cumatrix.toml``.
+    """
+    programs = [{**table} for table in found.programs]
+    head: dict[str, Any] = {}
+    if len(programs) == 1:
+        head |= programs.pop()
+    kinds = found.kinds
+    libraries = [name for kind, name in (("torch", "torch"), ("python", "numba-cuda")) if kind in kinds]
+    releases = {name: LIBRARIES[name].releases[-1] for name in libraries}
+    if libraries and len(kinds) > 1:
+        # Where libraries are named, their backends alone run unless others are named as well.
+        head["backend"] = [
+            *(["nvrtc", "nvcc"] if "cuda" in kinds else []),
+            *(["torch-nvcc"] if "torch" in kinds else []), *(["numba-cuda"] if "python" in kinds else []),
+        ]  # fmt: skip
+    if libraries:
+        head["with"] = [f"{name}={release.version.removesuffix('.*')}" for name, release in releases.items()]
+    head["toolkit"] = releases["torch"].toolkit if "torch" in releases else TOOLKIT
+    known = [str(target) for target in KNOWN_TARGETS if str(target) in found.architectures]
+    head["target"] = ",".join(known) or TARGET
+    head["page"] = "reports/html"
+    blocks = []
+    why = [] if programs else [f"# {one_line(found.why[0])}"]
+    heading = [f"[{'.'.join(prefix)}]"] if prefix else []
+    nested = {name: head.pop(name) for name in ("options",) if name in head}
+    blocks.append("\n".join([*heading, *why, *_lines({**head, **nested})]))
+    for table, words in zip(programs, found.why, strict=False):
+        blocks.append("\n".join([f"[[{'.'.join((*prefix, 'programs'))}]]", f"# {one_line(words)}", *_lines(table)]))
+    text = "\n\n".join(blocks) + "\n"
+    tomllib.loads(text)
+    return text
+
+
+def _lines(table: dict[str, Any]) -> list[str]:
+    return [f"{name} = {_item(value)}" for name, value in table.items()]
+
+
+def _item(value: Any) -> str:
+    item = (
+        tomlkit.item(_inline(value))
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+        else tomlkit.item(value)
+    )
+    if isinstance(item, Array) and len(item.as_string()) > _LONG:
+        item.multiline(True)
+    return str(item.as_string())
+
+
+def _inline(value: list[dict[str, Any]]) -> Any:
+    array = tomlkit.array()
+    for each in value:
+        table = tomlkit.inline_table()
+        table.update(each)
+        array.append(table)
+    return array
+
+
+_KERNEL = re.compile(
+    r'extern\s*"C"\s*(?:\{\s*)?(?:__launch_bounds__\s*\([^)]*\)\s*)?__global__[^;{(]*?\b([A-Za-z_]\w*)\s*\('
+)
+_PROGRAM = """// What this shows: a kernel that every backend takes.
+extern "C" __global__ void scale(float *values, float factor)
+{
+    values[threadIdx.x] *= factor;
+}
+"""
+
+
+def new_case(name: str, root: Path, origin: Path | None = None) -> list[Path]:
+    """Write a case; returns the files that were written.
+
+    Parameters
+    ----------
+    name : str
+        ``topic/name``.
+    root : Path
+        The folder of cases, made where it is missing.
+    origin : Path, optional
+        A program of the project, which the case names where it lies; a small one of its own when left out.
+
+    Raises
+    ------
+    UsageError
+        When the case is there already, or `origin` cannot be a case's program.
+    """
+    if not re.fullmatch(f"{NAME[1:-1]}/{NAME[1:-1]}", name):
+        raise UsageError(
+            f"{name!r} is not topic/name, of lower-case letters, digits, - _ and .: as in `cumatrix cases new demo/scale`"
+        )
+    folder = root / name
+    path = folder / "case.toml"
+    if os.path.lexists(folder):
+        raise UsageError(f"{folder} is there already: choose another name")
+    files = _from(folder, origin) if origin else {"kernel.cu": _PROGRAM}
+    title = f"{origin.name}, as it stands" if origin else "Scaling an array"
+    lines = [f'title = "{title}"', ""]
+    if origin:
+        lines += _of(folder, origin)
+    else:
+        lines += ["[source]", 'cuda = "kernel.cu"', "", "[entry]", 'cuda = ["scale"]']
+    lines += [
+        "",
+        "# What does not build is expected to be built, until a rule says otherwise:",
+        "# [[expect]]",
+        "# when = 'cc < \"7.0\"'",
+        '# status = "rejected"',
+        '# diagnostic = "words of the compiler"',
+        '# reason = "why"',
+    ]
+    texts = {folder / file: text.encode() for file, text in files.items()} | {path: ("\n".join(lines) + "\n").encode()}
+    replace_files(texts)
+    load_case(path, root)
+    return list(texts)
+
+
+def _from(folder: Path, origin: Path) -> dict[str, str]:
+    """No file is copied; the program must be one that a case in `folder` can name."""
+    project = project_of(folder)
+    if origin.suffix not in (".cu", ".cuh", ".py"):
+        raise UsageError(f"{origin} is neither CUDA C++ (.cu) nor Python (.py)")
+    if not origin.resolve().is_relative_to(project):
+        raise UsageError(
+            f"{origin} lies outside of the project ({project}): copy it into {folder}, and leave --from out"
+        )
+    return {}
+
+
+def _of(folder: Path, origin: Path) -> list[str]:
+    text = origin.read_text("utf-8", "replace")
+    seen = Path(os.path.relpath(origin.resolve(), folder.resolve())).as_posix()
+    if origin.suffix == ".py":
+        kernels = _signatures(origin, text)
+        return [
+            "[source]",
+            f'python = "{seen}"',
+            "",
+            "[entry]",
+            "python = { " + ", ".join(f'{name} = "{sig}"' for name, sig in kernels.items()) + " }",
+        ]
+    project = project_of(folder)
+    own = program_for(here(), origin)
+    if own:
+        rules = [(rule.when.text, dict(rule.values)) for rule in own.options]
+        define = [f"-D{name}={value}" for name, value in own.variants[0].definitions.items()]
+        rules += [("", {"flags": define})] if define else []
+    else:
+        rules = [("", {"include": [str(project / each) for each in folders_of_headers(project, origin.resolve())]})]
+    language = next(iter(own.sources)) if own else "cuda"
+    names = list(dict.fromkeys(_KERNEL.findall(text)))
+    lines = ["[source]", f'{language} = "{seen}"']
+    if names:
+        lines += ["", "[entry]", f"{language} = {json.dumps(names)}"]
+    for when, values in rules:
+        lines += _table(folder, when, values)
+    return lines
+
+
+def _table(folder: Path, when: str, values: dict[str, Any]) -> list[str]:
+    """``[[options]]``, with include directories as they are seen from the case; nothing where there are none to write."""
+    if "include" in values:
+        project = project_of(folder)
+        inside = [each for each in values.pop("include") if Path(each).resolve().is_relative_to(project)]
+        values |= (
+            {"include": [Path(os.path.relpath(each, folder.resolve())).as_posix() for each in inside]} if inside else {}
+        )
+    said = {name: value for name, value in values.items() if value}
+    if not said:
+        return []
+    # Texts and lists of JSON are TOML's as well.
+    return [
+        "",
+        "[[options]]",
+        *([f"when = {json.dumps(when)}"] if when else []),
+        *(f"{name} = {json.dumps(value)}" for name, value in said.items()),
+    ]
+
+
+def _signatures(origin: Path, text: str) -> dict[str, str]:
+    """Kernels whose decorator has their types as a text: ``@cuda.jit("void(float32[:])")``."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise UsageError(f"{origin} cannot be read as Python: {error}") from None
+    found = {}
+    for node in ast.walk(tree):
+        for each in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if (
+                isinstance(each, ast.Call)
+                and each.args
+                and isinstance(node, ast.FunctionDef)
+                and "jit" in ast.unparse(each.func)
+            ):
+                first = (
+                    each.args[0].elts[0]
+                    if isinstance(each.args[0], ast.List | ast.Tuple) and each.args[0].elts
+                    else each.args[0]
+                )
+                signature = (
+                    first.value
+                    if isinstance(first, ast.Constant) and isinstance(first.value, str)
+                    else ast.unparse(first)
+                )
+                found[node.name] = signature.replace('"', "'").replace("numba.", "").replace("types.", "")
+    if not found:
+        raise UsageError(f'{origin} has no kernel with types: write its signature, as in @cuda.jit("void(float32[:])")')
+    return found

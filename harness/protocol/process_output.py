@@ -1,0 +1,283 @@
+"""Reading a file that a stranger may have put there: no pipe is waited for, and nothing endless is read."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from select import POLLIN, poll
+
+LOOK = 1.0
+"""Seconds between two looks."""
+
+
+def resume(child: int) -> None:
+    """Continue a child process if it was stopped since the last call."""
+    try:
+        if os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOHANG):
+            os.kill(child, signal.SIGCONT)
+    except (ChildProcessError, ProcessLookupError):
+        pass  # it has ended
+
+
+KEPT = 2 << 20
+"""How much of what a tool prints is kept, in bytes: half from the start, half from the end."""
+
+_CHUNK = 1 << 16
+_LEFT_OUT = re.compile(r"\n\[\.\.\. (\d{1,18}) (?:bytes|characters) left out \.\.\.\]\n")
+
+
+def left_out(count: int) -> bytes:
+    """A line in the place of so many bytes."""
+    return b"\n[... %d bytes left out ...]\n" % count
+
+
+class Printed:
+    """The first and the last part of what comes in.
+
+    Parameters
+    ----------
+    limit : int
+        How much is kept, in bytes: half from the start, half from the end.
+
+    Attributes
+    ----------
+    total : int
+        How much came in, in bytes.
+    """
+
+    def __init__(self, limit: int = KEPT) -> None:
+        self.total = 0
+        self._half = limit // 2
+        self._head, self._tail = bytearray(), bytearray()
+
+    def add(self, data: bytes) -> None:
+        """Take in what was printed next."""
+        self.total += len(data)
+        room = max(0, self._half - len(self._head))
+        self._head += data[:room]
+        self._tail += data[room:]
+        del self._tail[: max(0, len(self._tail) - self._half)]
+
+    def drain(self, descriptor: int, most: int) -> None:
+        """Take in about `most` bytes of what is there, from a descriptor that does not block."""
+        until = self.total + most
+        while self.total < until:
+            try:
+                data = os.read(descriptor, _CHUNK)
+            except BlockingIOError:
+                return
+            if not data:
+                return
+            self.add(data)
+
+    @property
+    def left_out(self) -> int:
+        """How much was not kept, in bytes."""
+        return self.total - len(self._head) - len(self._tail)
+
+    @property
+    def text(self) -> str:
+        """What was kept, with a line in its middle that says how much was left out."""
+        middle = left_out(self.left_out) if self.left_out else b""
+        return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A process that has ended.
+
+    Parameters
+    ----------
+    code : int
+        Exit code; negative for the signal that ended it.
+    said : str
+        What it printed, standard output with errors where these count, without the middle where it was much.
+    total : int
+        How much that was, in bytes.
+    whole : bool
+        Whether nothing of it was left out.
+    errors : str
+        What it printed as errors, where that was to be kept apart.
+    """
+
+    code: int
+    said: str
+    total: int = 0
+    whole: bool = True
+    errors: str = ""
+
+
+class Errors(Enum):
+    """What becomes of what a process prints as errors."""
+
+    TOGETHER = subprocess.STDOUT
+    APART = subprocess.PIPE
+    DROPPED = subprocess.DEVNULL
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    path: str | None = None,
+    env: Mapping[str, str] | None = None,
+    seconds: float | None = None,
+    errors: Errors = Errors.TOGETHER,
+    keep: int = KEPT,
+) -> Finished:
+    """Run a process to its end, without input and without a shell.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        The program and its arguments.
+    path : str, optional
+        The file that is run, where that is not the first word.
+    env : mapping, optional
+        All of its variables; those of this process when left out.
+    seconds : float, optional
+        Deadline, as time on the wall, after which it is ended.
+    errors : Errors
+        Whether what it prints as errors counts as what it says.
+    keep : int
+        How much is kept of either, in bytes.
+
+    Raises
+    ------
+    OSError
+        When it cannot be started.
+    subprocess.TimeoutExpired
+        When it was ended at the deadline.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    with subprocess.Popen(
+        list(argv),
+        executable=path,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors.value,
+        bufsize=0,
+    ) as process:
+        kept = {stream.fileno(): Printed(keep) for stream in (process.stdout, process.stderr) if stream}
+        try:
+            _drain(kept, process, end, seconds)
+            while end is not None and process.poll() is None:
+                _wait(process, end)
+            process.wait()
+        except BaseException:
+            process.kill()
+            process.wait()  # `Popen` does not, after Ctrl-C: what the process holds would still be held
+            raise
+    said, *apart = kept.values()
+    return Finished(process.returncode, _lines(said), said.total, not said.left_out, "".join(map(_lines, apart)))
+
+
+def _wait(process: subprocess.Popen[bytes], end: float) -> None:
+    """Wait a while for the end of a process."""
+    resume(process.pid)
+    left = end - time.monotonic()
+    try:
+        process.wait(max(0.0, min(left, LOOK)))
+    except subprocess.TimeoutExpired:
+        if left <= LOOK:
+            raise
+
+
+def _drain(
+    kept: Mapping[int, Printed], process: subprocess.Popen[bytes], end: float | None, seconds: float | None
+) -> None:
+    """Read descriptors until all are closed; a process that is stopped goes on."""
+    waiting, count = poll(), len(kept)
+    for descriptor in kept:
+        waiting.register(descriptor, POLLIN)
+    while count:
+        left = LOOK if end is None else max(0.0, min(end - time.monotonic(), LOOK))
+        ready = waiting.poll(left * 1000)
+        if not ready:
+            if end is not None and time.monotonic() >= end:
+                raise subprocess.TimeoutExpired(process.args, seconds or 0)
+            resume(process.pid)
+        for descriptor, _ in ready:
+            if data := os.read(descriptor, _CHUNK):
+                kept[descriptor].add(data)
+            else:
+                waiting.unregister(descriptor)
+                count -= 1
+
+
+def _lines(printed: Printed) -> str:
+    """Text in which lines end as Python's own text files end them."""
+    return printed.text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_file(path: Path, keep: int = KEPT) -> str:
+    """What a process printed into a file, without the middle where it was much."""
+    kept = Printed(keep)
+    with open(path, "rb", buffering=0) as file:
+        while data := file.read(_CHUNK):
+            kept.add(data)
+    return _lines(kept)
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters: the start, the end, and a line between them that counts what was left out, now and before."""
+    if len(text) <= limit:
+        return text
+    before = sum(int(found[1]) for found in _LEFT_OUT.finditer(text, limit // 2, len(text) - limit // 2))
+    note, kept = "", limit
+    while True:
+        left_out = f"\n[... {len(text) - kept + before} characters left out ...]\n"
+        if left_out == note:
+            break
+        note, kept = left_out, limit - len(left_out)
+    half = kept // 2
+    return f"{text[: kept - half]}{note}{text[len(text) - half :]}"
+
+
+class Unreadable(ValueError):
+    """A file that is not what it should be; the message says how."""
+
+
+def read_plain(path: Path, most: int, flags: int = 0, *, ends: bool = False) -> bytes:
+    """Content of a plain file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most : int
+        Largest size that is read, in bytes.
+    flags : int
+        Further flags of ``open(2)``, such as ``os.O_NOFOLLOW``.
+    ends : bool
+        Whether a larger file is read without its middle, with a line in its place that counts what was left out.
+
+    Raises
+    ------
+    Unreadable
+        When it is no plain file, or is larger and has to be read as a whole.
+    OSError
+        When it cannot be opened.
+    """
+    # A pipe without a writer would wait for one.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    with open(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise Unreadable(f"{path.name} is no plain file")
+        if found.st_size > most and ends:
+            half = most // 2
+            head = file.read(half)
+            file.seek(found.st_size - half)
+            return head + left_out(found.st_size - 2 * half) + file.read(half)
+        if found.st_size > most:
+            raise Unreadable(f"{path.name} has {found.st_size} bytes, which is more than {most}")
+        return file.read(found.st_size)  # a buffer of the size that is asked for is made at once

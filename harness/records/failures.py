@@ -1,0 +1,275 @@
+"""Failures that are the same, once, the least expected first: for the terminal and for the annotations of a CI."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+from harness.backends import BACKENDS
+from harness.diagnostics import one_line, place_of, tells_most
+from harness.matrix.axes import ToolchainColumn, fold_targets, target_key, toolchain_key
+from harness.matrix.marks import Mark, as_expected, kind_of
+from harness.model.host_compiler import NAME as HOST_COMPILER
+from harness.records.merge import case_of, failed_at
+from harness.records.record import Record
+
+_LEAST_EXPECTED = ("crashed", "timed_out", "harness_error", "fail", "xpass", "unavailable")
+
+Records = Sequence[Mapping[str, Any]]
+
+
+def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
+    """Group unexpected cells by failure.
+
+    Parameters
+    ----------
+    records : iterable of Mapping
+        Records in any order; those that are as expected are passed over.
+
+    Returns
+    -------
+    list of sequences of Mapping
+        The least expected first, then the one with the most cells, then as in the matrix; within a group as in the matrix, in
+        and within a group as in the matrix, in any order of completion.
+    """
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for record in sorted((record for record in records if not as_expected(record)), key=_in_matrix):
+        groups.setdefault(_what(record), []).append(record)
+    return sorted(groups.values(), key=lambda group: (_LEAST_EXPECTED.index(kind_of(group[0]).key), -len(group)))
+
+
+def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
+    """The main message, without its architecture, and its place in the source: the reason of a cell without a compiler's answer, else its first diagnostic."""
+    diagnostics = record["diagnostics"]
+    if record["reason"] or not diagnostics:
+        return _without_target(record, record["reason"] or "; ".join(record["notes"])), ""
+    first = diagnostics[0]
+    line = first.get("line")
+    place = f"{first['file']}:{line}" if first.get("file") and line else first.get("file") or ""
+    words = tells_most(first["message"], record["log"])
+    if not place and words != first["message"] and (found := place_of(record["log"])):
+        place = f"{found[0]}:{found[1]}"
+    return _without_target(record, words), one_line(place)
+
+
+def words_of(group: Records) -> str:
+    """The main message of a group; with the architecture if there is one cell."""
+    words, _ = said_of(group[0])
+    return words.replace("_XX", "_" + group[0]["target"].partition("_")[2]) if len(group) == 1 else words
+
+
+def places_of(group: Records, among: Sequence[str]) -> list[str]:
+    """Places of a group's cells: toolchains with their targets, folded like those of `among`, in the order of targets."""
+    by_toolchain: dict[ToolchainColumn, set[str]] = {}
+    for record in group:
+        by_toolchain.setdefault(ToolchainColumn.of(record), set()).add(record["target"])
+    by_targets: dict[str, list[ToolchainColumn]] = {}
+    for toolchain in sorted(by_toolchain, key=toolchain_key):
+        folded = fold_targets(sorted(by_toolchain[toolchain], key=target_key), among)
+        by_targets.setdefault(folded, []).append(toolchain)
+    return [f"{_toolchains(toolchains)}, {targets}" for targets, toolchains in by_targets.items()]
+
+
+def _in_matrix(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    return record["case"], record["variant"], toolchain_key(ToolchainColumn.of(record)), target_key(record["target"])
+
+
+def _what(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    """All that makes one failure another; an architecture in a message does not."""
+    if record["status"] == "unavailable":  # whatever needs it, and whatever was expected of that
+        return ("unavailable", *said_of(record))
+    expected = record["expected"]
+    return (
+        record["case"], record["status"], record["stage"], record["signal"], *said_of(record),
+        *(expected[key] for key in ("status", "stage", "diagnostic")), kind_of(record).key,
+    )  # fmt: skip
+
+
+def _without_target(record: Mapping[str, Any], text: str) -> str:
+    number = re.escape(record["target"].partition("_")[2])
+    return one_line(re.sub(rf"\b(sm|compute)_{number}\b", r"\1_XX", text), 300)
+
+
+def _toolchains(toolchains: Sequence[ToolchainColumn]) -> str:
+    """``nvrtc, CUDA 12.4, CUDA 13.0``."""
+    by_tool: dict[str, list[str]] = {}
+    for each in toolchains:
+        by_tool.setdefault(each.tool, []).append(each.releases)
+    return "; ".join(f"{tool}, {', '.join(releases)}" for tool, releases in by_tool.items())
+
+
+_SHOWN = ("built", "rejected", "crashed", "timed_out")
+_ON_DEVICE = ("load", "launch", "verify")
+_HEADERS = re.compile(r"\w+=[\w.]+\+(?:git|local)\.[0-9a-f]+")
+_BUILD = re.compile(r"\+(?:git|build|local)\.")
+
+
+def not_repeatable(record: Record) -> str:
+    """The reason why a record cannot be reproduced, as the rest of a sentence about its cell; empty if it can."""
+    status = record["status"]
+    if status not in _SHOWN:
+        told = "no compiler was asked" if status == "unsupported" else "no compiler answered"
+        return f"is {status.replace('_', ' ')}: {told}, so there is nothing to show ({record['reason']})"
+    # A stand-in for a device looks for a kernel in what was compiled, as the driver does; more it does not do.
+    virtual = record["device"].get("virtual") and record["backend"] in ("cupy-nvrtc", "cupy-jitify")
+    if status != "built" and record["stage"] in _ON_DEVICE and not virtual:
+        return f"failed at {record['stage']}, on a real device: repro shows what compilers say, up to link"
+    info = BACKENDS.get(record["backend"])
+    if info is None or not info.script:
+        return f"is of the backend {record['backend']}, for which repro has no script"
+    if found := _HEADERS.search(record["variant"]):
+        return f"is of headers of no release ({found[0]}), and repro pins wheels by their hashes"
+    if _BUILD.search(record.get("library") or ""):
+        again = again_command(record)
+        return f"is of a development build, and repro pins releases by their hashes{': `' if again else ''}{again}{'` compiles it again' if again else ''}"
+    return ""
+
+
+def repro_command(record: Record, results: Iterable[str] = ()) -> str:
+    """``cumatrix repro 'CELL' --out DIR``, with files of records where they are named; empty where there is nothing to show."""
+    if not_repeatable(record):
+        return ""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", record["case"].rpartition("/")[2]).strip("-.") or "cell"
+    files = [word for file in results for word in ("--results", file)]
+    return shlex.join(["cumatrix", "repro", record["cell"], *files, "--out", f"repro-{name}"])
+
+
+def again_command(record: Mapping[str, Any]) -> str:
+    """``cumatrix run CASE -b nvrtc -t 12.9 -a sm_75``: what compiles this cell once more.
+
+    Empty where a program, or an include directory, lies outside of the folder that it was tried from, and where the record does not tell how a library was named.
+    """
+    axes = ["-b", record["backend"], "-t", record["toolkit"], "-a", record["target"]]
+    named = _library_of(record)
+    if named is None:
+        return ""
+    axes += named
+    if host := record.get("host_compiler"):
+        # Of one that was named by its path, the record does not tell where it lies.
+        if not re.fullmatch(HOST_COMPILER, host):
+            return ""
+        axes += ["--host-compiler", host]
+    if not record.get("program"):
+        variant = ["--where", f'variant == "{record["variant"]}"'] if record["variant"] else []
+        return shlex.join(["cumatrix", "run", case_of(record), *axes, *variant])
+    try:
+        words = shlex.split(record["variant"])
+    except ValueError:
+        return ""
+    # A program or an include directory outside of the folder has a digest in the place of its own; so has a line that was too long. Of
+    # For headers without a release, the number is printed instead of their location.
+    away = any(re.match(r"-I.*@[0-9a-f]+$|--library=.*\+(?:git|local)\.", word) for word in words)
+    if "@" in record["case"] or "#" in record["variant"] or away:
+        return ""
+    return shlex.join(["cumatrix", "try", record["case"], *words, *axes])
+
+
+def _library_of(record: Mapping[str, Any]) -> list[str] | None:
+    """Options that name a cell's library: a release or a build; empty for installed libraries, None if unknown."""
+    info, (version, _, local) = BACKENDS.get(record["backend"]), (record.get("library") or "").partition("+")
+    if not info or not version or not str(record["environment"]).startswith(f"{info.library}-{version}"):
+        return []
+    python = re.search(r"(?:^|\.)python(3\.\d+)", local)
+    more = ["--python", python[1]] if python else []
+    if not _BUILD.match(f"+{local}"):
+        return ["--with", f"{info.library}={version}", *more]
+    builds = record["toolchain"]["observed"].get("builds")
+    found = next((each for each in builds.values() if isinstance(each, dict)), {}) if isinstance(builds, dict) else {}
+    url, commit = str(found.get("url") or ""), str(found.get("commit") or "")
+    if not url:
+        return None  # it lay on a path of an environment that was there
+    if found.get("editable"):
+        return ["--with", f"-e {unquote(url.removeprefix('file://'))}", *more]
+    return ["--with", f"{info.library} @ {f'git+{url}@{commit}' if commit else url}", *more]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramFailure:
+    """One failure of one program, of however many cells.
+
+    Parameters
+    ----------
+    file : str
+        The file that it is about, as seen from the current folder; empty where none is there.
+    line : int
+        The line, from 1; 1 where none is known.
+    title : str
+        Case and what happened: ``wmma/fragments: rejected at compile``.
+    message : str
+        The message, on one line.
+    always : str
+        The same without its architecture, for any cells.
+    where : str
+        The cells: toolchains with their targets.
+    again : str
+        A command that compiles the first of them again; may be empty.
+    kind : Mark
+        Its kind of cell.
+    cells : tuple of str
+        Ids of the cells.
+    """
+
+    file: str
+    line: int
+    title: str
+    message: str
+    always: str
+    where: str
+    again: str
+    kind: Mark
+    cells: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The same as long as the failure is the same, whatever line it moves to and however many cells have it."""
+        return hashlib.sha256(f"{self.file}\n{self.title}\n{self.always}".encode()).hexdigest()[:32]
+
+
+def findings(records: Iterable[Mapping[str, Any]], cases: Sequence[Path] = (Path("cases"),)) -> list[ProgramFailure]:
+    """List each failure of each program once, in the terminal's order (`harness.records.failures.failures`).
+
+    Parameters
+    ----------
+    records : iterable of Mapping
+        All of them; those that are as expected are passed over.
+    cases : sequence of Path
+        Folders of cases to search for the files of a case.
+    """
+    records = list(records)
+    targets = sorted({record["target"] for record in records}, key=target_key)
+    found = []
+    for group in failures(records):
+        programs: dict[str, list[Mapping[str, Any]]] = {}
+        for record in group:
+            programs.setdefault(record["case"], []).append(record)
+        found += [_finding(each, targets, cases) for each in programs.values()]
+    return found
+
+
+def _finding(group: Records, targets: Sequence[str], cases: Sequence[Path]) -> ProgramFailure:
+    first: Any = group[0]
+    said = first["diagnostics"][0] if first["diagnostics"] else {}
+    return ProgramFailure(
+        file=_place(first, said.get("file") or "", cases), line=said.get("line") or 1,
+        title=one_line(f"{first['case']}: {failed_at(first).replace('_', ' ')}", 200),
+        message=one_line(words_of(group), 500) or kind_of(first).meaning, always=said_of(first)[0],
+        where=one_line("; ".join(places_of(group, targets)), 500), again=again_command(first), kind=kind_of(first),
+        cells=tuple(record["cell"] for record in group),
+    )  # fmt: skip
+
+
+def _place(record: Mapping[str, Any], named: str, cases: Sequence[Path]) -> str:
+    """A file below the current folder: the one that was named, else the program or its case."""
+    case = PurePosixPath(record["case"].partition("@")[0])
+    folders = [folder / case for folder in cases]
+    places = [*(folder / named for folder in folders), Path(case.parent) / named, Path(named)] if named else []
+    for place in [*places, Path(case), *(folder / "case.toml" for folder in folders)]:
+        if not place.is_absolute() and ".." not in place.parts and place.is_file():
+            return place.as_posix()
+    return ""

@@ -1,0 +1,295 @@
+"""Files that are either whole or as they were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.process_locks import holder, take_alone
+from harness.protocol.process_output import read_plain
+from harness.records.inputs import Inputs, inputs_path, read_inputs
+from harness.records.json_io import RecordError
+from harness.records.plan import Plan, plan_path, plans_json, read_plans
+
+
+def replace_files(contents: Mapping[Path, bytes]) -> None:
+    """Write every file, or none.
+
+    Everything is first written and flushed under temporary names; only then are the files renamed
+    into place, so that a full disk or an unwritable folder leaves the earlier files alone.
+
+    Parameters
+    ----------
+    contents : Mapping[Path, bytes]
+        What each file shall hold. Folders that are missing are made.
+    """
+    written: list[tuple[Path, Path]] = []
+    try:
+        for path, data in contents.items():
+            plain_file(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            written.append((Path(name), path))
+            with named_errors(path), os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            # mkstemp makes private files; these are as readable as any other file of the user's.
+            Path(name).chmod(0o666 & ~_umask())
+        for temporary, path in written:
+            temporary.replace(path)
+    except BaseException:
+        for temporary, _ in written:
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """Raise `UsageError` where a file cannot be written; its folder is made, the file is left as it is.
+
+    Call it before anything takes long: a run that downloads and compiles first loses all of it.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        plain_file(path)
+        if path.exists():
+            with path.open("ab"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def plain_file(path: Path) -> None:
+    """Raise `UsageError` where something is that is no file: a device or a pipe would be replaced, or read without an end."""
+    try:
+        there = path.stat()
+    except OSError:
+        return  # missing files are reported by the writer
+    if not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):  # of a folder, opening it says so
+        raise UsageError(f"{path} is no file that can be kept: name another one, such as results.jsonl")
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Give errors of the system that know no file, such as those of a full disk, the name of this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+FORMATS = ("ptx", "cubin", "object")
+"""Artifact formats in records, with their file suffixes."""
+
+
+class ArtifactFolder:
+    """Artifacts kept by their content: no program and no compiler chooses a name here.
+
+    Used by several threads at a time. Several processes may share a folder: a file is renamed into place when it is whole,
+    are a folder: a file is renamed into place once complete, and another writer of the same content writes the same bytes.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+
+    Attributes
+    ----------
+    unkept : Counter
+        Why something was not kept, and how many.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.unkept: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Make the folder where it is missing.
+
+        Raises
+        ------
+        UsageError
+            When it is no folder, or cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot keep artifacts in {self.path}: {error.strerror}") from None
+        if not os.access(self.path, os.W_OK | os.X_OK):
+            raise UsageError(f"cannot keep artifacts in {self.path}: it cannot be written")
+
+    def file(self, kind: str, sha256: str) -> Path:
+        """Path of an artifact by format and hash, if it is kept.
+
+        Raises
+        ------
+        ValueError
+            When either is none: records may come from anywhere.
+        """
+        if kind not in FORMATS or len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
+            raise ValueError(f"no artifact: {kind!r}, {sha256!r}")
+        return self.path / f"{sha256}.{kind}"
+
+    def has(self, kind: str, sha256: str, size: int) -> bool:
+        """Return whether an artifact is kept, by name and size in bytes."""
+        try:
+            found = self.file(kind, sha256).lstat()
+        except (OSError, ValueError):
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_size == size
+
+    def keep(self, kind: str, sha256: str, data: bytes) -> None:
+        """Keep an artifact; where that fails, `unkept` says why, and nothing is half written."""
+        if self.has(kind, sha256, len(data)):
+            return
+        with self._lock:  # one at a time: writing asks for the umask, which is the whole process's
+            try:
+                replace_files({self.file(kind, sha256): data})
+            except (OSError, UsageError) as error:
+                self.unkept[(isinstance(error, OSError) and error.strerror) or str(error)] += 1
+
+    def note_unkept(self, problems: Mapping[str, int]) -> None:
+        """Count what another process could not keep here, by the reason."""
+        with self._lock:
+            self.unkept.update(problems)
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each reason why something was not kept, the commonest three."""
+        return [f"not kept in {self.path} ({count} artifacts): {why}" for why, count in self.unkept.most_common(3)]
+
+    def read(self, kind: str, sha256: str, most: int) -> bytes:
+        """The content of an artifact.
+
+        Parameters
+        ----------
+        kind, sha256 : str
+            Which one.
+        most : int
+            Largest size that is read, in bytes.
+
+        Raises
+        ------
+        ValueError
+            When the file is not that artifact, or is larger; the message says so.
+        OSError
+            When it cannot be read.
+        """
+        path = self.file(kind, sha256)
+        data = read_plain(path, most, os.O_NOFOLLOW)  # no link to elsewhere is followed
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise ValueError(f"{path.name} is not what its name says: it was changed")
+        return data
+
+
+def busy(path: Path) -> RecordError:
+    """The sentence for a file that a run is writing to."""
+    return RecordError(
+        f"{path}: another run is writing to it{holder(path)}: wait until that one has ended, or name another file of records"
+    )
+
+
+@contextmanager
+def left_alone(path: Path) -> Iterator[None]:
+    """While another file takes the place of this one: refused where a run writes to it."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        yield  # missing files are reported by the writer
+        return
+    try:
+        if not take_alone(file):
+            raise busy(path)
+        yield
+    finally:
+        os.close(file)
+
+
+class Beside:
+    """The sidecar files of one ``.jsonl``.
+
+    Parameters
+    ----------
+    path : Path
+        The ``.jsonl``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: tuple[tuple[int, ...], list[Plan]] | None = None
+
+    def plans(self) -> list[Plan]:
+        """The plans; read again only where that is another file by now: it is never written to, but replaced.
+
+        Raises
+        ------
+        RecordError
+            When they cannot be read.
+        """
+        state = self._state()
+        if self._known is None or self._known[0] != state:
+            self._known = (state, read_plans(plan_path(self.path)))
+        return self._known[1]
+
+    def is_of(self, run: str) -> bool:
+        """Return whether the last plan belongs to this run; a plan without the run's name need not be read.
+
+        Raises
+        ------
+        OSError, RecordError
+            When they cannot be read.
+        """
+        if self._known is None and json.dumps(run).encode() not in plan_path(self.path).read_bytes():
+            return False
+        return bool(self.plans()[-1]["run"] == run)
+
+    def keep_plans(self, plans: Sequence[Plan], records: bytes | None = None) -> None:
+        """Write the plans, and with them the file of records where that is given."""
+        replace_files(
+            {**({self.path: records} if records is not None else {}), plan_path(self.path): plans_json(plans)}
+        )
+        self._known = (self._state(), list(plans))
+
+    def inputs(self) -> Inputs:
+        """The input manifest of the records; a damaged one counts as missing and is written again."""
+        try:
+            return read_inputs([self.path])
+        except RecordError:
+            return Inputs()
+
+    def keep_inputs(self, inputs: Inputs) -> None:
+        """Write what records follow from, or remove it where that is nothing."""
+        beside = inputs_path(self.path)
+        if inputs:
+            replace_files({beside: inputs.to_json()})
+        else:
+            beside.unlink(missing_ok=True)
+
+    def _state(self) -> tuple[int, ...]:
+        """The state that identifies a version of a plan file; empty if there is none."""
+        try:
+            found = plan_path(self.path).stat()
+        except OSError:
+            return ()
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

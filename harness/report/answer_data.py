@@ -1,0 +1,194 @@
+"""The answer page's data: the features, the vocabulary of questions, and for each architecture what is known of every feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis.frame import rows_of
+from harness.answers.answer import tool_label
+from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row, own_in
+from harness.answers.store import Store, vocabulary_of
+from harness.answers.table import FeatureRow, Field, lines_of
+from harness.answers.vocabulary import ARCHITECTURES
+from harness.model.host_compiler import HostCompiler
+from harness.published import ENVIRONMENT
+from harness.records import Merged
+from harness.report.text import clean
+
+_USUAL = "sm_80"
+"""The default architecture of readers, if it was tried."""
+
+
+def known_of(merged: Merged, table: pd.DataFrame, *, apart: bool = False) -> Known:
+    """Input of answers, from a report's records and table; with `apart`, own cells are separate from published ones."""
+    told = table.assign(message=table["message"].where(table["message"] != "", table["reason"]))
+    rows = [
+        make_row(*values, own=apart and environment != ENVIRONMENT)
+        for *values, environment in rows_of(told, [*COLUMNS, "environment"])
+    ]
+    facts: list[tuple[Any, ...]] = [(record["case"], record["title"], record["topic"], record["features"], record["links"], record["expected"]) for record in merged.records]  # fmt: skip
+    facts += [(cell["case"], cell.get("title", ""), cell["topic"], (), (), None) for cell in merged.missing]
+    runs = {str(plan.get("run", "")): str(plan.get("started") or "") for plan in merged.plans}
+    return Known(rows=rows, features=features_of(facts), runs=runs, hosts=tuple(sorted(own_in(merged.records))))
+
+
+def first_target(known: Known) -> str:
+    """The first architecture to show: the usual one, else the one with the most results."""
+    counts: dict[str, int] = {}
+    for entry in known.entries:
+        for target in entry.answered:
+            counts[target] = counts.get(target, 0) + 1
+    most = max(counts.values(), default=0)
+    if counts.get(_USUAL, 0) * 2 > most:
+        return _USUAL
+    return max(counts, key=lambda target: counts[target], default=_USUAL)
+
+
+def architecture_of(target: str) -> str:
+    """``Ada``; empty where no generation is known of a target."""
+    plain = target.rstrip("af").replace("compute_", "sm_")
+    generations = ("maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+    return next((name.capitalize() for name in generations if plain in ARCHITECTURES[name]), "")
+
+
+def columns_of(known: Known) -> list[tuple[str, str]]:
+    """Key and heading of each column: a tool, and a tool with each header library; only those with results."""
+    found: dict[str, str] = {}
+    for entry in sorted(known.entries, key=lambda entry: (known.tools.index(entry.tool), entry.axis)):
+        if entry.answered:
+            found.setdefault(_key(entry), tool_label(entry))
+    return list(found.items())
+
+
+def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
+    """Data that the page needs at once, for any architecture.
+
+    Parameters
+    ----------
+    known : Known
+        What was tried.
+    pages : Mapping[str, str]
+        Page of each case.
+    """
+    vocabulary = vocabulary_of(Store.of(known))
+    numbers = {word: number for number, word in enumerate((*vocabulary.words, *vocabulary.said))}
+    return {
+        "vocabulary": _clean(vocabulary.to_json()),
+        "targets": [[target, architecture_of(target)] for target in known.targets],
+        "first": first_target(known),
+        "hosts": _clean(_versions(known.hosts)),
+        "columns": [[key, clean(label), _backend(key), key.partition("+")[2]] for key, label in columns_of(known)],
+        "features": [
+            {
+                "case": clean(case),
+                "title": clean(feature.title or case),
+                "topic": clean(feature.topic),
+                "page": pages[case],
+                # Numbers of the vocabulary's words, and of compiler messages: most occur in several features.
+                "words": [[numbers[word] for word in words] for words in known.words_of(case)],
+                "said": sorted(numbers[word] for word in known.said.get(case, ()) if word in numbers),
+            }
+            for case, feature in known.features.items()
+        ],
+    }
+
+
+def _versions(hosts: Sequence[str]) -> list[list[Any]]:
+    """Each host compiler with its versions by name."""
+    return [[host, HostCompiler(version=host).versions] for host in hosts]
+
+
+def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
+    """Results on one architecture, and for it (`harness.answers.answer`): each verdict and each row of letters once, and numbers into them."""
+    columns = {key: number for number, (key, _) in enumerate(columns_of(known))}
+    features = {case: number for number, case in enumerate(known.features)}
+    verdicts: dict[tuple[str, str, str], int] = {}
+    grids: dict[tuple[tuple[str, ...], tuple[str, ...], str], int] = {}
+    lines: list[list[Any]] = []
+    own: list[list[int]] = []
+    for line in (*lines_of(itself, [target]), *_in_order(known, target)):
+        fields = [
+            [
+                columns[_key(field.entry)],
+                verdicts.setdefault((field.verdict.kind, field.verdict.text, _note(field.verdict.note, field.where, works=field.verdict.works)), len(verdicts)),
+                grids.setdefault((field.grid.libraries, field.grid.toolkits, field.grid.letters), len(grids)),
+                *([verdicts.setdefault((field.own.kind, field.own.text, field.own.note), len(verdicts))] if field.own else ()),
+            ]
+            for field in line.fields
+            if _key(field.entry) in columns
+        ]  # fmt: skip
+        if not line.case:
+            own = fields
+        elif fields:
+            lines.append([features[line.case], clean(line.label), _clean(line.words), fields])
+    return {
+        "verdicts": _clean([list(item) for item in verdicts]),
+        "grids": [[list(libraries), list(toolkits), letters] for libraries, toolkits, letters in grids],
+        "lines": lines,
+        "itself": own,
+    }
+
+
+def _in_order(known: Known, target: str) -> list[FeatureRow]:
+    """Order features by the number of tools with results, then as in the matrix."""
+    lines = lines_of(known, [target])
+    told: dict[str, set[str]] = {}
+    for line in lines:
+        told.setdefault(line.case, set()).update(_key(field.entry) for field in line.fields if not field.verdict.silent)
+    return sorted(lines, key=lambda line: -len(told[line.case]))
+
+
+def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Headings and lines of the same for the page's template, which has it without a script: a column a tool, whatever header libraries and host compilers it was tried with."""
+    labels, lines = dict(columns_of(known)), []
+    for line in _in_order(known, target):
+        fields = {key: field for field in line.fields if (key := _key(field.entry)) in labels}
+        if fields:
+            lines.append((line, fields))
+    used = {key for _, fields in lines for key in fields}
+    tools: dict[str, list[str]] = {}
+    for key in filter(used.__contains__, labels):
+        tools.setdefault(_backend(key), []).append(key)
+    for keys in tools.values():
+        keys.sort(key=lambda key: "+" in key)
+    plain = {_backend(key): label for key, label in reversed(labels.items()) if "+" not in key}
+    shown = []
+    for line, fields in lines:
+        feature = known.features[line.case]
+        cells = [
+            [_shown(fields[key], labels[key] if "+" in key and len(keys) > 1 else "") for key in keys if key in fields]
+            for keys in tools.values()
+        ]  # fmt: skip
+        shown.append({"topic": feature.topic, "case": line.case, "title": feature.title, "page": pages[line.case], "label": line.label, "cells": cells})  # fmt: skip
+    return [plain.get(tool, labels[keys[0]]) for tool, keys in tools.items()], shown
+
+
+def _shown(field: Field, name: str) -> dict[str, str]:
+    """Results of one tool, with one header library or none."""
+    note = _note(field.verdict.note, field.where, works=field.verdict.works)
+    return {"kind": field.verdict.kind, "text": field.verdict.text, "name": name, "note": note, "own": field.own.text if field.own else ""}  # fmt: skip
+
+
+def _backend(key: str) -> str:
+    return key.partition("+")[0].partition(" ")[0]
+
+
+def _note(note: str, where: str, *, works: bool) -> str:
+    """The text below a field's verdict."""
+    where = "" if where == "nowhere" else where
+    return "; ".join(filter(None, (where if works or not where else f"works {where}", note)))
+
+
+def _key(entry: Entry) -> str:
+    return f"{entry.tool}+{entry.axis}" if entry.axis else entry.tool
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): _clean(item) for key, item in value.items()}
+    return [_clean(item) for item in value] if isinstance(value, Sequence | set | frozenset) else value

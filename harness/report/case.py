@@ -1,0 +1,258 @@
+"""Feature sections of a case's page: remedies, the program, evidence."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+from markupsafe import Markup
+
+from harness.analysis.frame import rows_of
+from harness.analysis.history import History
+from harness.causes import catalogue, causes_of
+from harness.matrix.axes import COLUMNS, PROGRAM, ToolchainColumn, column_key, labels
+from harness.matrix.marks import KINDS
+from harness.matrix.parameters import matrix_link
+from harness.model import Case
+from harness.records import Record
+from harness.report.groups import CellGroup, anchor_of
+from harness.report.text import clean
+
+_EVENTS = 20
+
+More = Callable[[Record], Mapping[str, Any]]
+
+
+def annotator(history: History | None) -> More:
+    """A function that gives ``remedy`` and ``history`` of a record, where there are any.
+
+    Parameters
+    ----------
+    history : History or None
+        Earlier runs.
+    """
+    events = _events(history) if history is not None else {}
+
+    def annotate(record: Record) -> Mapping[str, Any]:
+        more: dict[str, Any] = {}
+        if found := remedies(record):
+            more["remedy"] = found
+        if record["cell"] in events:
+            more["history"] = events[record["cell"]][-_EVENTS:]
+        return more
+
+    return annotate
+
+
+def remedies(record: Record) -> Sequence[Mapping[str, Any]]:
+    """Known causes with remedies, as plain values; for a failure, without those of mere warnings."""
+    built = record["status"] == "built"
+    return _remedies(tuple(match.cause.name for match in causes_of(record) if built or not match.of_warning))
+
+
+@cache
+def _remedies(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Text of causes: the same object for equal ones, which is then written once."""
+    causes = [catalogue()[name] for name in names]
+    return [
+        {"title": cause.title, "cause": cause.cause, "remedy": cause.remedy, "links": list(cause.links)}
+        for cause in causes
+    ]
+
+
+def _events(history: History) -> dict[str, list[dict[str, Any]]]:
+    """Runs by cell, oldest first; consecutive runs with the same outcome are one event."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    names = ["cell", "run", "started", "mark", "outcome", "message"]
+    for cell, run, started, mark, outcome, message in history.table[names].itertuples(index=False, name=None):
+        events = found.setdefault(cell, [])
+        if events and (events[-1]["outcome"], events[-1]["message"], events[-1]["mark"]) == (outcome, message, mark):
+            events[-1]["runs"] += 1
+            events[-1]["last"] = started
+        else:
+            event = {"outcome": outcome, "mark": mark, "message": message, "run": run, "started": started}
+            events.append({**event, "last": started, "runs": 1})
+    return found
+
+
+HELPS = 3
+"""Known causes that the page of a case names first."""
+
+SNIPPET = 60
+"""Lines of a program that is short enough to be read first."""
+
+
+def helps_of(groups: Sequence[CellGroup]) -> list[Mapping[str, Any]]:
+    """Remedies for refusals: known causes, the most severe first, each once."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for group in groups:
+        if group.kind.group in ("not", "fault", "surprise"):
+            for item in remedies(cast("Record", group.first)):
+                found.setdefault(item["title"], item)
+    return list(found.values())[:HELPS]
+
+
+def snippet_of(sources: Mapping[str, str]) -> str:
+    """The program, where it is short: what is tried, in code."""
+    programs = [
+        text for name, text in sources.items() if name.endswith((".cu", ".cuh", ".py")) and "reference" not in name
+    ]
+    short = [text for text in programs if text.count("\n") <= SNIPPET and len(text) < SNIPPET * 100]
+    return short[0] if short else ""
+
+
+def proof_link(case: str, backend: str, target: str) -> str:
+    """Address of the cells that show something, from the page of a case."""
+    return f"../{matrix_link(case=case, backend=backend, target=target)}"
+
+
+@dataclass(frozen=True)
+class CaseGrid:
+    """The table of one case.
+
+    Parameters
+    ----------
+    tools : tuple of (str, int)
+        Backends with their versions, and how many columns each spans.
+    releases : tuple of (str, int)
+        Likewise for toolkits, and whatever else is a release.
+    columns : tuple of (str, bool)
+        Targets, and whether the column is the first of its toolchain.
+    rows : tuple of (str, Markup)
+        Variants with their cells.
+    """
+
+    tools: tuple[tuple[str, int], ...]
+    releases: tuple[tuple[str, int], ...]
+    columns: tuple[tuple[str, bool], ...]
+    rows: tuple[tuple[str, Markup], ...]
+
+
+def make_grid(table: pd.DataFrame, groups: Mapping[str, str]) -> CaseGrid:
+    """Make the table of a case.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The case's rows of `harness.analysis.cells_frame`.
+    groups : Mapping[str, str]
+        By id of a cell, the anchor of its group; a cell without one leads to all groups.
+    """
+    programs, across = (list(rows_of(table, keys)) for keys in (PROGRAM[1:], COLUMNS))
+    cells = list(zip(programs, across, table["mark"], table["cell"], strict=True))
+    columns = sorted(set(across), key=lambda column: column_key(*column))
+    toolchains = [ToolchainColumn(column[:-1]) for column in columns]
+    first = [place == 0 or item != toolchains[place - 1] for place, item in enumerate(toolchains)]
+    places = {column: place for place, column in enumerate(columns)}
+    opening = ['<td class="begins"' if begins else "<td" for begins in first]
+    rows = []
+    for program, members in groupby(cells, lambda cell: cell[0]):
+        row = [f'{tag}><span class="v">not run</span></td>' for tag in opening]
+        for _, column, mark, cell in members:
+            place = places[column]
+            row[place] = f'{opening[place]} id="{anchor_of(cell)}">{_link(mark, groups.get(cell, "happened"))}</td>'
+        rows.append((" ".join(labels(program, PROGRAM[1:])), Markup("\n".join(row))))  # noqa: S704 (our own markup; every word of others in it is escaped)
+    return CaseGrid(
+        tools=_spans([(item.tool, item.tool) for item in toolchains]),
+        releases=_spans([(item.label, item.releases) for item in toolchains]),
+        columns=tuple((column[-1], begins) for column, begins in zip(columns, first, strict=True)),
+        rows=tuple(rows),
+    )
+
+
+@cache
+def _link(key: str, anchor: str) -> str:
+    """The link from a cell to its group. Made here and not by the template, which takes ten times as long for 100,000."""
+    kind = KINDS[key]
+    return f'<a class="m {kind.css}" href="#{anchor}">{kind.letter}<span class="v"> {kind.word}</span></a>'
+
+
+def _spans(labels: list[tuple[str, str]]) -> tuple[tuple[str, int], ...]:
+    """Labels with the number of columns they span; the first of a pair separates neighbors."""
+    return tuple((label, len(list(run))) for (_, label), run in groupby(labels))
+
+
+def page_names(cases: Iterable[str]) -> dict[str, str]:
+    """Name of the page of each case: made of letters that are safe in paths and addresses, never twice the same."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for case in sorted(set(cases)):
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", case).strip(".-")[:80]
+        # Case-insensitive file systems would put A.html and a.html into one file.
+        if not stem or stem.lower() in taken:
+            stem = f"{stem}-{anchor_of(case)}".lstrip("-")
+        taken.add(stem.lower())
+        names[case] = f"{stem}.html"
+    return names
+
+
+_SUFFIXES = frozenset((".toml", ".cu", ".cuh", ".h", ".hpp", ".py", ".cpp"))
+_MAX_BYTES = 100_000
+
+
+def files_of(case: str, folders: Iterable[Path], programs: Mapping[str, Case]) -> dict[str, str]:
+    """Texts of the files of a case, out of the first folder that has it, or of a program that a configuration names: by its path in the project."""
+    if case in programs:
+        known = programs[case]
+        files = [*known.sources.values(), *known.together]
+        names = {os.path.relpath(path, known.root) if known.root else path.name: path for path in files}
+        return {name: _read(path) for name, path in names.items() if path.is_file() and not path.is_symlink()}
+    return next((texts for folder in folders if (texts := case_files(folder, case))), {})
+
+
+def case_files(cases: Path | None, case: str) -> dict[str, str]:
+    """Texts of the files in the case's folder by name, ``case.toml`` first; empty where there are none.
+
+    Parameters
+    ----------
+    cases : Path or None
+        The folder of cases.
+    case : str
+        Name of a case out of a record: not to be trusted with a path.
+    """
+    if cases is None:
+        return {}
+    root = cases.resolve()
+    folder = (root / case).resolve() if "\0" not in case else root
+    if folder == root or root not in folder.parents or not folder.is_dir():
+        return {}
+    return {path.name: _read(path) for path in _shown(folder.iterdir())}
+
+
+def excerpt(files: Mapping[str, str], name: str, line: int | None, around: int = 3) -> list[tuple[int, str, bool]]:
+    """Lines around the one that a diagnostic names: number, text, and whether it is the one; empty where it is not known.
+
+    Parameters
+    ----------
+    files : Mapping[str, str]
+        What `case_files` gives.
+    name : str
+        File of the diagnostic.
+    line : int or None
+        Its line, from 1.
+    """
+    lines = (files.get(name) or files.get(name.rpartition("/")[2], "")).splitlines()
+    if not line or not 1 <= line <= len(lines):
+        return []
+    first = max(1, line - around)
+    return [(number, lines[number - 1], number == line) for number in range(first, min(len(lines), line + around) + 1)]
+
+
+def _shown(paths: Iterable[Path]) -> list[Path]:
+    # A link could lead out of the folder of cases, and a report is published.
+    found = [path for path in paths if path.suffix in _SUFFIXES and path.is_file() and not path.is_symlink()]
+    return sorted(found, key=lambda path: (path.name != "case.toml", path.name))
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    text = clean(data[:_MAX_BYTES].decode("utf-8", "replace"))
+    return text if len(data) <= _MAX_BYTES else f"{text}\n… (cut)"

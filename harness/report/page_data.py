@@ -1,0 +1,363 @@
+"""The matrix as the page's own script reads it: every name once, every cell a number or two.
+
+Files are scripts that hand over one text of JSON: a page that was opened from disk may load scripts and nothing else, and a text that
+goes through JSON.parse cannot be mistaken for code. docs/page.md tells of the format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis.frame import rows_of
+from harness.answers.question import spell_span
+from harness.answers.vocabulary import LABELS
+from harness.matrix.axes import (
+    AXES,
+    COLUMNS,
+    PLACE,
+    PROGRAM,
+    axis_key,
+    backend_key,
+    column_key,
+    natural_key,
+    version_key,
+)
+from harness.matrix.marks import KINDS, Mark
+from harness.matrix.parameters import parameters, parameters_of
+from harness.model import Stage, Status, Verdict
+from harness.records import Record, weight
+from harness.records.json_io import text_of
+from harness.records.merge import failed_at
+from harness.report.case import More
+from harness.report.published import is_own
+from harness.report.text import clean, one_line, trackers
+
+NUMBERS = ("seconds", "registers", "shared", "spills")
+
+_OUTCOME = ("mark", "status", "stage", "verdict", "environment", "run")
+_WORDS: Mapping[str, Sequence[str]] = {
+    "mark": tuple(KINDS),
+    "status": ("", *Status),
+    "stage": ("", *Stage),
+    "verdict": ("", *Verdict),
+}
+
+
+def script(name: str, text: str) -> bytes:
+    """A script that hands over JSON under `name`."""
+    # What ends a string of JavaScript, and what ends lines in it.
+    for bad, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
+        text = text.replace(bad, escaped)
+    return f"cumatrix.receive({json.dumps(name)},'{text}');\n".encode("utf-8", "replace")
+
+
+def compact(value: Any) -> str:
+    """JSON without a space too many."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def matrix_data(table: pd.DataFrame, about: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    """Axes, and of every cell what a first look and most filters need.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `harness.analysis.cells_frame`.
+    about : Mapping
+        By case, its first record, for what the table does not have.
+    files : Mapping[str, str]
+        Page of each case.
+    """
+    columns = sorted(set(rows_of(table, COLUMNS)), key=lambda key: column_key(*key))
+    names: dict[str, list[str]] = {
+        **{axis.key: sorted(table[axis.key].unique(), key=axis_key(axis.key)) for axis in AXES},
+        "case": list(table["case"].unique()),  # topic by topic, as the rows are
+        **{key: list(_WORDS.get(key, ())) or sorted(table[key].unique(), key=natural_key) for key in _OUTCOME},
+    }
+    place = {key: {name: number for number, name in enumerate(values)} for key, values in names.items()}
+
+    across, ends = len(PROGRAM), len(PLACE)
+    at = {column: number for number, column in enumerate(columns)}
+    outcomes: dict[tuple[str, ...], int] = {}
+    rows: list[tuple[str, ...]] = []
+    patterns: list[list[int]] = []
+    cells = []
+    for values in rows_of(table, [*PLACE, *_OUTCOME]):
+        row, column, outcome = values[:across], values[across:ends], values[ends:]
+        if not rows or rows[-1] != row:
+            rows.append(row)
+            patterns.append([])
+        patterns[-1].append(at[column])
+        cells.append(outcomes.setdefault(outcome, len(outcomes)))
+    kinds: dict[tuple[int, ...], int] = {}
+    shapes = [kinds.setdefault(tuple(pattern), len(kinds)) for pattern in patterns]
+
+    first = table.drop_duplicates("case").set_index("case")
+    return {
+        "schema": 1,
+        "axes": [axis.to_json() for axis in AXES],
+        "marks": [_shown(kind) for kind in KINDS.values()],
+        "names": {key: [clean(name) for name in values] for key, values in names.items()},
+        **_parameters(names["variant"]),
+        "trackers": trackers(),
+        "cases": [
+            {
+                "page": files[case],
+                "topic": place["topic"][first.at[case, "topic"]],
+                "title": clean(first.at[case, "title"]),
+                "features": [clean(item) for item in about.get(case, {}).get("features", ())],
+                "links": [clean(item) for item in about.get(case, {}).get("links", ())],
+            }
+            for case in names["case"]
+        ],
+        "rows": {
+            **{key: [place[key][row[number]] for row in rows] for number, key in enumerate(PROGRAM)},
+            "pattern": shapes,
+        },
+        "columns": {
+            key: [place[key][column[number]] for column in columns] for number, key in enumerate(COLUMNS)
+        },
+        "patterns": [list(kind) for kind in kinds],
+        "outcomes": {
+            key: [place[key][outcome[number]] for outcome in outcomes] for number, key in enumerate(_OUTCOME)
+        },
+        "cells": cells,
+    }  # fmt: skip
+
+
+def _parameters(variants: Sequence[str]) -> dict[str, Any]:
+    """Parameters of variants with their values, and by each one's name the number of the value that each variant has, from 1; 0 for none."""
+    found = parameters(variants)
+    return {
+        "parameters": [{**item.to_json(), "values": list(item.values)} for item in found],
+        "variants": {
+            item.key: [
+                item.values.index(own[item.key]) + 1 if item.key in own else 0 for own in map(parameters_of, variants)
+            ]
+            for item in found
+        },
+    }
+
+
+def _shown(kind: Mark) -> dict[str, Any]:
+    """A kind of cell as the page needs it."""
+    return {**{name: getattr(kind, name) for name in ("key", "letter", "word", "meaning")}, "good": kind.as_expected}
+
+
+def more_data(table: pd.DataFrame) -> dict[str, Any]:
+    """Search data for messages and numbers, by cell: loaded after the first view."""
+    texts: dict[str, int] = {"": 0}
+    said = zip(table["message"], table["reason"], strict=True)
+    message = [texts.setdefault((words or why)[:300], len(texts)) for words, why in said]
+    numbers = {name: table[name].round(2).astype(object).where(table[name].notna(), None).tolist() for name in NUMBERS}
+    return {"texts": [clean(text) for text in texts], "message": message, "numbers": numbers}
+
+
+_TARGETS = ("sm_80", "sm_90", "sm_86", "sm_89", "sm_75")
+"""The architecture of a story: the first of them that was tried."""
+
+_SAID = 240
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """An upstream report.
+
+    Parameters
+    ----------
+    name, link : str
+        The issue.
+    case : str
+        The case that has the program.
+    title, told : str
+        What it is about, and what was found.
+    backends : tuple of str
+        Whose cells tell it.
+    """
+
+    name: str
+    link: str
+    case: str
+    title: str
+    told: str
+    backends: tuple[str, ...]
+
+
+STORIES = (
+    Story(
+        name="CuPy #8155",
+        link="https://github.com/cupy/cupy/issues/8155",
+        case="wmma/accumulator-16x16x8",
+        title="A tensor-core fragment that Jitify alone calls an incomplete type",
+        told="A kernel with a 16 x 16 x 8 accumulator compiled with NVRTC, and not with jitify=True. CuPy told NVRTC the architecture only after Jitify had compiled by itself; Jitify then guesses one, "
+        "no newer than compute_75, and there the accumulator does not exist. CuPy 13.1.0 tells it first.",
+        backends=("nvrtc", "cupy-nvrtc", "cupy-jitify"),
+    ),
+    Story(
+        name="CuPy #8156",
+        link="https://github.com/cupy/cupy/issues/8156",
+        case="shared-memory/cupy-8156",
+        title="Too much static shared memory, refused with a reason or without one",
+        told="A kernel may have 49152 bytes (48 KiB) of static shared memory. With more, ptxas names the limit. With enable_cooperative_groups=True CuPy before 14 compiles relocatable code, whose size "
+        "nobody checks, and has the driver link it: what the user sees is an invalid image, and no reason.",
+        backends=("nvrtc", "cupy-nvrtc"),
+    ),
+    Story(
+        name="Numba #9432",
+        link="https://github.com/numba/numba/issues/9432",
+        case="cooperative/numba-9432",
+        title="Grid synchronisation that one release cannot cache",
+        told="A kernel that calls cuda.cg.this_grid().sync() and is declared with cache=True cannot be lowered by Numba 0.59.0. Without the cache it can, and so it can with the releases before and after.",
+        backends=("numba", "numba-cuda"),
+    ),
+)
+
+
+def stories_of(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Stories with cells: each with its rows, one for each program, tool and range of versions, and the results of own and published cells."""
+    by_case: dict[str, list[Record]] = {story.case: [] for story in STORIES}
+    for record in records:
+        if record["case"] in by_case and weight(record) == 2:
+            by_case[record["case"]].append(record)
+    found = []
+    for story in STORIES:
+        cells = [record for record in by_case[story.case] if record["backend"] in story.backends]
+        target = next((name for name in _TARGETS if any(record["target"] == name for record in cells)), "")
+        if target:
+            rows = _rows([record for record in cells if record["target"] == target])
+            found.append({**vars(story), "target": target, "rows": rows})
+    return found
+
+
+def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
+    places: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        places.setdefault((record["variant"], record["backend"], record["library"]), []).append(record)
+    ordered = sorted(places, key=lambda place: (natural_key(place[0]), backend_key(place[1]), version_key(place[2])))
+    told = [(place, _told(places[place], own=True), _told(places[place], own=False)) for place in ordered]
+    rows = []
+    for (variant, backend), of_tool in groupby(told, lambda item: item[0][:2]):
+        for (own, published), run in groupby(of_tool, lambda item: item[1:]):
+            versions = [place[2] for place, _, _ in run]
+            rows.append(
+                {"variant": variant, "tool": LABELS.get(backend, backend), "versions": spell_span(versions), "own": own, "published": published}
+            )  # fmt: skip
+    return rows
+
+
+def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, Any]]:
+    """Outcomes of cells of one place with the CUDA releases that have them, in order."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for record in sorted(records, key=lambda record: version_key(record["toolkit"])):
+        if is_own(record) == own and "+headers" not in record["toolkit"]:
+            first = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
+            works = record["status"] == "built"
+            outcome = "works" if works else failed_at(record).replace("_", " ")  # type: ignore[arg-type]
+            found.setdefault((outcome, "" if works else one_line(first, _SAID)), []).append(record["toolkit"])
+    return [
+        {"works": outcome == "works", "outcome": outcome, "said": said, "toolkits": ", ".join(dict.fromkeys(toolkits))}
+        for (outcome, said), toolkits in found.items()
+    ]
+
+
+# As JSON writes control characters; without one, plain ASCII is clean.
+_SUSPECT = re.compile(r"\\[bfru]|\x7f")
+
+_NOTHING: Mapping[str, Any] = {}
+
+CELLS = 250
+"""Cells a file."""
+
+# Already in the matrix or in the list of cases.
+_KNOWN = frozenset(("schema", *(axis.key for axis in AXES), "title", "features", "links"))
+
+
+def chunks(cells: Sequence[str], records: Mapping[str, Record], more: More) -> Iterator[str]:
+    """The JSON of each file: values that occur, once each, and by key of a record which of them each of its cells has.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        Ids, in the order of the matrix; one without a record never arrived.
+    records : Mapping
+        Records by id of their cell.
+    more : callable
+        Gives what the page adds to a record.
+    """
+    for start in range(0, len(cells), CELLS):
+        chunk = _Chunk()
+        for cell in cells[start : start + CELLS]:
+            record = records.get(cell)
+            if record:
+                chunk.add(record, more(record))
+            else:
+                chunk.add({"cell": cell})
+        yield chunk.json(start)
+
+
+@lru_cache
+def _record_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Those keys of a record that the page does not know already; most records have the same keys."""
+    return tuple(key for key in keys if key not in _KNOWN)
+
+
+class _Chunk:
+    def __init__(self) -> None:
+        self.count = 0
+        self.values: list[str] = ["null"]
+        self.columns: dict[str, list[int]] = {}
+        self._texts: dict[str, int] = {"null": 0, '""': 0, "[]": 0, "{}": 0}
+        # Texts by themselves, others by identity: records out of Parquet share what they have in common. The objects are kept,
+        # so that no other one comes to have the id of one that is gone.
+        self._known: dict[Any, tuple[int, Any]] = {}
+
+    def add(self, record: Mapping[str, Any], more: Mapping[str, Any] = _NOTHING) -> None:
+        known = self._known
+        for key in (*_record_keys(tuple(record)), *more):
+            value = more[key] if key in more else record[key]
+            name = value if type(value) is str else id(value)
+            found = known.get(name)
+            if found is None:
+                found = known[name] = (self._place(value), value)
+            if found[0]:
+                column = self.columns.setdefault(key, [])
+                if len(column) < self.count:
+                    column += [0] * (self.count - len(column))
+                column.append(found[0])
+        self.count += 1
+
+    def json(self, start: int) -> str:
+        for column in self.columns.values():
+            column.extend([0] * (self.count - len(column)))
+        columns = text_of({clean(key): column for key, column in self.columns.items()})
+        return f'{{"start":{start},"values":[{",".join(self.values)}],"columns":{columns}}}'
+
+    def _place(self, value: Any) -> int:
+        text = text_of(value)
+        # Asked first, because most are plain texts, and a search takes several times as long.
+        plain = type(value) is str and value.isascii() and value.isprintable()
+        if not plain and (not text.isascii() or _SUSPECT.search(text)):
+            text = text_of(_cleaned(value))
+        if text not in self._texts:
+            self._texts[text] = len(self.values)
+            self.values.append(text)
+        return self._texts[text]
+
+
+def _cleaned(value: Any) -> Any:
+    match value:
+        case str():
+            return clean(value)
+        case list():
+            return [_cleaned(item) for item in value]
+        case dict():
+            return {clean(key): _cleaned(item) for key, item in value.items()}
+    return value

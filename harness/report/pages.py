@@ -1,0 +1,314 @@
+"""The pages: answers, the matrix, and one page a case that needs no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+from harness import __version__
+from harness.answers.feature import FeaturePage
+from harness.matrix.axes import COLUMNS
+from harness.matrix.marks import GROUPS, KINDS
+from harness.published import ENVIRONMENT
+from harness.records import Merged, spell_other
+from harness.records.virtual_vs_real import virtual_against_real
+from harness.report.case import excerpt, helps_of, make_grid, proof_link, remedies, snippet_of
+from harness.report.embed import Embedded
+from harness.report.groups import CellGroup, anchor_of
+from harness.report.overview import Sum, make_overview, runs_of, spell, totals, unavailable_of
+from harness.report.published import is_own, own_part
+from harness.report.text import clean, one_line, safe_link
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """The common frame of all pages.
+
+    Parameters
+    ----------
+    title : str
+        What the report is called.
+    sections : sequence of (str, str)
+        Name and title of the pages other than the matrix.
+    address : str
+        Where the report is published, with a ``/`` at its end; empty where that is not known.
+    picture : str
+        What the picture that shared links show says, in words.
+    """
+
+    title: str
+    sections: Sequence[tuple[str, str]] = ()
+    address: str = ""
+    picture: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A page other than the matrix.
+
+    Parameters
+    ----------
+    name : str
+        Its file is ``NAME.html``, and so is its template.
+    values : Mapping
+        What its template shows.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+
+
+LISTED = 100
+"""Entries that the lists of the index name; the rest is in the matrix and in the exports."""
+
+FRONT = 8
+"""Entries of the lists on the answer page."""
+
+SHOWN = 60
+"""Kinds of outcome that the page of a case shows in full, the gravest first."""
+
+SCRIPTS = (
+    *("dom", "text", "timers", "data", "matrix"),
+    *("fields", "parser", "values", "query", "completion", "counts", "pivot", "address"),
+    *("part", "squares", "headings", "rows", "cursor", "grid"),
+    *("commands", "next", "facts", "sections", "diff", "code", "panel"),
+    *("search", "filters", "views", "app"),
+)
+"""The matrix's scripts, in loading order: computation, the table, the panel, the page."""
+
+LIST_SCRIPTS = ("dom", "timers", "lists")
+"""The scripts of pages that are one long list."""
+
+ANSWER_SCRIPTS = ("dom", "timers", "data", "question", "asked", "answer", "ask")
+"""The scripts of the answer page."""
+
+_POLICY = "; ".join(  # noqa: FLY002 - one rule a line
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        # No text becomes a script or markup: the one policy lets through the names of the report's own data.
+        "require-trusted-types-for 'script'",
+        "trusted-types cumatrix",
+    )
+)
+
+
+def answer_page(answers: Mapping[str, Any], table: pd.DataFrame, frame: Frame) -> str:
+    """Render ``index.html``: what works where.
+
+    Parameters
+    ----------
+    answers : Mapping
+        `harness.report.site.front_of` the report.
+    table : DataFrame
+        `harness.analysis.cells_frame`.
+    frame : Frame
+        What all pages have in common.
+    """
+    return _template("index.html").render(
+        root="", here="index", frame=frame, total=Sum(totals(table)), listed=FRONT, **answers
+    )
+
+
+def matrix_page(
+    merged: Merged,
+    table: pd.DataFrame,
+    groups: Mapping[str, Sequence[CellGroup]],
+    files: Mapping[str, str],
+    warnings: Iterable[str],
+    frame: Frame,
+    beside: Mapping[str, Any] | None = None,
+) -> str:
+    """Render ``matrix.html``.
+
+    Parameters
+    ----------
+    merged : Merged
+        Records and plans.
+    table : DataFrame
+        `harness.analysis.cells_frame` of them.
+    groups : Mapping
+        `harness.report.groups.group_cells` of them.
+    files : Mapping[str, str]
+        Page of each case.
+    warnings : iterable of str
+        What reading the records had to say.
+    frame : Frame
+        What all pages have in common.
+    The common frame of all pages.
+        `harness.report.site.Site.beside`.
+    """
+    order = list(KINDS)
+    # An unavailable part takes one line.
+    bad = [
+        (case, group)
+        for case, own in groups.items()
+        for group in own
+        if not group.kind.as_expected and group.kind.key != "unavailable"
+    ]
+    bad.sort(key=lambda item: order.index(item[1].kind.key))
+    return _template("matrix.html").render(
+        root="",
+        here="matrix",
+        frame=frame,
+        files=files,
+        overview=make_overview(table),
+        unavailable=unavailable_of(table),
+        devices=virtual_against_real(merged.records),
+        listed=LISTED,
+        bad=bad[:LISTED],
+        more=max(0, len(bad) - LISTED),
+        conflicts=merged.conflicts[:LISTED],
+        conflicts_count=len(merged.conflicts),
+        unanswered=merged.unanswered[:LISTED],
+        unanswered_count=len(merged.unanswered),
+        spell_other=spell_other,
+        runs=runs_of(merged),
+        warnings=list(warnings),
+        beside=beside,
+    )
+
+
+def case_page(
+    case: str,
+    table: pd.DataFrame,
+    groups: Sequence[CellGroup],
+    sources: Mapping[str, str],
+    frame: Frame,
+    page: str,
+    feature: FeaturePage,
+    faults: Sequence[tuple[str, str]] = (),
+    beside: Mapping[str, Any] | None = None,
+    embedded: Embedded | None = None,
+) -> str:
+    """Render the page of a case.
+
+    Parameters
+    ----------
+    case : str
+        Its name.
+    table : DataFrame
+        Its rows of `harness.analysis.cells_frame`.
+    groups : sequence of CellGroup
+        Its cells, by what happened.
+    sources : Mapping[str, str]
+        Texts of its files.
+    frame : Frame
+        What all pages have in common.
+    page : str
+        Name of its file.
+    feature : FeaturePage
+        What is known of it.
+    faults : sequence of (str, str)
+        Its known faults: why, and where that was reported.
+    Its known faults: the reason, and the upstream report.
+        `harness.report.site.Site.beside`.
+    embedded : Embedded, optional
+        What other pages can show of it.
+    """
+    own = own_part(table) if beside and not beside["alone"] else table
+    theirs = table[table["environment"] == ENVIRONMENT]
+    shown = groups[:SHOWN]
+    of_cell = {cell["cell"]: group.anchor for group in shown for cell in group.cells}
+    about = next((group.first for group in groups if "features" in group.first), None)
+    return _template("case.html").render(
+        root="../",
+        here="case",
+        frame=frame,
+        page=page,
+        case=case,
+        title=str(table["title"].iloc[0]),
+        features=about["features"] if about else [],
+        links=about["links"] if about else [],
+        feature=feature,
+        faults=faults,
+        helps=helps_of(groups),
+        proof=proof_link,
+        snippet=snippet_of(sources),
+        sum=Sum(totals(table)),
+        own_sum=Sum(totals(own)) if beside and not beside["alone"] and len(theirs) < len(table) else None,
+        published_sum=Sum(totals(theirs)) if beside and len(theirs) else None,
+        beside=beside,
+        is_own=is_own,
+        embedded=embedded,
+        grid=make_grid(table, of_cell),
+        groups=shown,
+        remedies=remedies,
+        more=len(groups) - len(shown),
+        sources=sources,
+    )
+
+
+def embedded_page(case: str, title: str, page: str, feature: FeaturePage, frame: Frame) -> str:
+    """Render a feature's table alone, for an ``<iframe>``."""
+    return _template("feature.html").render(root="../", here="feature", frame=frame, case=case, title=title or case, page=page, feature=feature)  # fmt: skip
+
+
+def section_page(section: Section, frame: Frame, files: Mapping[str, str]) -> str:
+    """Render the page of a section."""
+    template = _template(f"{section.name}.html")
+    return template.render(root="", here=section.name, frame=frame, files=files, **section.values)
+
+
+def assets() -> dict[str, bytes]:
+    """The page's scripts and style sheet by file name."""
+    folder = resources.files("harness.report") / "assets"
+    return {
+        name: (folder / name).read_bytes()
+        for name in (
+            "style.css",
+            *(f"{script}.js" for script in dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS, *LIST_SCRIPTS))),
+        )
+    }
+
+
+@cache
+def _template(name: str) -> jinja2.Template:
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        # Always, not by the file's suffix: logs come from the authors of programs.
+        autoescape=True,
+        loader=jinja2.FunctionLoader(_resource),
+        undefined=jinja2.StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(
+        version=__version__,
+        kinds=KINDS,
+        cell_groups=GROUPS,
+        columns=COLUMNS,
+        policy=_POLICY,
+        scripts=SCRIPTS,
+        answer_scripts=ANSWER_SCRIPTS,
+        list_scripts=LIST_SCRIPTS,
+        excerpt=excerpt,
+    )
+    environment.filters.update(link=safe_link, one_line=one_line, anchor=anchor_of, spell=spell)
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    # Names of cases and classes come again and again; only what is not plain ASCII needs to be looked at.
+    if type(value) is str and not (value.isascii() and value.isprintable()):
+        return clean(value)
+    return value
+
+
+def _resource(name: str) -> str:
+    return (resources.files("harness.report") / "templates" / name).read_text(encoding="utf-8")

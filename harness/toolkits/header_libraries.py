@@ -1,0 +1,195 @@
+"""Header libraries out of PyPI's wheels, by exact version, kept and keyed as toolkits are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from harness.errors import UsageError, did_you_mean
+from harness.model import Case, HeaderLibrary, Headers
+from harness.tables import read_table
+from harness.toolkits.download import pinned_versions
+from harness.toolkits.install_lock import sweep
+from harness.toolkits.layout import move
+from harness.toolkits.releases import Installed
+from harness.toolkits.store import WheelStore, data_folder, say
+
+
+def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
+    """A library as ``libraries.toml`` and case files declare it."""
+    package, include = table.get("package", {}), table["include"]
+    return HeaderLibrary(
+        name=name,
+        packages=dict(package) if isinstance(package, dict) else {"": package},
+        include=(include,) if isinstance(include, str) else tuple(include),
+        header=table.get("header", ""),
+        macros=tuple(table.get("macros", ())),
+        digits=tuple(table.get("digits", ())),
+        releases=dict(table.get("releases", {})),
+        checkout=tuple(table.get("checkout", ())),
+    )
+
+
+LIBRARIES: Mapping[str, HeaderLibrary] = {
+    name: library_from(name, table) for name, table in read_table("toolkits/libraries.toml").items()
+}
+"""The libraries that cumatrix knows by name."""
+
+
+class LibraryStore:
+    """Header libraries in a folder: ``$CUMATRIX_HOME/libraries/<name>/<version>``.
+
+    Parameters
+    ----------
+    root : Path, optional
+        Another folder.
+    tell : callable
+        See `harness.toolkits.store.WheelStore`.
+    """
+
+    def __init__(self, root: Path | None = None, tell: Callable[[str], None] = say) -> None:
+        self.root = root or data_folder() / "libraries"
+        self.tell = tell
+
+    def find(self, library: HeaderLibrary, version: str) -> Installed | Headers | None:
+        """A version of a library, or None where it is not installed."""
+        return library.built.get(version) or self._store(library).find(version)
+
+    def install(self, library: HeaderLibrary, version: str, *, force: bool = False) -> Installed:
+        """Install a version from PyPI unless it is there; complete or not at all.
+
+        Raises
+        ------
+        PartUnavailable
+            When the wheel cannot be had, is not the one that cumatrix knows, or is of another version than was asked for.
+        """
+        package, number = library.wheel(version)
+
+        def right(got: Mapping[str, str], _asked: Mapping[str, str]) -> bool:
+            return all(Version(found) == Version(number) for found in got.values())
+
+        def lay_out(site: Path, home: Path) -> tuple[dict[str, str], dict[str, str]]:
+            folder = next((name for name in library.include if (site / name).is_dir()), None)
+            if folder is None:
+                raise UsageError(f"{package} {number} has none of the folders {', '.join(library.include)}")
+            prefix = folder.rstrip("/") + "/"
+            return move(site, home, lambda name: f"include/{name[len(prefix) :]}" if name.startswith(prefix) else None)
+
+        return self._store(library).put(version, lambda _found: {package: number}, lay_out, right, force=force)
+
+    def remove(self, library: HeaderLibrary, version: str) -> bool:
+        """Remove a version; False where there was none."""
+        return self._store(library).remove(version)
+
+    def folders(self) -> list[Installed]:
+        """Every version of every library that there is a folder of, those that only a case describes as well."""
+        return [found for path in self._folders() for found in WheelStore(path, path.name).folders()]
+
+    def installed(self, library: HeaderLibrary) -> list[Installed]:
+        """Every version that is there, oldest first."""
+        folder = self.root / library.name
+        names = [path.name for path in folder.iterdir() if not path.name.startswith(".")] if folder.is_dir() else []
+        return [found for name in sorted(names, key=Version) if (found := self._store(library).find(name))]
+
+    def _store(self, library: HeaderLibrary) -> WheelStore:
+        return WheelStore(self.root / library.name, library.name, self.tell)
+
+    def sweep(self) -> None:
+        """Remove what installations have left that were killed."""
+        for folder in self._folders():
+            sweep(folder)
+
+    def _folders(self) -> list[Path]:
+        try:
+            return sorted(path for path in self.root.iterdir() if path.is_dir())
+        except OSError:
+            return []
+
+
+def observed_version(library: HeaderLibrary, installed: Installed | Headers) -> dict[str, str]:
+    """What the installed headers say of themselves, and what their wheel or their checkout says."""
+    if isinstance(installed, Headers):
+        return dict(installed.told)
+    told = {"wheel": next(iter(installed.packages.values()), "")}
+    headers = version_told(library, [installed.home / "include"])
+    return {**told, "headers": headers} if headers else told
+
+
+def version_told(library: HeaderLibrary, include: Iterable[Path]) -> str:
+    """The version that headers define in the first of these directories that has the library's; empty where none does."""
+    for folder in include if library.header else ():
+        try:
+            text = (folder / library.header).read_text("utf-8", "replace")
+        except OSError:
+            continue
+        found = [re.search(rf"#\s*define\s+{macro}\s+(\d+)", text) for macro in library.macros]
+        parts = [match[1] if match else "?" for match in found]
+        return _split(int(parts[0]), library.digits) if library.digits and parts[0] != "?" else ".".join(parts)
+    return ""
+
+
+def _split(number: int, digits: Sequence[int]) -> str:
+    parts: list[int] = []
+    for count in reversed(digits):
+        number, part = divmod(number, 10**count)
+        parts.insert(0, part)
+    return ".".join(map(str, [number, *parts]))
+
+
+def known_versions(library: HeaderLibrary) -> list[str]:
+    """Every version that cumatrix knows a wheel of, oldest first."""
+    if library.releases:
+        return sorted(library.releases, key=Version)
+    found = {version for package in library.packages.values() for version in pinned_versions(package)}
+    # Wheels of CUTLASS have a fourth number, which is none of CUTLASS's.
+    return sorted((re.sub(r"^(\d+\.\d+\.\d+)\.0$", r"\1", version) for version in found), key=Version)
+
+
+def needed(cases: Iterable[Case]) -> list[tuple[HeaderLibrary, str]]:
+    """Every release of every library that cases ask for."""
+    found = {}
+    for case in cases:
+        for variant in case.variants:
+            for name, version in variant.libraries.items():
+                if is_release(version):
+                    found[name, version] = (case.libraries[name], version)
+    return list(found.values())
+
+
+def is_release(text: str) -> bool:
+    """Whether this is a version, and no folder or revision (`harness.toolkits.header_sources`)."""
+    try:
+        return bool(Version(text)) and text == text.strip()
+    except InvalidVersion:
+        return False
+
+
+def parse_library(text: str) -> tuple[HeaderLibrary, str]:
+    """Read ``cutlass==3.5.1``.
+
+    Raises
+    ------
+    UsageError
+        On anything else, and on a library that is not known.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement  # a tenth of all that a run imports
+
+    try:
+        wanted = Requirement(text)
+        (specifier,) = wanted.specifier
+        if wanted.extras or wanted.marker or specifier.operator != "==" or "*" in specifier.version:
+            raise ValueError
+    except (InvalidRequirement, ValueError):
+        raise UsageError(
+            f"{text!r} is neither a CUDA release such as 12.4 nor a library such as cutlass==3.5.1"
+        ) from None
+    if wanted.name not in LIBRARIES:
+        raise UsageError(f"unknown library {wanted.name!r}{did_you_mean(wanted.name, LIBRARIES)}")
+    problem = LIBRARIES[wanted.name].problem(specifier.version)
+    if problem:
+        raise UsageError(problem)
+    return LIBRARIES[wanted.name], specifier.version

@@ -1,0 +1,410 @@
+"""What the process of a cell may reach: its own folder and its own processes.
+
+Called through its three system calls, which have the same numbers on every architecture; the C library knows them by no name.
+
+It changes the very file that it has looked at, so that nothing can be exchanged in between.
+
+The kernel tells of such a call through a descriptor (seccomp_unotify(2)).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import glob
+import os
+import socket
+import stat
+import struct
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from harness.protocol.messages import CLAIMED_LANDLOCK, Order, Setup
+from harness.worker import process_calls, seccomp
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION = 1
+_PATH_BENEATH = 1
+_SCOPED = 0b11  # abstract Unix sockets, signals
+
+_WRITE_FILE, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 14, 1 << 15
+# Removing and making of everything but devices, by the bits of the interface.
+_REMOVE_DIR, _REMOVE_FILE, _MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM, _REFER = (
+    1 << bit for bit in range(4, 14)
+)
+_IN_FILE = _WRITE_FILE | _TRUNCATE | _IOCTL_DEV
+_IN_FOLDER = (
+    _IN_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM | _REFER
+)
+SIGNALS = 6
+"""The first version that keeps signals within."""
+_LEAST = 2
+"""The first version lets nothing be moved from one folder to another, not even within what may be written."""
+
+
+@cache  # asked once, in the process that cells are forked from
+def version() -> int:
+    """Version of the kernel's interface; 0 where there is none, or where it was not allowed to ask."""
+    found = max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))
+    return min(found, int(os.environ.get(CLAIMED_LANDLOCK, found)))
+
+
+def restrict(folders: Iterable[str], files: Iterable[str]) -> bool:
+    """Let this process write in these folders and to these files only, and reach no process but itself and what it starts.
+
+    Reading is not restricted; what the kernel's version does not know is not either. The process must have given up
+    gaining privileges (PR_SET_NO_NEW_PRIVS).
+
+    Parameters
+    ----------
+    folders, files : iterable of str
+        Those that are not there are left out.
+
+    Returns
+    -------
+    bool
+        Whether that is so now; nothing has changed where it is not.
+    """
+    handled, scoped = _handled(version())
+    if not handled:
+        return False
+    attributes = struct.pack("=QQQ", handled, 0, scoped)
+    ruleset = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
+    if ruleset < 0:
+        return False
+    try:
+        for paths, rights in ((folders, _IN_FOLDER), (files, _IN_FILE)):
+            for path in paths:
+                _allow(ruleset, path, rights & handled)
+        return bool(_libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
+    finally:
+        os.close(ruleset)
+
+
+def _handled(found: int) -> tuple[int, int]:
+    """Rights that are taken away, and scopes, in a version of the interface."""
+    if found < _LEAST:
+        return 0, 0
+    handled = _IN_FOLDER | _MAKE_CHAR | _MAKE_BLOCK
+    handled &= ~(_TRUNCATE if found < 3 else 0)
+    handled &= ~(_IOCTL_DEV if found < 5 else 0)
+    return handled, _SCOPED if found >= SIGNALS else 0
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    try:
+        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        rule = struct.pack("=Qi", rights, handle)
+        _libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)
+    finally:
+        os.close(handle)
+
+
+_KEPT = 1 << 1
+"""CAP_DAC_OVERRIDE: root compiles files that another user owns.
+
+CAP_DAC_READ_SEARCH allows reading as well, but also opens files by their handle, past every folder (open_by_handle_at(2)).
+"""
+_VERSION = 0x20080522
+_CAPBSET_READ, _CAPBSET_DROP = 23, 24
+
+
+def give_up() -> bool:
+    """Give up all other capabilities; the caller has set ``PR_SET_NO_NEW_PRIVS``, so no program brings them back.
+
+    The kernel removes from the ambient set what leaves the permitted and the inheritable one.
+
+    Returns
+    -------
+    bool
+        False where the kernel refuses.
+    """
+    number = 0
+    while _libc.prctl(_CAPBSET_READ, number, 0, 0, 0) >= 0:  # up to the last one that this kernel knows
+        if not _KEPT >> number & 1:
+            _libc.prctl(_CAPBSET_DROP, number, 0, 0, 0)  # an ordinary user may not, and has none to lose
+        number += 1
+    header = struct.pack("=Ii", _VERSION, 0)
+    sets = ctypes.create_string_buffer(24)
+    if _libc.capget(header, sets):
+        return False
+    lower = [word & _KEPT for word in struct.unpack("=6I", sets.raw)[:3]]
+    return bool(_libc.capset(header, struct.pack("=6I", *lower, 0, 0, 0)) == 0)
+
+
+_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2 = 90, 91, 268, 452
+CALLS = (_CHMOD, _FCHMOD, _FCHMODAT, _FCHMODAT2)
+"""The system calls."""
+_HERE, _NOFOLLOW, _EMPTY_PATH = 0xFFFFFF9C, 0x100, 0x1000  # AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
+_LONGEST, _PAGE = 4096, 4096
+
+
+def change(pid: int, call: int, arguments: Sequence[int], folders: Sequence[str]) -> None:
+    """Do what a process asks for with one of these calls, if it is about something in these folders, or these themselves.
+
+    Raises
+    ------
+    OSError
+        With the error that the call is to have.
+    """
+    mode = arguments[2 if call in (_FCHMODAT, _FCHMODAT2) else 1] & 0o7777
+    handle = _open(pid, call, arguments)
+    try:
+        if not within(handle, folders):
+            raise PermissionError(errno.EPERM, "")
+        os.chmod(f"/proc/self/fd/{handle}", mode)
+    finally:
+        os.close(handle)
+
+
+def within(handle: int, folders: Sequence[str]) -> bool:
+    """Whether what is open belongs to the cell; what has no name any more, or never had one, can be nobody else's."""
+    path = os.readlink(f"/proc/self/fd/{handle}")
+    if os.fstat(handle).st_nlink == 0 or not path.startswith("/"):
+        return True
+    return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
+
+
+def _open(pid: int, call: int, arguments: Sequence[int]) -> int:
+    """A handle on what a process names in a call."""
+    proc = f"/proc/{pid}"
+    if call == _FCHMOD:
+        return os.open(f"{proc}/fd/{descriptor(arguments[0])}", os.O_PATH | os.O_CLOEXEC)
+    at, address = (_HERE, arguments[0]) if call == _CHMOD else (arguments[0] & 0xFFFFFFFF, arguments[1])
+    flags = arguments[3] if call == _FCHMODAT2 else 0
+    base = f"{proc}/cwd" if at == _HERE else f"{proc}/fd/{descriptor(at)}"
+    path = _read(pid, address)
+    if not path:
+        if not flags & _EMPTY_PATH:
+            raise FileNotFoundError(errno.ENOENT, "")
+        return os.open(base, os.O_PATH | os.O_CLOEXEC)
+    # These mean whoever asks for them.
+    for own in (b"/proc/self/", b"/proc/thread-self/"):
+        if path.startswith(own):
+            path = os.fsencode(f"{proc}/") + path[len(own) :]
+    if path.startswith(b"/dev/fd/"):
+        path = os.fsencode(f"{proc}/fd/") + path[8:]
+    follow = os.O_NOFOLLOW if flags & _NOFOLLOW else 0
+    if path.startswith(b"/"):
+        return os.open(path, os.O_PATH | os.O_CLOEXEC | follow)
+    folder = os.open(base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return os.open(path, os.O_PATH | os.O_CLOEXEC | follow, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def descriptor(value: int) -> int:
+    """A descriptor, as the kernel reads it."""
+    number = ctypes.c_int(value & 0xFFFFFFFF).value
+    if number < 0:
+        raise OSError(errno.EBADF, "")
+    return number
+
+
+def _read(pid: int, address: int) -> bytes:
+    """A path in another process's memory."""
+    found = b""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        while len(found) < _LONGEST:
+            try:
+                # The next page may be none of its.
+                part = os.pread(memory.fileno(), _PAGE - address % _PAGE, address)
+            except (OSError, OverflowError):
+                part = b""
+            if not part:
+                raise OSError(errno.EFAULT, "")
+            end = part.find(b"\0")
+            if end >= 0:
+                return found + part[:end]
+            found, address = found + part, address + len(part)
+    raise OSError(errno.ENAMETOOLONG, "")
+
+
+_FCNTL, _FLOCK = 72, 73
+# F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
+LOCK_CALLS: dict[int, tuple[int, ...]] = {_FLOCK: (), _FCNTL: (6, 7, 37, 38)}
+"""The system calls, with their commands; no commands stand for the whole call. Each names a descriptor first."""
+
+
+def check(pid: int, arguments: Sequence[int], folders: Sequence[str]) -> None:
+    """Let a process lock or unlock a file in these folders; what is neither a file nor a folder is nobody's to wait for.
+
+    A thread that puts another file in the place of the one that was looked at may still lock that: it delays whoever waits, and reaches nothing.
+
+    Raises
+    ------
+    OSError
+        When the file lies elsewhere: ``ENOLCK``, as of a file system that knows no locks, which programs go on without.
+    """
+    handle = os.open(f"/proc/{pid}/fd/{descriptor(arguments[0])}", os.O_PATH | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(handle).st_mode
+        if (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and not within(handle, folders):
+            raise OSError(errno.ENOLCK, "")
+    finally:
+        os.close(handle)
+
+
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND
+_NOTICE, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
+_GO_ON = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
+_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+
+
+def available() -> bool:
+    """Whether the kernel tells of calls, and lets a process read what those below it name."""
+    try:
+        closed = int(_YAMA.read_text()) > 1
+    except (OSError, ValueError):
+        closed = False
+    return seccomp.tells() and not closed
+
+
+def calls(found: int) -> dict[int, tuple[int, ...]]:
+    """Which calls it decides on, with a version of Landlock: all of each, or those with certain commands."""
+    return {
+        **dict.fromkeys(CALLS, ()),
+        **LOCK_CALLS,
+        **dict.fromkeys(process_calls.SCHEDULING, ()),
+        **dict.fromkeys(() if found >= SIGNALS else process_calls.SIGNALS, ()),
+    }
+
+
+class Broker:
+    """Decides for one cell; made before its child is forked.
+
+    Parameters
+    ----------
+    folders : sequence of str
+        Where modes may be changed and files locked, these folders themselves included.
+    shared : sequence of str
+        Where files may be locked, beside these.
+    """
+
+    def __init__(self, folders: Sequence[str], shared: Sequence[str] = ()) -> None:
+        self._folders = tuple(map(os.path.realpath, folders))
+        self._lockable = (*self._folders, *map(os.path.realpath, shared))
+        self._ours, self._theirs = socket.socketpair()
+        self._listener = -1
+
+    def begin_child(self) -> None:
+        """In the child, before it gives up its descriptors: from now on, it and all that it starts have to ask."""
+        ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        listener = seccomp.install_telling(calls(version()))
+        if listener >= 0:
+            socket.send_fds(self._theirs, [b"."], [listener])
+
+    def begin(self) -> int:
+        """In the parent: the descriptor that can be read once the child has come so far; then call `listen`."""
+        self._theirs.close()
+        return self._ours.fileno()
+
+    def listen(self) -> int:
+        """The descriptor to wait for next: whenever it can be read, call `answer`. Negative where the kernel tells of no calls."""
+        _, found, _, _ = socket.recv_fds(self._ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        self._listener = found[0] if found else -1
+        return self._listener
+
+    def answer(self) -> None:
+        """Do what one process asks for, or refuse it."""
+        notice = bytearray(_NOTICE.size)
+        try:
+            fcntl.ioctl(self._listener, _RECEIVE, notice)
+        except OSError:
+            return  # it has ended meanwhile
+        number, pid, _, call, _, _, *arguments = _NOTICE.unpack(notice)
+        code, flags = 0, 0
+        try:
+            if call in CALLS:
+                change(pid, call, arguments, self._folders)
+            elif call in LOCK_CALLS:
+                check(pid, arguments, self._lockable)
+                flags = _GO_ON
+            else:
+                process_calls.check(pid, call, arguments)
+                flags = _GO_ON  # what it names stands in registers, which nobody else changes meanwhile
+        except OSError as error:
+            code = error.errno or errno.EPERM
+        try:
+            fcntl.ioctl(self._listener, _SEND, _ANSWER.pack(number, 0, -code, flags))
+        except OSError:
+            pass  # as above
+
+    def close(self) -> None:
+        """Whoever still asks is refused."""
+        self._ours.close()
+        if self._listener >= 0:
+            os.close(self._listener)
+
+
+_NO_NEW_PRIVILEGES = 38
+# What a program may write to without leaving anything.
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+# What a driver writes to: the devices, memory that its processes share (/dev/shm), and the pipes of its server for several
+# processes on one device (MPS). It names its threads through /proc/<pid>/task/<tid>/comm, and cuInit fails where it cannot:
+# CUDA_ERROR_OPERATING_SYSTEM. /dev/dxg is the device under Windows.
+_GPU = ("/dev/nvidia*", "/dev/nvidia-caps*/*", "/dev/dxg", "/proc")
+_GPU_FOLDERS = ("/dev/shm", os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))  # noqa: S108 - nothing is made there
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
+    """Take from this process, and from all that it starts, what it does not need to compile its cell.
+
+    What the kernel cannot do is left out: ``cumatrix doctor`` says what that is.
+
+    Parameters
+    ----------
+    setup, order
+        The toolchain's and the cell's.
+    calls : bytes
+        From `seccomp.filter_for`; empty for no filter.
+    records : str
+        Where records of reads go to (`harness.protocol.reads`); empty where nothing is followed.
+    """
+    _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    give_up()
+    folders = [*own_folders(setup, order), *([order.steps] if order.steps else [])]
+    files = [*_DEVICES, *([records] if records else [])]
+    if setup.device:
+        files += [path for pattern in _GPU for path in glob.glob(pattern)]
+    restrict(folders, files)
+    if calls:
+        seccomp.install(calls)
+
+
+def own_folders(setup: Setup, order: Order) -> list[str]:
+    """Folders in which a cell may do as it likes: what lies there is its own, or cannot be told from it."""
+    return [str(order.scratch), *_measured(), *(_GPU_FOLDERS if setup.device else ())]
+
+
+def kept_from() -> tuple[list[str], list[str]]:
+    """What this kernel keeps cells from, and what it cannot, in words."""
+    found = version()
+    words = {
+        "writing outside of their folder": found >= 2,
+        "looking into other processes": found >= 2,
+        "cutting files short": found >= 3,
+        "asking things of devices": found >= 5,
+        "signals to other processes": found >= SIGNALS or available(),
+        "the priority and the processors of other processes": available(),
+        "limits of other processes, objects that outlive them, and owners of files": seccomp.available(),
+        "modes and locks of files outside of their folder": available(),
+        "the rights of root, but for reading what other users own": True,
+    }
+    return [word for word, there in words.items() if there], [word for word, there in words.items() if not there]
+
+
+def _measured() -> list[str]:
+    """Where coverage.py writes, when it measures cumatrix's own tests."""
+    coverage = sys.modules.get("coverage")
+    current = coverage.Coverage.current() if coverage else None
+    return [os.path.dirname(os.path.abspath(current.get_option("run:data_file")))] if current else []

@@ -1,0 +1,169 @@
+"""Support statements are true for every cell they cover, and say nothing of any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations, product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from record_builders import built, cell, plan, record, rejected
+
+from harness.analysis.frame import cells_frame, make_frame
+from harness.analysis.support import Point, Statement, _points, statements
+from harness.model import Outcome, Stage, Status
+from harness.records import Record, merge
+
+LIBRARIES = ["9.0.0", "13.0.0rc1", "13.0.0", "13.1.0"]
+TOOLKITS = ["11.8", "12.4", "12.10", "13.0"]
+TARGETS = ["sm_75", "sm_80", "sm_90", "sm_90a", "sm_100", "compute_80"]
+OUTCOMES: dict[str, Callable[[str], Outcome]] = {
+    "built": built,
+    "rejected at compile": lambda target: rejected("incomplete type is not allowed"),
+    "rejected at link": lambda target: rejected("bad input", stage=Stage.LINK),
+    "crashed at compile": lambda target: Outcome(status=Status.CRASHED, stage=Stage.COMPILE, signal=11),
+    "unsupported": lambda target: Outcome(status=Status.UNSUPPORTED, reason="no such architecture"),
+    "unavailable": lambda target: Outcome(status=Status.UNAVAILABLE, reason="not installed"),
+}
+Points = dict[tuple[str, str, str], str]  # what came out, by library, toolkit and target
+POINTS = list(product(LIBRARIES, TOOLKITS, TARGETS))
+
+
+def records_of(points: Points) -> list[Record]:
+    cells = {place: cell(library=place[0], toolkit=place[1], target=place[2]) for place in points}
+    return [record(cells[place], OUTCOMES[outcome](place[2])) for place, outcome in points.items()]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    points=st.dictionaries(
+        st.sampled_from(POINTS),
+        # Mostly two outcomes, so that there is something to fold.
+        st.sampled_from(["built", "built", "built", "rejected at compile", *OUTCOMES]),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_every_cell_can_be_told_from_the_statement(points: Points) -> None:
+    (statement,) = statements(make_frame(records_of(points)))
+    covered = {place: outcome for place, outcome in points.items() if outcome != "unavailable"}
+    for place in POINTS:
+        assert statement.outcome_of(*place) == covered.get(place)
+    assert sorted(statement.cells) == sorted(cell(library=a, toolkit=b, target=c).id for a, b, c in covered)
+    assert len(statement.unknown) == len(points) - len(covered)
+    assert statement.not_applicable == {Point(*place) for place, outcome in covered.items() if outcome == "unsupported"}
+    spoken_of = {
+        point
+        for clause in statement.clauses
+        for point in product(
+            clause.libraries, clause.toolkits, [each for part in clause.parts for each in part.targets]
+        )
+    }
+    assert statement.gaps == {Point(*place) for place in spoken_of - covered.keys()}
+    assert statement.outcome_of("99", "12.4", "sm_80") is None
+    assert statement.works_everywhere == ({*covered.values()} - {"unsupported"} == {"built"})
+    _never_speaks_twice(statement)
+    for hole in statement.holes.libraries:
+        assert hole not in {place[0] for place in covered}
+
+
+def _never_speaks_twice(statement: Statement) -> None:
+    """Blocks of clauses do not overlap, and every target of a clause stands in one part."""
+    seen = set()
+    for clause in statement.clauses:
+        for point in product(clause.libraries, clause.toolkits, [t for part in clause.parts for t in part.targets]):
+            assert point not in seen
+            seen.add(point)
+
+
+def headline(points: Points) -> Statement:
+    (statement,) = statements(make_frame(records_of(points)))
+    return statement
+
+
+def test_of_8155() -> None:
+    """The sentence that the issue asks for."""
+    points = {}
+    for library, target in product(["12.3.0", "13.0.0", "13.1.0", "14.2.0"], ["sm_70", "sm_75", "sm_80", "sm_90"]):
+        works = library in ("13.1.0", "14.2.0") and target in ("sm_80", "sm_90")
+        points[library, "12.4", target] = "built" if works else "rejected at compile"
+    statement = headline(points)
+    assert statement.headline == (
+        'cupy-nvrtc: up to 13.0.0: rejected at compile ("incomplete type is not allowed"); '
+        'from 13.1.0: needs sm_80, below it rejected at compile ("incomplete type is not allowed")'
+    )
+    assert statement.notes == (
+        "Tested: cupy-nvrtc 12.3.0, 13.0.0, 13.1.0 and 14.2.0, CUDA 12.4, sm_70–sm_90.",
+        "Untested in between: sm_72, sm_86–sm_89.",
+    )
+
+
+def test_versions_are_numbers_and_holes_are_named() -> None:
+    points = {("1.0", toolkit, "sm_80"): "built" for toolkit in ("12.4", "12.9")}
+    points |= {("1.0", "11.8", "sm_80"): "rejected at compile"}
+    statement = headline(points)
+    assert (
+        statement.headline.startswith("cupy-nvrtc: CUDA 11.8: rejected at compile")
+        or "up to CUDA 11.8" in statement.headline
+    )
+    assert "from CUDA 12.4: works" in statement.headline
+    assert statement.holes.toolkits == ("12.0", "12.1", "12.2", "12.3", "12.5", "12.6", "12.8")
+    assert "Untested in between: CUDA 12.0 to 12.3, 12.5 to 12.8." in statement.notes
+
+
+def test_notes_have_one_order() -> None:
+    """Points come out of a set, which has another order in each process."""
+    targets = ("sm_75", "sm_80", "sm_90")
+    points = [Point(f"1.{number}", "12.9", target) for number in range(3) for target in targets[number:]]
+    tried = {"12.9": {"1.0", "1.1", "1.2", "1.3"}}
+    texts = {_points(order, tried) for order in permutations(points)}
+    assert texts == {
+        "sm_75 with 1.0 and CUDA 12.9; sm_80 with 1.0 and 1.1 and CUDA 12.9; sm_90 with 1.0, 1.1 and 1.2 and CUDA 12.9"
+    }
+
+
+def test_what_changed_together_is_told_together() -> None:
+    """Where library and toolkit both changed, the statement names both."""
+    statement = headline({("9.0.0", "11.8", "sm_80"): "built", ("13.0.0", "12.4", "sm_80"): "rejected at compile"})
+    assert "9.0.0 with CUDA 11.8: works; from 13.0.0 with CUDA 12.4: rejected" in statement.headline
+    assert statement.apart == {("9.0.0", "12.4"), ("13.0.0", "11.8")}
+
+
+def test_headers_of_another_release_are_a_subject_of_their_own() -> None:
+    records = [record(cell(toolkit="13.5", headers=headers)) for headers in ("", "13.0")]
+    found = statements(make_frame(records))
+    assert [item.subject.headers for item in found] == ["", "13.0"]
+    assert found[1].headline == "cupy-nvrtc with the headers of CUDA 13.0: works"
+
+
+def test_cells_that_never_arrived_are_not_covered() -> None:
+    cells = [cell(target=target) for target in ("sm_80", "sm_90")]
+    (statement,) = statements(cells_frame(merge([record(cells[0])], [plan(*cells)])))
+    assert statement.cells == (cells[0].id,)
+    assert statement.unknown == (cells[1].id,)
+    assert "No result for 1 cell that should have been tried." in statement.notes
+
+
+def test_nothing_but_unsupported() -> None:
+    statement = headline({("1.0", "13.0", "sm_75"): "unsupported"})
+    assert statement.headline == "cupy-nvrtc: not applicable wherever it was tried"
+    assert not statement.clauses
+    assert not statement.works_everywhere
+
+
+def test_other_names_are_no_other_message() -> None:
+    records = [
+        record(
+            cell(target=target),
+            rejected(f"Entry function '{'x' * 80}{target}' uses too much shared data", diagnostics=()),
+        )
+        for target in ("sm_80", "sm_90")
+    ]
+    for item, name in zip(records, "ab", strict=True):
+        item["diagnostics"] = [
+            {"severity": "error", "code": "", "message": f"Entry function '{name * 80}' is too large", "file": "",
+             "line": None, "fingerprint": "same"}
+        ]  # fmt: skip
+    (statement,) = statements(make_frame(records))
+    assert statement.clauses[0].parts[0].messages == 1
+    assert "(\"Entry function '…' is too large\")" in statement.headline

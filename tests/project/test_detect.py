@@ -1,0 +1,139 @@
+"""What `cumatrix init` sees in a project, and what it writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.project.config import read_config
+from harness.project.detect import look
+from harness.project.init import proposal
+from harness.project.programs import configured
+
+from .test_setup_py import SETUP
+
+
+@pytest.fixture
+def names(project: Path) -> None:
+    (project / "csrc" / "scale.cu").write_text('#include "three.h"\n__global__ void scale(float *x) { *x *= THREE; }\n')
+
+
+def _proposed(project: Path) -> dict[str, set[str]]:
+    """Programs of the proposal by the language that they have, once it is written and read again."""
+    (project / "cumatrix.toml").write_text(proposal(look(project), ()))
+    found: dict[str, set[str]] = {}
+    for case in configured(read_config(project / "cumatrix.toml")):
+        (language,) = case.sources
+        found.setdefault(language, set()).add(case.name)
+    return found
+
+
+def test_loose_files_come_with_the_folders_of_their_headers(project: Path, names: None) -> None:
+    seen = look(project)
+    assert {"sources": ["csrc/scale.cu"], "include": ["include"]} in seen.programs
+    assert {"sources": ["csrc/deep/shift.cu"]} in seen.programs
+    assert _proposed(project) == {"cuda": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
+
+
+def test_a_header_of_the_system_is_not_taken_from_the_project(project: Path) -> None:
+    # As llm.c has one for Windows, which no other system can read.
+    (project / "windows").mkdir()
+    (project / "windows" / "unistd.h").write_text("#include <direct.h>\n")
+    (project / "csrc" / "scale.cu").write_text('#include <unistd.h>\n#include "three.h"\n')
+    assert [table["include"] for table in look(project).programs if table["sources"] == ["csrc/scale.cu"]] == [
+        ["include"]
+    ]
+
+
+def test_a_folder_of_one_kind_is_a_pattern(project: Path, names: None) -> None:
+    (project / "csrc" / "more.cu").write_text('#include "three.h"\n')
+    assert {"sources": ["csrc/*.cu"], "include": ["include"]} in look(project).programs
+
+
+def test_an_extension_counts_before_its_files_and_says_what_is_left_out(project: Path) -> None:
+    (project / "setup.py").write_text(SETUP)
+    seen = look(project)
+    assert seen.programs == [{"extension": "setup.py"}]
+    assert any("os.environ['ARCH']" in text for text in seen.left_out)
+    assert any("csrc/bind.cpp" in text for text in seen.left_out)
+    assert _proposed(project) == {"torch": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
+
+
+def test_units_of_a_build_keep_their_options(project: Path) -> None:
+    (project / "build").mkdir()
+    command = "nvcc -DN=7 -I../include -O3 -std=c++17 -rdc=true -c ../csrc/scale.cu"
+    entry = {"directory": str(project / "build"), "file": "../csrc/scale.cu", "command": command}
+    (project / "build" / "compile_commands.json").write_text(json.dumps([entry]))
+    assert look(project).programs[0] == {
+        "sources": ["csrc/scale.cu"], "include": ["include"], "define": ["N=7"], "std": "c++17", "flags": ["nvcc:-O3"],
+        "options": [{"rdc": True}],
+    }  # fmt: skip
+    assert _proposed(project) == {"cuda": {"csrc/scale.cu", "csrc/deep/shift.cu"}}
+
+
+def test_programs_of_the_host_and_of_pytorch_go_to_their_compilers(project: Path) -> None:
+    (project / "csrc" / "scale.cu").write_text(
+        "#include <vector>\n__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n"
+    )
+    (project / "csrc" / "deep" / "shift.cu").write_text("#include <torch/extension.h>\n")
+    programs = look(project).programs
+    assert {"sources": ["csrc/scale.cu"], "backends": ["nvcc"]} in programs
+    assert {"sources": ["csrc/deep/shift.cu"], "language": "torch"} in programs
+
+
+def test_texts_of_python_are_programs(project: Path) -> None:
+    raw = 'import cupy\nk = cupy.RawKernel("__global__ void add(float *x) { *x += 1; }", "add")\n'
+    (project / "python" / "raw.py").write_text(raw + "m = cupy.RawModule(code=input())\n")
+    (project / "python" / "inline.py").write_text(
+        'from torch.utils.cpp_extension import load_inline\nload_inline("m", [], ["__global__ void two() {}"])\n'
+    )
+    seen = look(project)
+    assert {"sources": ["python/raw.py"]} in seen.programs
+    assert "python/raw.py:3: the text of this RawModule is made while the program runs" in seen.left_out
+    assert seen.kinds == {"cuda", "torch"}
+    assert _proposed(project)["torch"] == {"python/inline.py:two"}
+    assert "python/raw.py:add" in _proposed(project)["cuda"]
+
+
+def test_kernels_of_numba_need_types(project: Path) -> None:
+    (project / "python" / "axpy.py").write_text(
+        'from numba import cuda\n\n@cuda.jit("void(float32[:])")\ndef axpy(x):\n    x[0] = 1\n'
+    )
+    (project / "python" / "lazy.py").write_text("from numba import cuda\n\n@cuda.jit\ndef lazy(x):\n    x[0] = 1\n")
+    (project / "python" / "test_it.py").write_text(
+        'from numba import cuda\n\ndef test_it():\n    @cuda.jit("void(float32[:])")\n    def inner(x):\n        x[0] = 1\n'
+    )
+    seen = look(project)
+    assert {"sources": ["python/axpy.py"]} in seen.programs
+    assert any(text.startswith("python/test_it.py: kernel inner is defined in a function") for text in seen.left_out)
+    assert any(text.startswith("python/lazy.py: kernel lazy has no types") for text in seen.left_out)
+
+
+def test_folders_of_others_are_passed_over(project: Path) -> None:
+    for folder in ("third_party", ".hidden", "build-release", "cases/demo/x"):
+        (project / folder).mkdir(parents=True)
+        (project / folder / "other.cu").write_text("")
+    (project / "cases" / "demo" / "x" / "case.toml").write_text("")
+    assert {source for table in look(project).programs for source in table["sources"]} == {
+        "csrc/scale.cu", "csrc/deep/shift.cu",
+    }  # fmt: skip
+
+
+def test_options_of_a_setup_that_names_no_files_go_to_the_files_below_it(project: Path) -> None:
+    (project / "csrc" / "scale.cu").write_text("#include <torch/extension.h>\n")
+    (project / "setup.py").write_text(
+        "for name in os.listdir('csrc'):\n"
+        "    CUDAExtension(name, [name], include_dirs=['include'], define_macros=[('FAST', None)], extra_compile_args={'nvcc': ['-O3']})\n"
+    )
+    assert {
+        "sources": ["csrc/scale.cu"], "language": "torch", "include": ["include"], "define": ["FAST"], "flags": ["-O3"],
+    } in look(project).programs  # fmt: skip
+
+
+def test_pipes_in_the_place_of_files_are_passed_over(project: Path) -> None:
+    for name in ("setup.py", "CMakeLists.txt", "compile_commands.json", "csrc/pipe.cu", "python/pipe.py"):
+        os.mkfifo(project / name)
+    assert "csrc/pipe.cu" not in {source for program in look(project).programs for source in program["sources"]}

@@ -1,0 +1,85 @@
+"""The data that the page's script reads: small, whole, and never code."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from record_builders import cell, changed, plan, record, rejected
+
+from harness.analysis import cells_frame
+from harness.matrix.parameters import cell_link, matrix_link
+from harness.records import merge
+from harness.report.case import page_names
+from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_data, script
+
+HOSTILE = "\x1b[31m'\\');alert(1)//</script>\u2028\u202e__proto__"
+
+
+def read(data: bytes) -> tuple[str, Any]:
+    """What a script hands over, as a browser would read it."""
+    found = re.fullmatch(r'cumatrix\.receive\("([\w-]+)",\'(.*)\'\);\n', data.decode(), re.DOTALL)
+    assert found is not None
+    name, text = found.groups()
+    assert not re.search(r"(?<!\\)(\\\\)*'", text)
+    assert "\n" not in text
+    assert "\u2028" not in text
+    return name, json.loads(
+        re.sub(r"\\(u[0-9a-f]{4}|.)", lambda m: m[1] if len(m[1]) == 1 else chr(int(m[1][1:], 16)), text)
+    )
+
+
+@pytest.mark.parametrize("value", [HOSTILE, {HOSTILE: [HOSTILE]}, ['\n\t"', 1.5, None, True], "ä€𝄞"])
+def test_scripts_hand_over_what_was_put_in(value: Any) -> None:
+    assert read(script("x-1", compact(value))) == ("x-1", value)
+
+
+def test_matrix_has_every_cell_in_its_place() -> None:
+    planned = [cell(case, {"n": n}, target=t) for case in ("a/x", "b/y") for n in (9, 10) for t in ("sm_80", "sm_100")]
+    merged = merge([record(item) for item in planned[:-1]], [plan(*planned)])
+    table = cells_frame(merged)
+    data = matrix_data(table, {}, page_names(table["case"]))
+    names, columns, rows = data["names"], data["columns"], data["rows"]
+    found, at = [], 0
+    for case, variant, pattern in zip(rows["case"], rows["variant"], rows["pattern"], strict=True):
+        for column in data["patterns"][pattern]:
+            mark = data["outcomes"]["mark"][data["cells"][at]]
+            target = names["target"][columns["target"][column]]
+            found.append((names["case"][case], names["variant"][variant], target, names["mark"][mark]))
+            at += 1
+    assert found == list(table[["case", "variant", "target", "mark"]].itertuples(index=False, name=None))
+    assert names["variant"] == ["n=9", "n=10"]
+    assert names["target"] == ["sm_80", "sm_100"]
+    assert len(data["patterns"]) == 1
+    more = more_data(table)
+    assert more["numbers"]["registers"] == [40] * 7 + [None]
+    assert len(more["message"]) == 8
+
+
+def test_details_have_each_value_once_and_every_key() -> None:
+    records = [record(cell(variant={"n": n}), rejected(log=HOSTILE * (n == 3))) for n in range(CELLS + 1)]
+    records[0] = changed(records[0], **{"new key": {"deep": [HOSTILE]}})
+    ids = [item["cell"] for item in records]
+    texts = list(chunks([*ids, "gone"], {item["cell"]: item for item in records}, lambda item: {"remedy": ["r"]}))
+    first, second = map(json.loads, texts)
+    assert (first["start"], second["start"]) == (0, CELLS)
+
+    def value(chunk: dict[str, Any], key: str, place: int) -> Any:
+        return chunk["values"][chunk["columns"][key][place]]
+
+    assert value(first, "new key", 0) == {"deep": ["'\\');alert(1)//</script>\ufffd\ufffd__proto__"]}
+    assert value(first, "diagnostics", 3) == records[3]["diagnostics"]
+    assert "\x1b" not in value(first, "log", 3)
+    assert value(first, "remedy", 9) == ["r"]
+    assert value(second, "cell", 1) == "gone"
+    assert second["columns"]["status"][1] == 0
+    assert "case" not in first["columns"]
+    assert len(texts[0]) < 150 * CELLS
+
+
+def test_links_into_the_matrix_are_quoted() -> None:
+    assert matrix_link(case='a"b', target="sm_80,sm_90") == "matrix.html#q=case:%22ab%22%20target:%22sm_80,sm_90%22"
+    of = {"case": "a/b", "variant": "x;y=50%&", "backend": "nvrtc", "library": "", "toolkit": "12.4", "target": "sm_80"}
+    assert cell_link(of) == "matrix.html#cell=a/b;x%253By=50%2525%26;nvrtc;;12.4;sm_80"

@@ -1,0 +1,98 @@
+"""A published matrix beside one's own results: together on the page, apart in numbers and exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from record_builders import cell, plan, record, rejected
+
+from harness.model import Cell, Outcome, Status
+from harness.published import ENVIRONMENT
+from harness.records import Merged, Record, RecordWriter, merge
+from harness.report.build import build_report
+from harness.report.publish import publish
+from harness.report.published import of_own, side_by_side
+
+CASES = Path(__file__).parents[2] / "cases"
+
+
+def nvrtc(toolkit: str, target: str = "sm_80") -> Cell:
+    return cell(backend="nvrtc", library="", toolkit=toolkit, target=target)
+
+
+def published(*records: Record) -> Merged:
+    theirs: list[Record] = [{**item, "environment": ENVIRONMENT, "run": "theirs"} for item in records]
+    return merge(theirs, [plan(run="theirs", environment=ENVIRONMENT)])
+
+
+def test_own_answers_come_first_and_no_answer_is_hidden() -> None:
+    of = [nvrtc(toolkit) for toolkit in ("12.4", "12.9", "13.0", "13.5")]
+    own = merge(
+        [record(of[0]), record(of[1], Outcome(status=Status.UNAVAILABLE, reason="there is none"))], [plan(*of[:3])]
+    )
+    both = side_by_side(own, published(record(of[0], rejected()), record(of[1]), record(of[2]), record(of[3])))
+    found = {item["toolkit"]: (item["environment"], item["status"]) for item in both.records}
+    # The third was planned and never arrived: that is not covered up.
+    assert found == {"12.4": ("cupy13", "built"), "12.9": (ENVIRONMENT, "built"), "13.5": (ENVIRONMENT, "built")}
+    assert [item["cell"] for item in both.missing] == [of[2].id]
+    (conflict,) = both.conflicts
+    assert (conflict.cell, conflict.kept["others"][0]["run"]) == (of[0].id, "theirs")
+    alone = of_own(both)
+    assert alone is not None
+    assert [item["toolkit"] for item in alone.records] == ["12.4"]
+    assert of_own(published(record(of[3]))) is None
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("beside")
+    for name, of in (
+        ("theirs", [nvrtc(toolkit, target) for toolkit in ("12.4", "13.0") for target in ("sm_75", "sm_80")]),
+        ("own", [nvrtc("12.9", "sm_80")]),
+    ):
+        with RecordWriter(folder / f"{name}.jsonl", plan(*of, run=name)) as writer:
+            for item in of:
+                outcome = rejected() if str(item.target) == "sm_75" or name == "own" else None
+                writer.append(record(item, outcome, run=name))
+    publish([folder / "theirs.jsonl"], folder / "matrix", CASES)
+    build_report([folder / "own.jsonl"], folder / "html", published=folder / "matrix")
+    return folder / "html"
+
+
+def test_numbers_and_exports_are_ones_own(page: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO((page / "matrix.csv").read_text())))
+    assert [(row["toolkit"], row["environment"]) for row in rows] == [("12.9", "cupy13")]
+    assert 'tests="1"' in (page / "junit.xml").read_text()
+    index = (page / "index.html").read_text()
+    assert re.search(r'aria-label="Yours: cells by what they mean">.*?<b>1</b> surprise', index, re.DOTALL)
+    assert re.search(r'aria-label="Published 2026-01-01: cells by what they mean">.*?<b>2</b> works', index, re.DOTALL)
+
+
+def test_a_field_says_what_is_known_and_what_ones_own_cells_say(page: Path) -> None:
+    index = (page / "index.html").read_text()
+    assert re.search(r'works.*?<small class="yours">yours: never</small>', index, re.DOTALL)
+    script = (page / "data" / "answers-sm_80.js").read_text()
+    data = json.loads(re.search(r"'(.*)'", script, re.DOTALL)[1].encode().decode("unicode_escape"))  # type: ignore[index]
+    ((_, verdict, _, own),) = data["lines"][0][3]
+    assert data["verdicts"][own][1] == "never" != data["verdicts"][verdict][1]
+    case = (page / "cases" / "wmma-fragments.html").read_text()
+    assert "yours: never" in case
+    assert "</a> published</td>" in case and "</a> yours</td>" in case
+    matrix = (page / "matrix.html").read_text()
+    assert '<a href="#q=-environment:published">your own cells only</a>' in matrix
+
+
+def test_a_folder_of_results_does_not_take_a_published_matrix_for_ones_own(tmp_path: Path, page: Path) -> None:
+    folder = page.parent / "reports"
+    folder.mkdir(exist_ok=True)
+    publish([page.parent / "theirs.jsonl"], folder / "matrix", CASES)
+    with RecordWriter(folder / "own.jsonl", plan(nvrtc("12.9"))) as writer:
+        writer.append(record(nvrtc("12.9")))
+    assert build_report([folder], tmp_path / "a").cells == 1
+    assert build_report([folder / "matrix"], tmp_path / "b").cells == 4
+    assert build_report([], tmp_path / "c", published=folder / "matrix").cells == 4
