@@ -39,7 +39,7 @@ def available(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = _CGROUP) -> 
 
 
 class Memory:
-    """What the cells that run at the same time may need together.
+    """Memory that concurrent cells may use together.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Memory:
 
     @contextmanager
     def taken(self, needed: int) -> Iterator[None]:
-        """Wait until `needed` bytes fit beside the other cells, and hold them; alone, every cell fits."""
+        """Wait until `needed` bytes fit with the other cells, and hold them; a lone cell always fits."""
         with self._free:
             self._free.wait_for(lambda: self._used == 0 or self._used + needed <= self.total)
             self._used += needed
@@ -81,7 +81,7 @@ def size(text: str) -> int:
 
 @dataclass(frozen=True)
 class Need:
-    """What a cell takes.
+    """Memory and time of a cell.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Need:
 
 
 class Needs:
-    """What cells need, by variant and toolchain.
+    """Memory and time estimates for cells, by variant and toolchain.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Needs:
         self._known: dict[str, Need] = {}
 
     def of(self, cell: Cell) -> Need:
-        """What compiling a cell may need: as other architectures of it did, as the case says, or by its backend."""
+        """Memory estimate of a cell: measured on its other architectures, declared by the case, or guessed for its backend."""
         key = self._key(cell)
         if key not in self._known:
             kept = self._cache.fact(key) if self._cache else None

@@ -72,9 +72,9 @@ _MACHINE = re.compile(
 
 
 def lasting(outcome: Outcome) -> bool:
-    """Whether an outcome would be the same again: what was built, what is not applicable, and what a compiler refused.
+    """Return whether an outcome would be the same again: built, not applicable, or refused by a compiler.
 
-    A refusal counts where an error was read in the compiler's own words, and nothing says that the machine stood in its way. How
+    A refusal counts if it has an error in the compiler's own words, and no sign of trouble with the machine. How
     a process died, or that it took too long, may have been the moment's fault.
     """
     if outcome.status in (Status.BUILT, Status.UNSUPPORTED):
@@ -84,7 +84,7 @@ def lasting(outcome: Outcome) -> bool:
 
 
 class ResultStore(Protocol):
-    """Where outcomes and what is known beside them are found again: the cache, or that and results of others."""
+    """A store of outcomes and facts: the cache, alone or with results of others."""
 
     def outcome(self, key: str) -> Outcome | None:
         """The outcome kept under a key."""
@@ -99,13 +99,13 @@ class ResultStore(Protocol):
         """Keep a JSON object."""
 
     def read_ahead(self, keys: Iterable[str]) -> None:
-        """Read what stands under keys that are asked for next, in one go."""
+        """Read the values of keys that are needed next, with few queries."""
 
     def note_use(self) -> None:
-        """Keep what is known of when entries were asked for."""
+        """Write when entries were used."""
 
     def taken_from(self, key: str) -> str:
-        """Whose results gave the outcome under a key; empty for the cache's own."""
+        """The origin of the outcome under a key; empty for the cache's own."""
 
 
 class CacheUnavailable(UsageError):
@@ -174,7 +174,7 @@ class ResultCache:
             self._try(partial(self._write, key=key, text=text), None)
 
     def read_ahead(self, keys: Iterable[str]) -> None:
-        """Read the values of keys that are asked for next with few queries; each answers one request."""
+        """Read the values of keys that are needed next with few queries; each answers one request."""
         ahead: dict[str, Any] = {}
         size = 0
         for some in batches(keys, _BATCH):
@@ -192,7 +192,7 @@ class ResultCache:
             self._try(partial(_note, rows=used), None)
 
     def taken_from(self, key: str) -> str:
-        """The cache's own outcomes are nobody else's."""
+        """The cache's own outcomes have no other origin."""
         return ""
 
     @classmethod
@@ -311,7 +311,7 @@ def _open(path: Path, damage: str = "", damaged: tuple[int, int] | None = None) 
     damage : str
         What is wrong with it, where that is known already.
     damaged : tuple of int, optional
-        The file that this was said of.
+        The damaged file.
     """
     if not damage:
         with contextlib.suppress(_Damaged):
@@ -589,7 +589,7 @@ def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
 
 
 def _is_full(error: Exception, folder: Path) -> bool:
-    """Whether an error comes of a full disk; SQLite calls that by several names, of which some have other causes, too."""
+    """Return whether an error comes from a full disk; SQLite has several names for it, some with other causes."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     if getattr(error, "sqlite_errorname", "").startswith("SQLITE_FULL"):

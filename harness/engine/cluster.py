@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _SECONDS = 2.0
-"""What the cells of one task may take together: so much is done again where a worker is lost, and is waited for at the end."""
+"""Seconds for the cells of one task: a lost worker repeats that much, and the end of a run waits for it."""
 _CELLS = 50
 _TASKS = 8  # for each core at least, so that all end together
 
@@ -49,7 +49,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a task: an answer, or what the cluster says in its place."""
+    """The result of a task: an answer, or the cluster's error."""
 
     task: Task
     answer: WorkerResults | None
@@ -68,7 +68,7 @@ def tasks_of(
     slots : int
         How many are compiled at a time.
     seconds : callable, optional
-        What a cell takes of which nothing was ever seen.
+        Estimated seconds of an unmeasured cell.
     """
     guess = seconds or _guess
     times = {id(cell): need.seconds or guess(cell) for cell, need in cells}
@@ -101,29 +101,29 @@ WHY = "one worker after another was lost while this cell ran there"
 
 
 class Workers(Protocol):
-    """What is asked of a cluster."""
+    """The request to a cluster."""
 
     def workers(self) -> Mapping[str, Any]:
         """Those that are there, by address."""
 
     def runs(self, task: Task, worker: str) -> bool:
-        """Whether a worker has what a task needs."""
+        """Return whether a worker has the resources of a task."""
 
     def submit(self, task: Task, worker: str = "") -> Any:
         """Hand a task out, to one worker alone where it is named; returns its future."""
 
     def forget(self, future: Any) -> None:
-        """Nobody waits for a task any more."""
+        """Cancel the task."""
 
     def ended(self, seconds: float) -> tuple[Task, Any] | None:
         """The next task that has ended; None where none has within that time."""
 
     def answer(self, task: Task, future: Any) -> Done | None:
-        """What came of a task that has ended; None where that was lost with its worker."""
+        """The result of a finished task; None if it was lost with its worker."""
 
 
 def one_by_one(cluster: Workers, tasks: Iterable[Task]) -> Iterator[Done]:
-    """What comes of tasks of one cell each, no two of them on the same worker at a time."""
+    """Run tasks of one cell each, no two of them on the same worker at a time."""
     waiting = deque(tasks)
     lost: Counter[str] = Counter()  # by the name of the cell
     at: dict[str, tuple[Task, Any]] = {}
@@ -214,7 +214,7 @@ class Cluster:
         self.told: list[str] = []
 
     def devices(self, device: str) -> Devices:
-        """Wait for a worker, and ask all what they are; the devices that they have (``none`` for those that nobody wants).
+        """Wait for a worker, and query all workers and their devices (``none`` without devices).
 
         Raises
         ------
@@ -251,7 +251,7 @@ class Cluster:
         self.client.register_plugin(EnginePlugin(self._name, asked), name=self._name)
 
     def run(self, cells: Sequence[tuple[Cell, Need]]) -> Iterator[Done]:
-        """What became of the cells, a task at a time as they end; a worker that is lost costs time alone."""
+        """Yield the cells' results, a task at a time as they end; a lost worker only costs time."""
         slots = sum(worker["nthreads"] for worker in self.workers().values()) or 1
         tasks = tasks_of(cells, slots)
         for task in tasks:
@@ -302,12 +302,12 @@ class Cluster:
         return future
 
     def runs(self, task: Task, worker: str) -> bool:
-        """Whether a worker has the device that a task needs."""
+        """Return whether a worker has the device of a task."""
         device = task.cells[0].toolchain.device
         return not device or device in self._devices.get(worker, ())
 
     def forget(self, future: Any) -> None:
-        """Nobody waits for a task any more."""
+        """Cancel the task."""
         self._left.discard(future)
         if not future.done():
             future.cancel(force=True)
@@ -349,7 +349,7 @@ class Cluster:
         return found
 
     def answer(self, task: Task, future: Any) -> Done | None:
-        """What came of a task that has ended; None where that went with its worker, and the task is at work again."""
+        """The result of a finished task; None if its worker was lost and the task runs again."""
         from distributed import KilledWorker
 
         try:
@@ -387,12 +387,12 @@ def lost(problem: str) -> Outcome:
 
 
 def _scheduler(place: str) -> str:
-    """Address of a scheduler, once somebody listens there: a client of Dask's that finds nobody says so at length.
+    """Address of a scheduler that accepts connections: Dask's own client fails with a long message.
 
     Raises
     ------
     OSError, ValueError, TypeError, KeyError
-        When that is no address, or nobody does.
+        When that is no address, or nothing listens there.
     """
     from distributed.comm.addressing import get_address_host_port
 
@@ -402,7 +402,7 @@ def _scheduler(place: str) -> str:
 
 
 def _local(place: str) -> int:
-    """How many workers to start here; 0 for a cluster that is there."""
+    """Number of workers to start here; 0 for an existing cluster."""
     name, _, count = place.partition(":")
     if name != "local":
         return 0
@@ -417,7 +417,7 @@ class AwayRun(Run):
     Parameters
     ----------
     context : RunContext
-        What was asked for, and what there is on this machine.
+        The request, and the parts of this machine.
     cluster : Cluster
         Which has begun this run (`Cluster.begin`).
     """
@@ -453,7 +453,7 @@ class AwayRun(Run):
                 yield Result(cell, outcome, cached, key)
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
-        """What outcomes of this run follow from, by their content keys."""
+        """The inputs of this run's outcomes, by their content keys."""
         wanted = set(keys)
         return super().inputs(wanted) | self._inputs.of(wanted)
 

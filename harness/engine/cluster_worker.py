@@ -1,4 +1,4 @@
-"""What runs in a worker of a Dask cluster: the engine of its machine, there for one run, and the tasks that ask it.
+"""The code in a worker of a Dask cluster: the engine of its machine for one run, and its tasks.
 
 It has cores, memory, devices, toolkits, fork servers and a cache of its own, and installs what the cells need and is not there.
 """
@@ -36,12 +36,12 @@ from harness.records.inputs import Inputs
 from harness.toolkits import ToolkitStore
 
 _IDLE = 120.0
-"""Seconds without a cell, after which an engine ends its fork servers: whoever asked may have been killed."""
+"""Seconds without a cell, after which an engine ends its fork servers: the client may have been killed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerRequest:
-    """What every worker is told of a run.
+    """A run as every worker receives it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class WorkerRequest:
     own_python : bool
         Whether the interpreter of the environment is the one that cumatrix itself runs in.
     same_machine : bool
-        Whether the worker shares everything with whoever asks.
+        Whether the worker shares files and interpreter with the client.
     memory : int
         What the cells of one worker may need at a time; 0 for what its machine has.
     device : str
@@ -80,7 +80,7 @@ class WorkerRequest:
 
 @dataclass
 class WorkerResults:
-    """What came of a few cells.
+    """The results of a few cells.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class Engine:
                 self._idle.append((environment, executor))
 
     def _inputs(self, resolver: Resolver, keys: Sequence[str]) -> Inputs:
-        """What outcomes follow from; sets of files that were told before are left out."""
+        """The inputs of outcomes, without sets of files sent before."""
         found = resolver.inputs(keys)
         with self._lock:
             new = {name: paths for name, paths in found.sets.items() if name not in self._sent}
@@ -239,7 +239,7 @@ class Engine:
         return replace(found, sets=new, states=found.states if new else {})
 
     def _rest(self) -> None:
-        """End fork servers that nobody has asked for a while."""
+        """End fork servers that have been idle for a while."""
         while not self._closed.wait(5):
             with self._lock:
                 if self._idle and not self._busy and time.monotonic() - self._last > _IDLE:
@@ -253,7 +253,7 @@ class Engine:
 
 
 def _own(asked: WorkerRequest) -> Environment:
-    """The environment of this machine in the place of that of whoever asks; a library of another version is not it."""
+    """The counterpart on this machine of the client's environment; a library of another version is no match."""
     wanted = asked.environment
     there = look(None if asked.own_python else wanted.python, name=wanted.name)
     broken = dict(wanted.broken)
@@ -300,5 +300,5 @@ def compile_cells(name: str, cells: Sequence[Cell]) -> WorkerResults:
 
 
 def about(device: str) -> tuple[str, Devices]:
-    """What a worker is: its cumatrix (`engine_digest`), and its devices."""
+    """A worker's identity: its cumatrix (`engine_digest`), and its devices."""
     return engine_digest(), Devices() if device == "none" else find_devices("auto")

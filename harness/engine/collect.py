@@ -1,4 +1,4 @@
-"""From how a child ended to an outcome: what it claims is held against what it left.
+"""Turn the remains of a child into an outcome, and check the child's claims against them.
 
 A stranger chose what is read here. `harness.engine.reader` has it read in a process of its own, with a limit of time and of memory.
 """
@@ -30,7 +30,7 @@ from harness.records.files import ArtifactFolder
 from harness.records.record import LONGEST
 
 LOG_LIMIT = 64 << 10
-"""How much of a log a record keeps, in characters, with what says that something was left out."""
+"""Length of a record's log in characters, including the mark for omitted text."""
 
 _MADE = "made-by-cupy.cu"
 _HASHED = re.compile(r"\b[0-9a-f]{32,64}\.cubin\.cu\b")
@@ -49,11 +49,11 @@ class Places:
     scratch : Path
         The cell's own.
     source : Path
-        The program, seen from whose folder names are written.
+        The program; its folder is the base of names.
     home : Path
         The toolkit, ``$CUDA_HOME`` in logs and commands.
     root : Path or None
-        The project's folder, from which names are written in the place of the program's.
+        The project's folder, the base of names instead of the program's.
     kept : Path
         What else cumatrix keeps, ``$CUMATRIX_HOME`` in commands.
     """
@@ -64,7 +64,7 @@ class Places:
     kept: Path
     root: Path | None = None
 
-    # Each is asked for several times, and leads through links as it did before.
+    # Each is needed several times, and its links do not change.
     @cached_property
     def _home(self) -> Path:
         return self.home.resolve()
@@ -75,13 +75,13 @@ class Places:
 
     @cached_property
     def _folders(self) -> list[str]:
-        """The folder from which names are written, by its own name and without links, the longer one first."""
+        """The base folder of names, under its own name and without links, the longer one first."""
         near = self.root or self.source.absolute().parent
         return sorted({str(near), str(near.resolve())} - {"/"}, key=len, reverse=True)
 
     @cached_property
     def name(self) -> str:
-        """What the program is called."""
+        """The program's name."""
         place = self.source.absolute()
         return place.relative_to(self.root).as_posix() if self.root and place.is_relative_to(self.root) else place.name
 
@@ -111,7 +111,7 @@ class Places:
         return re.sub(r"(?:\./|/tmp/)tmp[a-z0-9_]{8}/", "", text)
 
     def _beside(self, text: str) -> str:
-        """With the names of the program, and of what lies below its folder, as seen from there."""
+        """Write the program's name, and those of files below its folder, relative to that folder."""
         for folder in self._folders:
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
             if self.root:
@@ -127,7 +127,7 @@ def _from_packages(word: str) -> str:
 
 
 def whole_log(said: str, printed: str, places: Places) -> str:
-    """What tools said, then what was printed, with the middle left out where it is longer than `LOG_LIMIT`."""
+    """The tools' messages, then the output, without the middle if it is longer than `LOG_LIMIT`."""
     if places.source.suffix == ".py" and printed.strip():
         printed = f"--- printed while {places.name} ran, by the program or by what it called ---\n{printed}"
     return cut(places.in_log("\n".join(part.rstrip("\n") for part in (said, printed) if part.strip())), LOG_LIMIT)
@@ -139,7 +139,7 @@ def read_file(path: Path, folder: Path, most: int, *, ends: bool = False) -> byt
     Parameters
     ----------
     path, folder : Path
-        The file, and the folder that it must lie in, links resolved.
+        The file, and the folder that must contain it, links resolved.
     most : int
         Largest size that is read, in bytes.
     ends : bool
@@ -187,7 +187,7 @@ _MOST = 256 << 20
 
 
 def read_product(target: Target, product: Product, folder: Path, log: str) -> tuple[Artifact, bytes, list[str]]:
-    """What came out; where that is one program a kernel, all of them, one after another.
+    """The artifact; with one program for each kernel, all of them, one after another.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def read_product(target: Target, product: Product, folder: Path, log: str) -> tu
 def check_product(
     target: Target, product: Product, artifact: Artifact, entries: Iterable[str]
 ) -> tuple[Status, str, str]:
-    """Hold what came out against what was asked for.
+    """Check the artifact against the request.
 
     Returns
     -------
@@ -258,12 +258,12 @@ def _contents(wanted: Target, kind: str, data: bytes, log: str) -> tuple[Content
 
 
 def _has_suffix_note(data: bytes) -> bool:
-    """Whether the cubin quotes its assembler's command line; ABI 7 of before has a flag for the suffix instead."""
+    """Return whether the cubin quotes its assembler's command line; the earlier ABI 7 has a flag for the suffix instead."""
     return b".note.nv.tkinfo" in data or data[8] < 8
 
 
 _FIRST = 3
-"""So many lines of a log in no known form stand for it."""
+"""Number of lines that represent a log in an unknown format."""
 
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 _ROOM = 64 << 10  # bytes
@@ -272,7 +272,7 @@ _LARGEST_REPLY = 16 << 20  # bytes
 
 @dataclass(frozen=True, kw_only=True)
 class Remains(Message):
-    """What is left of a cell whose child has ended, and where to read it.
+    """The remains of a cell after its child has ended, and where to read them.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class Remains(Message):
     nvcc : bool
         Whether the backend's compiler is a process of its own.
     keep : str
-        Folder in which what was built is kept; empty for none.
+        Folder for kept artifacts; empty for none.
     lost : str
         What became of the fork server, where it was lost with the cell: nothing that the child left is believed then.
     """
@@ -317,7 +317,7 @@ class Remains(Message):
 
 
 def lost_exit(seconds: float) -> Exit:
-    """How a child ended whose fork server was lost after `seconds`."""
+    """The exit of a child whose fork server was lost after `seconds`."""
     return Exit(
         exit=None, signal=None, timed_out=False, wall=seconds, leftovers=0, output="", output_total=0, peak_bytes=0, reads=None
     )  # fmt: skip
@@ -372,7 +372,7 @@ def _crashed(base: Outcome, left: _Left, reason: str, message: str) -> Outcome:
 
 @dataclass(frozen=True)
 class _Left:
-    """What a child left behind."""
+    """The files of a child."""
 
     remains: Remains
     places: Places
@@ -402,7 +402,7 @@ class _Left:
 
     @property
     def no_room(self) -> bool:
-        """Whether there was no room for what the cell writes: its end says nothing of the program then."""
+        """Return whether the disk was full for the cell: its end then says nothing about the program."""
         if self.reply and self.reply.status == Status.BUILT:
             return False
         if _NO_ROOM.search(self.log):
@@ -422,7 +422,7 @@ class _Left:
         return self.said if self.places.source.suffix == ".py" and self.reply else self.log
 
     def outcome(self) -> Outcome:
-        """What holds however it ended; the status is not known yet."""
+        """The part of the outcome that does not depend on how the child ended; the status is not known yet."""
         ended = self.remains.ended
         reply = self.reply or Reply(status="crashed", seconds=ended.wall, device=self.remains.order.device)
         notes = [one_line(note) for note in reply.notes]
@@ -507,7 +507,7 @@ def _source_of(cell: Cell) -> Path:
 
 
 def _reply(scratch: Path) -> tuple[Reply | None, str]:
-    """What the child wrote; None where that is no reply, with why: a program could have written something else."""
+    """Parse the child's reply; None with a reason if it is none: a program could have written something else."""
     try:
         reply = Reply.from_line(read_file(scratch / REPLY, scratch, _LARGEST_REPLY))
     except OSError:

@@ -1,4 +1,4 @@
-"""What a run was asked for, and what there is to run it with.
+"""The request of a run, and the parts to run it with.
 
 The format is the "Trace Event Format" of Chrome
 (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): spans in microseconds, a lane for each thread.
@@ -110,7 +110,7 @@ class RunContext:
     limits : Limits
         What a cell may use.
     include : tuple of Path
-        Include directories beside the toolkit's, for every cell.
+        Include directories in addition to the toolkit's, for every cell.
     memory : int
         What all cells together may need at a time, in bytes; what the machine has free, when 0.
     devices : Devices
@@ -126,11 +126,11 @@ class RunContext:
     executor : str
         Where cells are compiled (`harness.engine.executor.EXECUTORS`); threads of this process when empty.
     absent : str
-        What is said of cells whose parts are not there, where nothing may be installed; empty where each part names its own command.
+        The reason of cells with missing parts, if nothing may be installed; empty if each part names its own command.
     artifacts : ArtifactFolder or None
         Where what was built is kept; what is not there yet is compiled, whatever the cache has.
     named : Roots or None
-        Names of folders for a run that was asked for on another machine.
+        Names of folders for a run that another machine requested.
     """
 
     environment: Environment
@@ -151,7 +151,7 @@ class RunContext:
 
     @cached_property
     def roots(self) -> Roots:
-        """By which names keys have the folders of this machine."""
+        """Names of this machine's folders in keys."""
         return self.named or Roots.of(self.environment.python)
 
     def environment_of(self, toolchain: Toolchain) -> Environment:
@@ -160,7 +160,7 @@ class RunContext:
 
     @property
     def name(self) -> str:
-        """What the run is called after: its environment, or the libraries of which it has several."""
+        """The run's name: its environment, or the libraries with several versions."""
         if not self.others or self.environment.named:
             return self.environment.name
         return "+".join(dict.fromkeys(each.library for each in self.others))

@@ -1,4 +1,4 @@
-"""The CUDA devices of this machine, and which cell runs on which of them."""
+"""The CUDA devices of this machine, and their assignment to cells."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Device:
     facts: Mapping[str, Any]
 
     def runs(self, target: Target) -> bool:
-        """Whether the target is this device's own: real, and of its compute capability."""
+        """Return whether the target is this device's own: real, and of its compute capability."""
         return not target.virtual and target.suffix != "f" and target.capability == self.capability
 
 
@@ -70,7 +70,7 @@ class Devices:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a worker needs to find the driver."""
+        """Folders in which a worker finds the driver."""
         return {"LD_LIBRARY_PATH": self.folder} if self.folder else {}
 
 

@@ -57,11 +57,11 @@ class Origin:
 
     @property
     def build(self) -> str:
-        """Its version as cells and columns have it, by which it is told from a release: ``0.15.0+git.3f2a9c1``."""
+        """Its version in cells and columns, which differs from a release's: ``0.15.0+git.3f2a9c1``."""
         return build_of(self.version, commit=self.commit, dirty=self.dirty, place=self.path, digest=self.digest)
 
     def told(self) -> dict[str, str | bool]:
-        """What records say of it (``toolchain.observed.builds``)."""
+        """Its entry in records (``toolchain.observed.builds``)."""
         commit = f"{self.commit}+dirty" if self.dirty else self.commit
         told = {"version": self.version, "commit": commit, "path": self.path, "url": self.url, "digest": self.digest}
         told["problem"] = self.problem
@@ -70,7 +70,7 @@ class Origin:
 
 
 def origins_of(distributions: Mapping[str, Distribution]) -> dict[str, Origin]:
-    """Origins of the distributions that did not come from an index, by normalized name; git is asked for checkouts."""
+    """Origins of the distributions that did not come from an index, by normalized name; git describes checkouts."""
     return {name: _origin(found) for name, found in distributions.items() if found.apart or found.url}
 
 
@@ -78,7 +78,7 @@ def _origin(found: Distribution) -> Origin:
     commit, dirty, problem = found.commit, False, ""
     path = found.folder if found.apart else _place(found.url) if found.editable else ""
     if path:
-        # What lies there now counts, whatever it was when it was installed.
+        # The present content counts, whatever was installed.
         commit = ""
         try:
             if checkout := checkout_of(Path(path)):
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """What an interpreter has installed.
+    """The installed distributions of an interpreter.
 
     Parameters
     ----------
@@ -118,14 +118,14 @@ class Environment:
     distributions : Mapping[str, Distribution]
         By normalized name.
     broken : Mapping[str, str]
-        By normalized name: why a version that was asked for is not what is there.
+        By normalized name: the reason why the requested version is missing.
     origins : Mapping[str, Origin]
         Of the distributions that did not come from an index, where they come from.
     resolved : Resolved or None
         What it is made of, for one that cumatrix makes (`harness.environments`): only the backends of that library run in it. None for one
-        that is there already, in which all run.
+        that exists already and runs all; otherwise only the backends of that library run in it. None for one
     toolkits : tuple of ToolkitRef
-        The CUDA releases that its cells are for; empty for all that are asked for.
+        The CUDA releases of its cells; empty for all requested ones.
     mark : str
         What ends the local part of the library's version in the names of cells where that alone does not tell it from others: ``python3.13``.
     named : bool
@@ -152,7 +152,7 @@ class Environment:
         return self.resolved.recipe.library if self.resolved else self.only
 
     def build_of(self, *names: str) -> str:
-        """Version of the first of these distributions that is installed, by which a development build is told from a release."""
+        """Version of the first installed one of these distributions; it identifies a development build."""
         named = self.version_of(*names)
         if named is None:
             return ""
@@ -160,7 +160,7 @@ class Environment:
 
     @property
     def builds(self) -> dict[str, Build]:
-        """What is imported from elsewhere than where installers put it, for workers."""
+        """Modules imported from outside of the installers' folders, for workers."""
         modules = {
             name: library.modules[0]
             for library in LIBRARIES.values()
@@ -253,9 +253,9 @@ def look(python: str | None = None, *, name: str | None = None, require: Sequenc
 
 
 def one_name_of(python: str) -> str:
-    """An interpreter by the one of its names to which the others beside it lead.
+    """The one of an interpreter's names that the others next to it lead to.
 
-    Whoever starts it by ``python``, ``python3`` or ``python3.11``, as scripts do and ``python -m``, starts the same.
+    ``python``, ``python3`` and ``python3.11``, as scripts and ``python -m`` use them, start the same interpreter.
     """
     folder = os.path.dirname(python)
     if os.path.isfile(os.path.join(os.path.dirname(folder), "pyvenv.cfg")):

@@ -34,7 +34,7 @@ _AT_ONCE = 8
 def line_up(
     wanted: Sequence[str], toolkits: str | None, python: str | None = None, *, offline: bool = False
 ) -> tuple[Environment, ...]:
-    """The environments that ``--with`` stands for, resolved and not made yet.
+    """The environments of ``--with``, resolved and not created yet.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def line_up(
 
 
 def _chosen(wanted: Sequence[Wanted], index: Index, toolkits: str | None, python: str | None) -> list[Published]:
-    """The releases that are meant. Without the network, all that is not known is told at once, with the command that asks and installs."""
+    """The selected releases. Offline, list every unresolved release at once with the command that would fetch it."""
     found: list[Published] = []
     unknown: list[Wanted] = []
     for each in wanted:
@@ -102,7 +102,7 @@ def _chosen(wanted: Sequence[Wanted], index: Index, toolkits: str | None, python
 
 
 def _together(wanted: Iterable[Wanted]) -> list[Wanted]:
-    """What several ``--with`` say of one library."""
+    """Merge several ``--with`` of one library."""
     words: dict[str, tuple[str, ...]] = {}
     for each in wanted:
         words[each.library] = (*words.get(each.library, ()), *each.words)
@@ -117,7 +117,7 @@ def majors_of(release: Published, refs: Sequence[ToolkitRef]) -> list[int]:
 
 
 def plan_environment(recipe: Recipe, store: EnvironmentStore) -> Environment:
-    """What an environment will hold, out of what its recipe resolves to; where it cannot be made, its library is broken there."""
+    """The future content of an environment, from the resolution of its recipe; an unavailable one has a broken library."""
     distributions = {recipe.distribution: Distribution(recipe.version)}
     resolved, problem = Resolved(recipe=recipe, lock=""), recipe.problem or recipe.refused
     if not problem:
@@ -207,7 +207,7 @@ def others_of(
     offline: bool = False,
     there: Environment | None = None,
 ) -> tuple[Environment, ...]:
-    """The environments that ``--with`` stands for: releases, which are made when their cells are known, and development builds, which are made here.
+    """The environments of ``--with``: releases, which are created when their cells are known, and development builds, which are created here.
 
     What a build is, its commit above all, is known when it is there. One that cannot be built is broken, and its cells become ``unavailable``.
 
@@ -216,7 +216,7 @@ def others_of(
     wanted, toolkits, python, offline
         See `harness.engine.environments.line_up`.
     there : Environment, optional
-        One that is there and was named beside (``--python PATH``): its libraries are tried beside those that are `wanted`.
+        An existing one (``--python PATH``): its libraries are tried next to those that are `wanted`.
 
     Raises
     ------

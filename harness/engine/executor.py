@@ -66,16 +66,16 @@ class Runner:
 
     @property
     def closed(self) -> bool:
-        """Whether the run is over."""
+        """Return whether the run is over."""
         return self.fork_servers.closed
 
     @property
     def finished(self) -> bool:
-        """Whether every cell that it has run has its result."""
+        """Return whether all of its cells have their results."""
         return not self._unfinished
 
     def run(self, prepared: PreparedCell, alike: int = 0) -> None:
-        """Run a cell, of which `alike` others are to come; its result is made while the next one compiles, or by `finish`."""
+        """Run a cell with `alike` similar ones to come; its result is made while the next one compiles, or by `finish`."""
         try:
             with self.trace.span(prepared.cell.id):
                 self._run(prepared, alike)
@@ -146,7 +146,7 @@ class Runner:
 
     @contextmanager
     def _order(self, prepared: PreparedCell, scratch: Path, alike: int) -> Iterator[Order]:
-        """What the fork server is told; a cell of a real device holds one as long as it lasts."""
+        """The order for the fork server; a cell of a real device holds one until it ends."""
         name = prepared.cell.toolchain.device
         if not name:
             toolchain = prepared.toolchain
@@ -163,7 +163,7 @@ class Runner:
 
 
 class Executor(Protocol):
-    """Where prepared cells are compiled; what goes in and what comes out can be pickled."""
+    """Compiles prepared cells; its input and output can be pickled."""
 
     def run(self, cells: Sequence[PreparedCell]) -> Iterator[Result]:
         """Results as they finish, in whatever order; may be called again when they all have."""
@@ -206,7 +206,7 @@ class ThreadExecutor:
         self._threads: list[threading.Thread] = []
 
     def run(self, cells: Sequence[PreparedCell]) -> Iterator[Result]:
-        """Results as they finish; where whoever asks stops listening, what is under way is ended."""
+        """Yield results as they finish; closing the iterator ends the running cells."""
         left = len(cells)
         self._work.add(cells)
         try:
@@ -297,9 +297,9 @@ class _Queue:
         return chosen
 
     def alike(self, taken: PreparedCell) -> int:
-        """How many cells for which the same can be prepared wait for the runner that has taken this one: others take their share of them.
+        """Count the waiting cells that can share this one's preparation; other runners take some of them.
 
-        Below 0 where nothing is to be prepared, since that takes address space of which the cell has little.
+        Below 0 if nothing is to be prepared, because that takes address space of which the cell has little.
         """
         if not taken.alike or 0 < taken.limits.memory < _ENOUGH:
             return -1
@@ -337,7 +337,7 @@ def _plugged(_name: str, value: object) -> Callable[..., Executor]:
 
 
 EXECUTORS: Mapping[str, Callable[..., Executor]] = Table({"threads": ThreadExecutor}, "cumatrix.executors", _plugged)
-"""What makes an executor of a resolver, a number of cells to compile at the same time, and how many fork servers each of them keeps."""
+"""Creates an executor from a resolver, a number of concurrent cells, and the number of fork servers that each runner keeps."""
 
 
 def executor_named(name: str) -> Callable[..., Executor]:
@@ -359,7 +359,7 @@ class Run:
     Parameters
     ----------
     context : RunContext
-        What was asked for, and what there is.
+        The request, and the parts of this machine.
     jobs : int
         Cells that are compiled at the same time.
     keep : int
@@ -403,7 +403,7 @@ class Run:
         return result
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
-        """What outcomes of this run follow from, by their content keys."""
+        """The inputs of this run's outcomes, by their content keys."""
         return self.resolver.inputs(keys)
 
     def close(self) -> None:

@@ -40,13 +40,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Timestamps:
-    """Tells whether the signature of a file stands for its content; what it knows of a file system is at most two seconds old."""
+    """Decides whether the signature of a file represents its content; its view of a file system is at most two seconds old."""
 
     def __init__(self) -> None:
         self._devices: dict[int, tuple[float, int, bool]] = {}
 
     def hold(self, path: str, signature: Signature) -> bool:
-        """Whether a file with this signature has the content that it has now for as long as the signature stays the same."""
+        """Return whether a file with this signature keeps its present content as long as the signature stays the same."""
         small = signature[2] <= _LARGE
         if time.time_ns() - signature[4] < (_MAPPED if small else _FRESH):
             return False
@@ -70,7 +70,7 @@ def _statfs(path: str) -> tuple[int, bool]:
     return words[0] & 0xFFFFFFFF, bool(words[10] & _READ_ONLY)
 
 
-# Above this, a file's signature stands for its content: libraries of PyTorch have gigabytes.
+# Above this, a file's signature represents its content: libraries of PyTorch have gigabytes.
 _HASHED = 512 << 20
 _PIECE = 2 << 20
 # A state that was looked at so shortly ago is not looked at again (s).
@@ -103,7 +103,7 @@ class Files:
         self._sets: dict[str, tuple[float, str]] = {}
 
     def state(self, path: str, listed: bool = False) -> str:
-        """What is at a path, or was within the last two seconds.
+        """The state of a path, at most two seconds old.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class Files:
         return self._content(path, found), signature
 
     def share(self, read: Mapping[str, Signature | None]) -> None:
-        """Hash those of these files that nobody else is hashing: runners that start together have read the same libraries, and share them out so."""
+        """Hash those of these files that no other thread is hashing: runners that start together have read the same libraries, and share the work."""
         for path, signature in read.items():
             if not signature or len(signature) < 5 or signature[2] > _HASHED or self._known(signature):
                 continue
@@ -173,7 +173,7 @@ class Files:
                 if stat.S_ISREG((found := os.stat(path)).st_mode) and signature_of(found) == signature:
                     self._hashed(path, signature)
             except (OSError, ValueError):
-                pass  # whoever asks for its state is told
+                pass  # reading its state reports the error
             finally:
                 lock.release()
 
@@ -189,7 +189,7 @@ class Files:
         return state if read in (signature, ()) or self._same_content(read, state) else None
 
     def _known(self, signature: Signature) -> str:
-        """The hash under a signature, where it stands for the content; else one that was made a moment ago, or nothing."""
+        """The hash under a signature that represents the content; else one that was made a moment ago, or nothing."""
         if digest := self.hashes.get(signature):
             return digest
         when, digest = self._brief.get(signature, (0.0, ""))
@@ -226,7 +226,7 @@ class Files:
             self._brief[signature] = (time.monotonic(), digest)
 
     def _bytecode(self, path: str) -> str:
-        """State of a bytecode cache beside a source that counts: its content only where Python runs it without looking at the source."""
+        """State of a bytecode cache whose source counts: its content only if Python runs it without checking the source."""
         try:
             found = os.stat(path)
             signature = signature_of(found)
@@ -241,7 +241,7 @@ class Files:
         return known
 
     def _same_content(self, signature: Signature | None, state: str) -> bool:
-        """Whether a file had the content of this state when it had this signature, as far as that was ever looked at.
+        """Return whether a file had the content of this state when it had this signature, as far as that is known.
 
         A hard link to a file, which uv makes for a further environment, changes its signature and nothing else.
         """
@@ -284,7 +284,7 @@ def _runs(path: str, found: os.stat_result) -> str:
 
 
 def _rights(path: str, found: os.stat_result) -> str:
-    """The error with which this user is refused to read a file; empty where it may be read. Its hash may be known from another user."""
+    """The error that this user gets when reading a file; empty if it can be read. Its hash may be known from another user."""
     own = found.st_uid == _USER and found.st_mode & 0o400
     return "" if own or os.access(path, os.R_OK) else f"e:{errno.EACCES}"
 
@@ -300,7 +300,7 @@ def _metadata(path: str) -> tuple[str, Signature | None]:
 
 
 def signature_of(found: os.stat_result) -> Signature:
-    """What tells one state of a file from the next without reading it."""
+    """The identity of a file's state, without reading it."""
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
@@ -314,7 +314,7 @@ def _leading(path: str) -> tuple[str, Signature | None]:
 
 
 def _listing(path: str, signature: Signature) -> tuple[str, Signature]:
-    """State and signature by the names in a directory; Python's compiled modules come and go beside their sources."""
+    """State and signature by the names in a directory; Python's compiled modules come and go next to their sources."""
     try:
         names = sorted(os.fsencode(name) for name in os.listdir(path) if name != "__pycache__")
     except OSError as error:
@@ -323,7 +323,7 @@ def _listing(path: str, signature: Signature) -> tuple[str, Signature]:
 
 
 def sum_of_names(names: Iterable[bytes]) -> int:
-    """What ``native/reads.c`` makes of names, too (`sum_of` there)."""
+    """The sum of names that ``native/reads.c`` computes as well (`sum_of` there)."""
     return sum(zlib.crc32(name) | zlib.adler32(name) << 32 for name in names) % (1 << 64) % (1 << 62)
 
 
@@ -341,9 +341,9 @@ _LIBRARY = re.compile(r"\blib(?:64)?/python3\.\d+/")
 
 
 class Roots:
-    """Names of paths: the same file has the same name on every machine, wherever its folder lies there.
+    """Names of paths: the same file has the same name on every machine, wherever its folder is.
 
-    As ccache's ``base_dir`` (https://ccache.dev/manual/latest.html#config_base_dir): what a file says counts, and not in whose
+    Like ccache's ``base_dir`` (https://ccache.dev/manual/latest.html#config_base_dir): the content of a file counts, and not its
     home it lies. A path below none of the folders is its own name.
 
     Parameters
@@ -372,7 +372,7 @@ class Roots:
         python : str
             Interpreter of the environment under test.
         here : Path, optional
-            What stands for the folder in which the run was asked for; the current one when left out.
+            The folder of the run; by default, the current one.
         more : Mapping, optional
             Further ones.
         """
@@ -408,7 +408,7 @@ class Roots:
         return path
 
     def is_own(self, path: str) -> bool:
-        """Whether a file is the user's: its folder has a name, and is none of an interpreter, of toolkits or of cumatrix itself."""
+        """Return whether a file is the user's: its folder has a name, and belongs to no interpreter, toolkit or cumatrix itself."""
         root, _, rest = self.name(plain(path)).partition("/")
         return bool(root) and root.rstrip("~") not in _INSTALLED and not _LIBRARY.search(rest)
 

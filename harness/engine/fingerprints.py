@@ -31,7 +31,7 @@ _LATELY = 64
 
 @dataclass(frozen=True)
 class AnswerKey:
-    """What reads come to.
+    """The key of a set of reads.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Answers:
     cache : ResultStore or None
         None keeps nothing and finds nothing, but makes keys all the same.
     roots : Roots
-        By which names sets have their files.
+        Names of files in sets.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Answers:
                 yield self._second(first, name, self.files.hash_of_set(name, paths, self._places))
 
     def unread(self, firsts: Iterable[str]) -> Iterator[str]:
-        """Those of the first keys of which the cache has not been asked yet."""
+        """The first keys that have not been looked up yet."""
         return (first for first in firsts if first not in self._known)
 
     def key_of(self, first: str, reads: Reads, program: tuple[str, ...] = ()) -> AnswerKey:
@@ -125,7 +125,7 @@ class Answers:
         return AnswerKey(self._second(first, name, self.files.hash_of([*states, *self._places(paths, states)])))
 
     def _places(self, paths: Set, states: Iterable[str]) -> list[str]:
-        """Where the user's own files lie, if one of them may tell; other files have the same place in every key."""
+        """Paths of the user's own files, if one of them can observe its path; other files have the same path in every key."""
         own = [(path, state) for (path, _), state in zip(paths, states, strict=True) if self.roots.is_own(path)]
         return [path for path, _ in own] if any(PLACE in marks_in(state) for _, state in own) else []
 
@@ -158,7 +158,7 @@ class Answers:
         return key
 
     def inputs_of(self, keys: Iterable[str], ready: Mapping[str, Mapping[str, Any]]) -> Inputs:
-        """What answers follow from.
+        """The inputs of outcomes.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class Answers:
             paths = [(self.roots.path(str(name)), bool(listed)) for name, listed in kept["paths"]]
             if any(is_system(path) for path, _ in paths if path):
                 return None
-            # A folder that there is no name for here: nothing can be said of what lies in it.
+            # A folder without a name here: the state of its files is unknown.
             return tuple((path, listed) for path, listed in paths if path) if all(path for path, _ in paths) else None
         except (KeyError, TypeError, ValueError, OverflowError):
             return None

@@ -1,6 +1,6 @@
 """The scheduler's side of a fork server (`harness.worker.fork_server`).
 
-A group is made below the one that this process is in, and nowhere else: others belong to somebody (systemd's "single-writer rule",
+A group is created below the one that this process is in, and nowhere else: others have an owner (systemd's "single-writer rule",
 https://systemd.io/CGROUP_DELEGATION/). It is held like a temporary folder, so that what a killed run leaves is found and removed.
 """
 
@@ -59,7 +59,7 @@ class Parent:
 
 
 def parent() -> Parent:
-    """Where this process may make groups that limit memory; found out once."""
+    """The place where this process can create groups that limit memory; determined once."""
     with _lock:
         if not _found:
             _found.append(_look(Path("/proc/self")))
@@ -108,7 +108,7 @@ def group_for(memory: int) -> HeldGroup | None:
 
 
 def _look(process: Path) -> Parent:
-    """Where groups may be made below that of a process, given its folder in /proc."""
+    """The place for groups below that of a process, given its folder in /proc."""
     groups = {}
     with suppress(OSError):
         for line in (process / "cgroup").read_text().splitlines():
@@ -144,7 +144,7 @@ def _read(path: Path) -> list[str]:
 
 
 def _mounted(process: Path, version: int, path: str) -> Path | None:
-    """Where a group of that path is mounted; None where it lies outside of what is."""
+    """The mount point of a group of that path; None outside of all mounts."""
     for root, place, kind, options in _mounts(process):
         if kind == ("cgroup2" if version == 2 else "cgroup") and (version == 2 or _memory(options)):
             inside = path if root == "/" else path.removeprefix(root) if path.startswith(root) else "/.."
@@ -164,7 +164,7 @@ def _mounts(process: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _hand_on(above: Path) -> None:
-    """Have groups below get the memory controller, for which no process may be in `above` itself: this one moves, if it is alone there."""
+    """Give groups below the memory controller, which `above` may only have without processes of its own: this one moves, if it is alone there."""
     try:
         (above / "cgroup.subtree_control").write_text("+memory")
         return
@@ -196,7 +196,7 @@ _LOOK = 1.0
 _SILENCE = 20.0
 """Seconds after which one that runs, and says nothing, is given up: a busy machine may hold it up for a while."""
 _LONGEST = 128 << 20
-"""Bytes of one message: records of 8 MiB, of which JSON makes six bytes each where they are no text."""
+"""Size limit of one message in bytes: records of 8 MiB, which JSON expands sixfold if they are no text."""
 _LAST_WORDS = 2000  # bytes of its log that tell how it ended
 
 M = TypeVar("M", bound=Message)
@@ -212,7 +212,7 @@ class ForkServerSilent(ForkServerDied):
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a fork server's child made of a cell, and what it read."""
+    """The result of a fork server's child, and its reads."""
 
     outcome: Outcome
     reads: Reads
@@ -257,7 +257,7 @@ class ForkServer:
         self.backend = backend
         self._held = HeldFolder(temporary_folder(), TEMPORARY)
         self.folder = self._held.path
-        # Before anything is started: this process may have to leave its control group, for which it must be alone there.
+        # First of all: this process may have to leave its control group, for which it must be alone there.
         self._group = group_for(memory)
         self.channel, theirs = socket.socketpair()
         self._buffer, self._searched = bytearray(), 0
@@ -284,7 +284,7 @@ class ForkServer:
 
     @property
     def ready(self) -> Ready:
-        """What it says once the backend is loaded, or could not be; waits for that, and ends when `close` is called meanwhile."""
+        """Its state once the backend is loaded, or could not be; waits for that, and ends when `close` is called meanwhile."""
         # No cached_property: before Python 3.12 it has one lock for all instances, and fork servers would load one after another.
         if not self._ready:
             try:
@@ -296,7 +296,7 @@ class ForkServer:
         return self._ready
 
     def loads(self, seconds: float) -> bool:
-        """Whether it is still to say, after so many seconds more, what `ready` waits for."""
+        """Return whether `ready` would still wait after so many seconds more."""
         try:
             self._begin()
             waits = not self._ready and not select.select([self.channel], [], [], seconds)[0]
@@ -333,9 +333,9 @@ class ForkServer:
         cell : Cell
             The cell.
         order : Order
-            What is asked for it.
+            The request.
         products : sequence of str
-            Folders of which nothing counts as read (`harness.engine.toolchain.PreparedToolchain.products`).
+            Folders whose files do not count as read (`harness.engine.toolchain.PreparedToolchain.products`).
         read : callable
             Reads what is left of it (`harness.engine.reader.Reader.read`).
         meanwhile : callable
@@ -360,7 +360,7 @@ class ForkServer:
 
     @property
     def gone(self) -> bool:
-        """Whether it was given up, or has ended since it was last heard of."""
+        """Return whether it was given up, or has ended since its last message."""
         if self._lost:
             return True
         try:
@@ -434,7 +434,7 @@ class ForkServer:
 
 
 def _last_words(process: subprocess.Popen[bytes], log: int) -> str:
-    """How a fork server ended, and what it printed last."""
+    """The end of a fork server, and its last output."""
     try:
         code = process.wait(5)
     except subprocess.TimeoutExpired:
@@ -451,7 +451,7 @@ def _last_words(process: subprocess.Popen[bytes], log: int) -> str:
 
 
 def _heard(channel: socket.socket) -> bytes:
-    """What has come; empty where the other side has gone."""
+    """The received bytes; empty if the other side has closed."""
     try:
         return channel.recv(1 << 16)
     except ConnectionError:
@@ -470,7 +470,7 @@ def below(pid: int) -> list[str]:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a keeper, or the fork server below it, was stopped or is held by a debugger."""
+    """Return whether a keeper, or the fork server below it, was stopped or is traced by a debugger."""
     try:
         states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below(pid))]
     except (OSError, IndexError):

@@ -80,7 +80,7 @@ def _values(library: HeaderLibrary, text: str, base: Path) -> list[str]:
 
 
 def _not_after(version: str, last: str) -> bool:
-    """Whether a version does not come after another one, or is of its series: 4.2.1 in ..4.2."""
+    """Return whether a version is at most another one, or of its series: 4.2.1 in ..4.2."""
     parts = Version(last).release
     return Version(version).release[: len(parts)] <= parts
 

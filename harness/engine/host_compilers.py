@@ -38,7 +38,7 @@ class HostCompilers:
     def of(self, case: Case) -> tuple[HostCompiler, ...]:
         """Those of one case: without ``--host-compiler`` what of its own this machine has, and the machine's own where that is none.
 
-        What is left out is told, with the command that installs it.
+        A message lists the omitted ones, with the command that installs them.
         """
         if self.chosen:
             return self.chosen
@@ -135,18 +135,18 @@ def on_path() -> list[HostCompiler]:
 
 
 def own() -> HostCompiler:
-    """The machine's own, which nvcc takes where none was asked for."""
+    """The machine's own, which nvcc uses by default."""
     path = shutil.which(os.environ.get("NVCC_CCBIN") or "gcc")
     return HostCompiler(version=version_of(path) if path else "")
 
 
 def found(compiler: HostCompiler) -> str:
-    """Path of a host compiler that was asked for, on this machine; empty where it is not there."""
+    """Path of a requested host compiler on this machine; empty if it is missing."""
     return shutil.which(compiler.program) or ""
 
 
 def absent(compiler: HostCompiler) -> str:
-    """Why cells cannot have a host compiler that was asked for; empty where they can, and where none was."""
+    """The reason why cells cannot have the requested host compiler; empty if they can, or without a request."""
     if not compiler.name or found(compiler):
         return ""
     advice = [install([compiler.name]), "name one by its path: --host-compiler NAME=/opt/gcc/bin/g++"]
@@ -161,7 +161,7 @@ def install(names: Sequence[str]) -> str:
 
 @lru_cache
 def version_of(program: str) -> str:
-    """What a compiler says of itself and of the C library whose headers it finds: ``gcc 12.2.0, glibc 2.36``; empty where it is neither gcc nor clang."""
+    """A compiler's version and that of the C library whose headers it finds: ``gcc 12.2.0, glibc 2.36``; empty for anything but gcc and clang."""
     own = told_version(_said([program, "--version"]).partition("\n")[0])
     if not own:
         return ""

@@ -26,7 +26,7 @@ from harness.toolkits.store import data_folder
 
 @dataclass(frozen=True)
 class Missing:
-    """What cells need and is not installed.
+    """Parts that cells need and that are not installed.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Missing:
 
     @property
     def command(self) -> str:
-        """What installs all of it, for a shell."""
+        """The shell command that installs all of it."""
         commands = []
         if self.releases or self.libraries:
             words = [*self.releases, *(f"{library.name}=={version}" for library, version in self.libraries)]
@@ -82,15 +82,15 @@ def _recipe_of(environment: Environment) -> Recipe:
 
 
 def _unknown(environment: Environment) -> bool:
-    """Whether no index has said yet what a release comes to; one that cannot be made here is known."""
+    """Return whether a release has never been resolved; one that cannot be created here is known."""
     resolved = environment.resolved
     return bool(resolved and not resolved.lock and not (resolved.recipe.problem or resolved.recipe.refused))
 
 
 def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False) -> Missing:
-    """What the cells need and is not there; nothing for cells that are not applicable anyway.
+    """The missing parts of the cells; nothing for inapplicable cells.
 
-    With `offline`, releases of which no index was ever asked what they come to count as well: they are missing, and not broken.
+    With `offline`, releases that were never resolved count as well: they are missing, and not broken.
     """
     found = Missing()
     seen: set[object] = set()
@@ -133,7 +133,7 @@ def missing(cells: Iterable[Cell], context: RunContext, *, offline: bool = False
 
 
 def _can_run(environment: Environment, cell: Cell) -> bool:
-    """Whether the library is there, or will be, and can use the toolkit; where it is not or cannot, nothing else helps."""
+    """Return whether the library is or will be installed and can use the toolkit; otherwise nothing else helps."""
     info = BACKENDS[cell.toolchain.backend]
     if not info.distributions:
         return True
@@ -170,7 +170,7 @@ Report = Callable[[Sequence[Step]], Callable[[Step], AbstractContextManager[None
 
 
 def steps(wanted: Missing, index: Index, tell: Callable[[str], None], *, force: bool = False) -> list[Step]:
-    """What there is to do, environments last: they are the largest. With `force`, environments are made again where they are there."""
+    """The steps, environments last: they are the largest. With `force`, existing environments are created again."""
     releases, headers, store = ToolkitStore(tell=tell), LibraryStore(tell=tell), EnvironmentStore(tell=tell)
     found = []
     for name in wanted.releases:
@@ -202,7 +202,7 @@ def _install_release(store: ToolkitStore, release: Release) -> None:
 def install(
     cells: Sequence[Cell], context: RunContext, report: Report, tell: Callable[[str], None], *, offline: bool = False
 ) -> RunContext:
-    """Install what the cells need; what cannot be had is told once, and makes their cells ``unavailable``.
+    """Install what the cells need; one message lists unavailable parts, whose cells become ``unavailable``.
 
     Parameters
     ----------

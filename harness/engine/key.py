@@ -44,7 +44,7 @@ class Key:
 
 @cache
 def _begun(kind: str, engine: str) -> hashlib._Hash:
-    """What all keys of a kind begin with."""
+    """The beginning of all keys of a kind."""
     begun = hashlib.sha256()
     for label, value in (("kind", kind), ("schema", _SCHEMA), ("engine", engine), ("machine", platform.machine())):
         _add(begun, label, value)

@@ -1,4 +1,4 @@
-"""Words in programs and headers by which an outcome follows from more than the content of files: the time, a path, a file's metadata.
+"""Words in programs and headers that make an outcome depend on more than the content of files: the time, a path, a file's metadata.
 
 As ccache does (https://ccache.dev/manual/latest.html#_how_ccache_works), the text is searched for the words and not parsed: one in a comment counts too.
 """
@@ -11,7 +11,7 @@ TIME, PLACE, METADATA = "t", "p", "m"
 """Marks of a text: it names the time of compilation, the place of a file, or metadata of files and of the machine."""
 
 LARGEST = 16 << 20
-"""Bytes of a file up to which it is searched. Sources and headers are smaller."""
+"""Size limit of a searched file in bytes. Sources and headers are smaller."""
 
 _TIME = re.compile(rb"__(?:TIME|DATE|TIMESTAMP)__")
 _PLACE = re.compile(
@@ -56,5 +56,5 @@ def marks_of(data: bytes, name: str) -> str:
 
 
 def observes_place(text: str) -> bool:
-    """Whether options or macros have a compiler write the paths of files into what it makes."""
+    """Return whether options or macros make a compiler write paths into its output."""
     return bool(_PLACE.search(text.encode()) or _WITH_LINES.search(text))

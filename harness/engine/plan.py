@@ -54,7 +54,7 @@ def choose_backends(
 
 
 def _left_out(library: str, chosen: Sequence[str]) -> str:
-    """That a library is tried with no backend, and what to type instead."""
+    """The error for a library without any of its backends, and what to type instead."""
     its = ",".join(info.name for info in BACKENDS.values() if info.library == library)
     used = dict.fromkeys(BACKENDS[name].library for name in chosen)
     other = next((f", or --with {each}=VERSION for -b {','.join(chosen)}" for each in used if each), "")

@@ -268,7 +268,7 @@ def axes_of(
 
 
 def with_native(targets: str, devices: Devices | None) -> str:
-    """``native`` on the axis of targets, as nvcc has it, stands for those that the devices of this machine run."""
+    """``native`` on the axis of targets, as in nvcc: the targets of this machine's devices."""
     parts = [part.strip() for part in targets.split(",")]
     if "own" in parts:
         hint("the target own is called native now, as nvcc has it; own will go with the next release")

@@ -72,7 +72,7 @@ def without_part(outcome: Outcome, ref: ToolkitRef, include: Iterable[Path], sou
     include : iterable of Path
         The include directories of that toolkit's headers. A header that is there was not looked for there: that is a refusal.
     source : Path
-        The program, whose other missing parts are told with the first.
+        The program, whose other missing parts are listed with the first.
     """
     first = next((item for item in outcome.diagnostics if item.severity in ("error", "fatal")), None)
     found = _NOT_FOUND.search(first.message) if first and outcome.status is Status.REJECTED else None
@@ -110,7 +110,7 @@ class Finisher:
     Parameters
     ----------
     context : RunContext
-        What was asked for, and what there is.
+        The request, and the parts of this machine.
     answers : Answers
         Where results are kept.
     needs : Needs
@@ -204,7 +204,7 @@ def mapped_below(pid: int) -> dict[str, Signature]:
                 if there.st_size >= _LARGE:
                     found[path] = signature_of(there)
     except OSError:
-        pass  # it has ended, or a file is gone: whoever asks for its state is told
+        pass  # it has ended, or a file is gone: reading its state reports that
     return found
 
 
@@ -243,14 +243,14 @@ class ForkServers:
         name = toolchain.toolchain
         fork_server = self.running.get(name)
         if fork_server is not None and fork_server.gone:
-            self.end(toolchain)  # whoever ended it, it was none of the cells to come
+            self.end(toolchain)  # it ended for a reason of an earlier cell
             fork_server = None
         if fork_server is None:
             if len(self.running) >= self.keep:
                 self.before_end()
             while len(self.running) >= self.keep:
                 self.running.popitem(last=False)[1].close()
-            # Known before it is ready: whoever interrupts need not wait until a library is loaded.
+            # Known before it is ready, so that Ctrl-C need not wait until a library is loaded.
             fork_server = self.running[name] = toolchain.fork_server()
             if self.closed:  # while it was starting, so that `close` did not see it
                 self.end(toolchain)
@@ -278,7 +278,7 @@ class ForkServers:
 
 
 Firsts = Mapping[str, str]
-"""First keys under which a cell's answer may be found, each with the key of the worker that it stands for."""
+"""First keys under which a cell's outcome may be found, each with the key of its worker."""
 
 
 class LookUp:
@@ -313,7 +313,7 @@ class LookUp:
         return self._first(cell, self._keys(firsts), firsts)
 
     def close(self) -> None:
-        """Note what was asked for."""
+        """Record the request."""
         if self.cache:
             self.cache.note_use()
 
@@ -340,7 +340,7 @@ _AT_A_TIME = 256
 
 @dataclass(frozen=True)
 class CellRequest:
-    """What is asked for a cell, before anybody is: whoever has the answer need not be told all that a compiler is."""
+    """A cell's cache question. It is smaller than the compile job, so a cache hit never builds the job."""
 
     cell: Cell
     toolchain: PreparedToolchain
@@ -357,7 +357,7 @@ class Resolver:
     Parameters
     ----------
     context : RunContext
-        What was asked for, and what there is.
+        The request, and the parts of this machine.
 
     Attributes
     ----------
@@ -402,7 +402,7 @@ class Resolver:
             yield from resolved
 
     def _ask_for(self, cell: Cell) -> Result | CellRequest:
-        """The result of a cell where it is known without asking anybody; else what is asked."""
+        """The result of a cell that needs no compiler; else its cache question."""
         facts = cell.facts() if cell.case.unsupported else {}
         for rule in cell.case.unsupported:
             if rule.when(facts):
@@ -461,7 +461,7 @@ class Resolver:
         return self._toolchains[toolchain]
 
     def worker(self, toolchain: PreparedToolchain) -> Worker | None:
-        """What fork servers of a toolchain said, in this run or in an earlier one; None before any was asked."""
+        """The report of a toolchain's fork servers, in this run or an earlier one; None before the first."""
         if toolchain.key not in self._workers and self.context.cache:
             for key in self.answers.keys(toolchain.key):
                 if ready := _read(self.context.cache.fact(key)):
@@ -552,7 +552,7 @@ class Resolver:
         return self._earlier.one(prepared.cell, firsts)
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
-        """What outcomes of this run follow from, by their content keys."""
+        """The inputs of this run's outcomes, by their content keys."""
         ready = {key: worker.ready.to_json() for worker in self._workers.values() for key in worker.keys}
         return self.answers.inputs_of(keys, ready)
 

@@ -1,4 +1,4 @@
-"""Programs for machines that do not share this one's files: what a case's program may read, sent as contents and laid out anew."""
+"""Transfer of programs to machines without shared files: the readable files of a case's program, sent as contents."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_FILES = 10_000
 
 @dataclass(frozen=True)
 class Sent:
-    """Files of programs, and where they lie where the run was asked for.
+    """Files of programs, and their paths on the requesting machine.
 
     Parameters
     ----------
     here : str
-        The folder in which it was asked for.
+        The folder of the request.
     files : Mapping[str, bytes]
         Contents by absolute path; empty where the machines share them.
     """
@@ -52,12 +52,12 @@ class Sent:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the files of another machine lie on this one.
+    """Places of another machine's files on this one.
 
     Parameters
     ----------
     here : str
-        The folder in which the run was asked for, there.
+        The folder of the request, there.
     folders : Mapping[str, str]
         Folder here by folder there; empty where they are the same.
     """
@@ -66,7 +66,7 @@ class Places:
     folders: Mapping[str, str]
 
     def of(self, path: Path) -> Path:
-        """Where a file lies; it may be named from the folder in which the run was asked for."""
+        """The path of a file, which may be relative to the folder of the request."""
         there = os.path.normpath(os.path.join(self.here, path))
         for folder in sorted(self.folders, key=len, reverse=True):
             if there == folder or there.startswith(f"{folder}/"):
@@ -83,19 +83,19 @@ class Places:
         )
 
     def roots(self, python: str) -> Roots:
-        """Names under which keys have them: those of the machine where the run was asked for."""
+        """Names in keys: those of the requesting machine."""
         apart = {name: folder for name, folder in self.folders.items() if name != self.here}
         return Roots.of(python, Path(self.folders.get(self.here, self.here)), apart)
 
 
 def digests(cells: Iterable[Cell], here: Path) -> dict[str, str]:
-    """SHA-256 of every program by absolute path, by which a machine tells whether it has them."""
+    """SHA-256 of every program by absolute path, which shows a machine whether it has them."""
     sources = {here / path for case in _cases(cells) for path in case.sources.values()}
     return {os.path.normpath(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(sources)}
 
 
 def has(programs: Mapping[str, str]) -> bool:
-    """Whether all of them lie here, with that content."""
+    """Return whether all of them are here, with that content."""
     try:
         return all(hashlib.sha256(Path(path).read_bytes()).hexdigest() == digest for path, digest in programs.items())
     except OSError:
@@ -103,7 +103,7 @@ def has(programs: Mapping[str, str]) -> bool:
 
 
 def collect(cells: Iterable[Cell], include: Iterable[Path], here: Path) -> Sent:
-    """What the programs of cells may read of the user's own: the folders that they lie in, and include directories.
+    """The user's own files that programs of cells may read: their folders, and include directories.
 
     Raises
     ------

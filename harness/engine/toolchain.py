@@ -1,4 +1,4 @@
-"""Where the cells of one toolchain run: the toolkit, the interpreter, and what is known of both beforehand."""
+"""The place where the cells of one toolchain run: the toolkit, the interpreter, and their known facts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class PreparedToolchain:
     roots : Roots
         Names of folders in its key.
     absent : str
-        What is said where its toolkit is not there; empty for the command that installs it.
+        The message for a missing toolkit; empty for the command that installs it.
     """
 
     toolchain: Toolchain
@@ -125,7 +125,7 @@ class PreparedToolchain:
 
     @cached_property
     def problem(self) -> Outcome | None:
-        """Why no cell can run here, known without starting anything; None where they can."""
+        """The reason why no cell can run here, known without starting anything; None if they can."""
         info, ref = BACKENDS[self.toolchain.backend], self.toolchain.toolkit
         found = self.environment.version_of(*info.distributions)
         if early := _known_before(self.toolchain, self.environment):
@@ -170,7 +170,7 @@ class PreparedToolchain:
 
     @property
     def setup(self) -> Setup:
-        """What a worker of this toolchain is told first."""
+        """The first message to a worker of this toolchain."""
         assert self.toolkit is not None
         ref, info = self.toolchain.toolkit, BACKENDS[self.toolchain.backend]
         return Setup(
@@ -198,12 +198,12 @@ class PreparedToolchain:
 
     @property
     def unfollowed(self) -> str:
-        """Why it cannot be told what cells read; empty where it can."""
+        """The reason why reads of cells cannot be followed; empty if they can."""
         return self._library[1]
 
     @cached_property
     def _library(self) -> tuple[Path | None, str]:
-        """What follows reads, built for this machine; on a real device nothing is kept, so nothing needs to be followed."""
+        """The library that follows reads, built for this machine; on a real device nothing is kept, so nothing is followed."""
         if self.toolchain.device:
             return None, ""
         try:
@@ -224,7 +224,7 @@ class PreparedToolchain:
 
     @cached_property
     def key(self) -> str:
-        """First key of everything that all cells of the toolchain share: what was asked for, but not yet what it reads."""
+        """First key of everything that all cells of the toolchain share: the request, without the files read."""
         assert self.toolkit is not None and self.headers is not None
         info = BACKENDS[self.toolchain.backend]
         key = Key("toolchain").add("backend", info.name)
@@ -239,7 +239,7 @@ class PreparedToolchain:
         return key.add("homes", [self.roots.name(str(home)) for home in (self.toolkit.home, self.headers.home)]).hex()
 
     def unknown_target(self, cell: Cell, ready: Ready) -> str:
-        """Why the cell's target is not known to this toolchain, by the compilers' own lists; empty where it is."""
+        """The reason why this toolchain lacks the cell's target, by the compilers' own lists; empty if it has it."""
         release, targets = self.toolchain.toolkit.release, _to_be_known(cell)
         for each in targets:
             if str(each) not in ready.targets:
@@ -272,7 +272,7 @@ class PreparedToolchain:
 def steps_of(prepared: PreparedToolchain, case: Case) -> str:
     """Folder of steps that the cells of a case share (`harness.nvidia.nvcc`), made where it is missing; empty where they share none.
 
-    One for each case: what a hostile one does to it, nobody else takes from there. And for compilers alone, not for programs that run.
+    One for each case, so that a hostile case affects only itself. And for compilers alone, not for programs that run.
     """
     if not prepared.steps or not BACKENDS[prepared.toolchain.backend].nvcc or prepared.toolchain.device:
         return ""
@@ -292,7 +292,7 @@ def _to_be_known(cell: Cell) -> tuple[Target, ...]:
 
 
 def _host(toolchain: Toolchain) -> dict[str, str]:
-    """Variables by which the host compiler is chosen, for backends that run one: the one that was asked for, else as the user has them."""
+    """Variables that select the host compiler, for backends that run one: the requested one, else the user's."""
     names = ("NVCC_CCBIN", "CC", "CXX") if BACKENDS[toolchain.backend].nvcc else ()
     if toolchain.host.name:
         return dict.fromkeys(names, toolchain.host.program)
@@ -300,11 +300,11 @@ def _host(toolchain: Toolchain) -> dict[str, str]:
 
 
 def _known_before(toolchain: Toolchain, environment: Environment) -> Outcome | None:
-    """Why no cell can run whatever is installed: nothing is, for these."""
+    """The reason why no cell can run with any installation: there are no wheels for these."""
     info, ref, resolved = BACKENDS[toolchain.backend], toolchain.toolkit, environment.resolved
     if info.distributions and resolved and resolved.recipe.refused:
         return _problem(Status.UNSUPPORTED, resolved.recipe.refused)
-    # Of what was never resolved nobody knows its CUDA.
+    # The CUDA release of an unresolved one is unknown.
     known = resolved is None or bool(resolved.lock)
     lacking = missing_from(ref.release) if info.nvcc and known and not ref.local else ""
     return _problem(Status.UNAVAILABLE, lacking) if lacking else None

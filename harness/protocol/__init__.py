@@ -1,1 +1,1 @@
-"""What the scheduler, workers and backends say to each other. The standard library only: workers run in the environment under test."""
+"""Messages between the scheduler, workers and backends. The standard library only: workers run in the environment under test."""

@@ -1,4 +1,4 @@
-"""What a worker and a backend say to each other.
+"""The interface between a worker and a backend.
 
 These modules run in the interpreter of the environment under test, which may be another one than
 cumatrix's own: they import the standard library only, and the backend's library inside functions.
@@ -24,7 +24,7 @@ __all__ = ["Backend", "Crashed", "Ended", "Job", "Rejected", "Setup", "Unavailab
 
 @dataclass
 class Job(CellJob):
-    """One cell under way in a child: what was asked for, and what has come of it so far.
+    """One cell in progress in a child: the request, and the results so far.
 
     Parameters
     ----------
@@ -69,22 +69,22 @@ class Job(CellJob):
 
     @property
     def virtual(self) -> bool:
-        """Whether the target is a virtual architecture."""
+        """Return whether the target is a virtual architecture."""
         return self.target.startswith("compute_")
 
     @property
     def made_for(self) -> str:
-        """What the compiler makes code for: the target, unless the case says what is finished for it, or by whom."""
+        """The architecture that the compiler targets: the cell's target, unless the case has another tool finish the code."""
         return made_for(self.options, self.target)
 
     @property
     def lto(self) -> bool:
-        """Whether the user's flags ask for code that is made when it is linked (LTO)."""
+        """Return whether the user's flags request link-time code generation (LTO)."""
         return not {"-dlto", "--dlink-time-opt", "-lto", "--lto"}.isdisjoint(self.options.get("flags", ()))
 
     @property
     def one_of_several(self) -> bool:
-        """Whether the user's flags say that this file is to be linked with others, later."""
+        """Return whether the user's flags say that this file is linked with others later."""
         return not {"-dc", "--device-c"}.isdisjoint(self.options.get("flags", ()))
 
     @property
@@ -104,7 +104,7 @@ class Job(CellJob):
         return [self.source, *self.together]
 
     def include_beside(self, setup: Setup) -> list[str]:
-        """Include directories that were asked for, without the toolkit's; one of the toolkit's that was asked for is kept."""
+        """The requested include directories, without the toolkit's; a requested one of the toolkit's is kept."""
         folders = list(self.include)
         for folder in setup.include:
             if folder in folders:
@@ -117,11 +117,11 @@ class Job(CellJob):
 
     @property
     def toolkit_first(self) -> bool:
-        """Whether the toolkit's include directories stand in front of what was asked for, not behind it."""
+        """Return whether the toolkit's include directories come before the requested ones."""
         return bool(self.options.get("toolkit_first", False))
 
     def every_include(self, setup: Setup) -> list[str]:
-        """Include directories in the order in which a compiler that knows none by itself looks through them."""
+        """Include directories in search order, for a compiler without defaults."""
         beside, toolkit = self.include_beside(setup), self.toolkit_include(setup)
         return [*toolkit, *beside] if self.toolkit_first else [*beside, *toolkit]
 
@@ -134,7 +134,7 @@ class Job(CellJob):
             file.write(stage + "\n")
 
     def say(self, text: str | bytes) -> None:
-        """Keep what a tool printed: of what is longer than any log that somebody reads, the start and the end."""
+        """Keep a tool's output: of very long output, the start and the end."""
         if isinstance(text, bytes):
             text = text.decode(errors="replace")
         text = cut(text.rstrip("\0\n "), _MOST_AT_ONCE)
@@ -159,7 +159,7 @@ class Job(CellJob):
 
     @property
     def relocatable(self) -> bool:
-        """Whether what was kept has still to be linked."""
+        """Return whether the kept artifact still has to be linked."""
         return self.artifact is not None and self.artifact.format in ("object", "ltoir")
 
     def complete(self) -> None:
@@ -211,7 +211,7 @@ class Unsupported(Ended):
 
 
 class Unavailable(Ended):
-    """A part that was asked for is not there, or another one came instead."""
+    """A requested part is missing, or another one replaced it."""
 
     status = "unavailable"
 
@@ -263,7 +263,7 @@ class Ahead(Protocol):
     """A backend that does in the fork server what several cells have in common."""
 
     def ahead(self, setup: Setup, job: Job, alike: int, pulse: Callable[[], None]) -> None:
-        """Called before each cell is forked, on a virtual device or none; `alike` cells for which the same can be made are to come, as far as is known; below 0 nothing is to be made.
+        """Called before each cell is forked, on a virtual device or none; `alike` similar cells are to come, as far as is known; below 0 nothing is to be prepared.
 
         It compiles nothing of the cell's program, ends by itself whatever it starts, and calls `pulse` twice a second meanwhile.
         """

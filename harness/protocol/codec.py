@@ -27,7 +27,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 10):
     from typing import get_type_hints, is_typeddict
 
     UNIONS: tuple[Any, ...] = (Union, UnionType)
-    """What unions of types are made of."""
+    """The members of unions of types."""
 
     def hints_of(cls: Any) -> dict[str, Any]:
         """Types of the fields of a class."""
@@ -76,7 +76,7 @@ JsonValue = Annotated[Any, "json"]
 """A value of JSON, of whatever shape."""
 
 Scalar = Union[str, bool, int, float]  # noqa: UP007 (workers run in Python 3.9 as well, which has no |)
-"""What definitions of a case are: texts, truth values and numbers."""
+"""The values of a case's definitions: texts, booleans and numbers."""
 
 _DEEPEST = 20
 _LARGEST = 2**63
@@ -84,7 +84,7 @@ _SHOWN = 60
 
 
 class WireError(ValueError):
-    """What arrived is not what was agreed; the message names the place."""
+    """A message does not have the agreed form; the error names the place."""
 
 
 class Message:
@@ -131,7 +131,7 @@ class Message:
             raise WireError(f"{cls.__name__}: not JSON: {str(error)[:_SHOWN]}") from None
         try:
             return cls.from_json(value)
-        except RecursionError:  # messages of messages, as deep as whoever wrote them liked
+        except RecursionError:  # nested messages, as deep as their author liked
             raise WireError(f"{cls.__name__}: nested too deep") from None
 
 
@@ -158,7 +158,7 @@ Reader = Callable[[Any, str], Any]
 def _readers(cls: Hashable) -> dict[str, tuple[Reader, bool]]:
     """For each field of a message how it is read, and whether it must be there."""
     hints = hints_of(cls)
-    if is_typeddict(cls):  # none of whose keys must be there
+    if is_typeddict(cls):  # all of whose keys are optional
         return {name: (_reader(hint), False) for name, hint in hints.items()}
     return {
         field.name: (_reader(hints[field.name]), field.default is MISSING and field.default_factory is MISSING)
@@ -172,7 +172,7 @@ def _reader(hint: Any) -> Reader:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in UNIONS:
         some = _choice([_reader(each) for each in arguments if each is not type(None)])
-        # What is there is not held against None, for which a message about what is wrong would be made and thrown away.
+        # A present value is not checked against None, which would build an error message only to discard it.
         return (lambda value, where: None if value is None else some(value, where)) if type(None) in arguments else some
     if origin in (list, tuple) and arguments[0] is str:
         return _texts_of(origin)

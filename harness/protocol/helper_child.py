@@ -1,4 +1,4 @@
-"""What a fork server finds out before a cell, in a child of its own: nothing of it stays in the process that cells are forked from."""
+"""Run a helper in a throw-away child so that it leaves no state in the fork server."""
 
 from __future__ import annotations
 

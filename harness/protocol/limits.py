@@ -1,6 +1,6 @@
-"""Resource limits of a cell (getrlimit(2)): all of them follow from what was asked for and from the hard limits of the machine.
+"""Resource limits of a cell (getrlimit(2)): all of them follow from the request and from the hard limits of the machine.
 
-So no soft limit that somebody's shell happens to have reaches a compiler, and a hard one that does is known beforehand.
+So no soft limit of a user's shell reaches a compiler, and a hard one that does is known beforehand.
 """
 
 from __future__ import annotations

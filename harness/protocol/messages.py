@@ -52,7 +52,7 @@ def header_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def made_for(options: Mapping[str, Any], target: str) -> str:
-    """What a compiler makes code for: the target, unless a case says for what else, or that another toolkit's tools finish it."""
+    """The architecture that a compiler targets: the cell's target, unless a case names another, or another toolkit's tools finish the code."""
     apart = options.keys() & {"assembler", "linker"}
     return options.get("compile_for") or (target.replace("sm_", "compute_") if apart else target)
 
@@ -71,7 +71,7 @@ class ArgumentSpec(Message):
 
 @dataclass
 class CheckSpec(Message):
-    """How results are checked: a Python file with a function of the kernel's name, and tolerances."""
+    """The check of results: a Python file with a function of the kernel's name, and tolerances."""
 
     reference: str
     rtol: float
@@ -80,7 +80,7 @@ class CheckSpec(Message):
 
 @dataclass
 class LaunchSpec(Message):
-    """How one kernel is launched on a real device; grid and block in three dimensions, `shared` in bytes."""
+    """The launch of one kernel on a real device; grid and block in three dimensions, `shared` in bytes."""
 
     kernel: str
     grid: list[int]
@@ -94,7 +94,7 @@ class LaunchSpec(Message):
 
 @dataclass
 class Tools(Message):
-    """Another toolkit, of which one tool takes part.
+    """Another toolkit that provides one tool.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class CellJob(Message):
     options : Options
         The case's options for this cell.
     include : list of str
-        Include directories of the toolkit, then those that were asked for.
+        Include directories of the toolkit, then the requested ones.
     launches : list of LaunchSpec
         How the kernels are launched on a real device; empty without one.
     together : list of Path
@@ -151,7 +151,7 @@ class CellJob(Message):
 
 @dataclass(frozen=True)
 class Limits(Message):
-    """What one cell may use.
+    """Limits of one cell.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Build(Message):
 
 @dataclass
 class Setup(Message):
-    """What a worker is started for: one backend with one toolkit.
+    """The setup of a worker: one backend with one toolkit.
 
     Parameters
     ----------
@@ -207,9 +207,9 @@ class Setup(Message):
     device : str
         Name of the real device that cells run on; empty for a worker that never sees one.
     builds : dict
-        Development builds by normalized name of their distributions; what is imported instead is not what was asked for.
+        Development builds by normalized name of their distributions; an import from elsewhere is an error.
     module, place : str
-        What has the backend (`harness.backends.BackendInfo`); an empty `module` is the one that the backend's name stands for.
+        The module of the backend (`harness.backends.BackendInfo`); an empty `module` is named after the backend.
     cgroup : str
         Folder of the control group that limits the memory of the worker and its cells; empty without one.
     """
@@ -240,7 +240,7 @@ class Setup(Message):
 
 @dataclass
 class Ready(Message):
-    """What a fork server says once its backend is loaded, or could not be.
+    """A fork server's report once its backend is loaded, or could not be.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class Order(Message):
     steps : str
         Folder of steps that the cells of one program share (`harness.nvidia.nvcc`); empty where they share none.
     alike : int
-        How many cells are to come for which the fork server can make the same as for this one (`harness.protocol.backend.Ahead`).
+        Number of cells to come that can share this one's preparation (`harness.protocol.backend.Ahead`).
     """
 
     job: CellJob
@@ -313,7 +313,7 @@ class Order(Message):
 
 @dataclass
 class Exit(Message):
-    """How a cell's process ended, as the fork server saw it.
+    """The end of a cell's process, as the fork server saw it.
 
     Parameters
     ----------
@@ -363,7 +363,7 @@ class Product(Message):
     by_driver : bool
         Whether the driver's own linker may have made it: that builds for the device, suffix or not.
     names : dict
-        A function's name in it, where a kernel was asked for by another.
+        A function's name in it, if the kernel was requested under another.
     """
 
     path: str
@@ -375,7 +375,7 @@ class Product(Message):
 
 @dataclass
 class Reply(Message):
-    """What a cell's process claims, in ``reply.json``; the scheduler holds it against what it left.
+    """The claim of a cell's process, in ``reply.json``; the scheduler checks it against the files.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ class Reply(Message):
     signal : int or None
         The signal that ended a compiler which ran as a process of its own.
     stage : str or None
-        The stage in which it ended, where that is another than the last that began.
+        The stage in which it ended, if that is another than the last that began.
     seconds : float
         Time on the wall, of compiling and whatever followed.
     stages, command, notes : list of str

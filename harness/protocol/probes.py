@@ -1,7 +1,7 @@
-"""What the probes answer (`harness.worker.probe`, `harness.worker.devices`): one line of JSON on standard output each.
+"""Answers of the probes (`harness.worker.probe`, `harness.worker.devices`): one line of JSON on standard output each.
 
 The probes themselves import nothing of this: they run by path, with any Python, before every command, and dataclasses would
-take as long to load as all that they do. What they print is held against these types when it arrives.
+take as long to load as all that they do. The scheduler checks their output against these types.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Distribution(Message):
 
 @dataclass(frozen=True)
 class Interpreter(Message):
-    """What an interpreter's environment holds.
+    """The content of an interpreter's environment.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Interpreter(Message):
 
 @dataclass(frozen=True)
 class DeviceProperties(Message):
-    """What the driver says of a device; records have the same names.
+    """The driver's description of a device; records have the same names.
 
     Parameters
     ----------

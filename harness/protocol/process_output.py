@@ -28,7 +28,7 @@ def resume(child: int) -> None:
 
 
 KEPT = 2 << 20
-"""How much of what a tool prints is kept, in bytes: half from the start, half from the end."""
+"""Kept size of a tool's output, in bytes: half from the start, half from the end."""
 
 _CHUNK = 1 << 16
 _LEFT_OUT = re.compile(r"\n\[\.\.\. (\d{1,18}) (?:bytes|characters) left out \.\.\.\]\n")
@@ -80,12 +80,12 @@ class Printed:
 
     @property
     def left_out(self) -> int:
-        """How much was not kept, in bytes."""
+        """Number of omitted bytes."""
         return self.total - len(self._head) - len(self._tail)
 
     @property
     def text(self) -> str:
-        """What was kept, with a line in its middle that says how much was left out."""
+        """The kept text, with a line in its middle that counts the omitted bytes."""
         middle = left_out(self.left_out) if self.left_out else b""
         return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
 
@@ -116,7 +116,7 @@ class Finished:
 
 
 class Errors(Enum):
-    """What becomes of what a process prints as errors."""
+    """Destinations of a process's standard error."""
 
     TOGETHER = subprocess.STDOUT
     APART = subprocess.PIPE
@@ -214,12 +214,12 @@ def _drain(
 
 
 def _lines(printed: Printed) -> str:
-    """Text in which lines end as Python's own text files end them."""
+    """Text with the line ends of Python's own text files."""
     return printed.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_file(path: Path, keep: int = KEPT) -> str:
-    """What a process printed into a file, without the middle where it was much."""
+    """A process's output in a file, without the middle of a long one."""
     kept = Printed(keep)
     with open(path, "rb", buffering=0) as file:
         while data := file.read(_CHUNK):
@@ -280,4 +280,4 @@ def read_plain(path: Path, most: int, flags: int = 0, *, ends: bool = False) -> 
             return head + left_out(found.st_size - 2 * half) + file.read(half)
         if found.st_size > most:
             raise Unreadable(f"{path.name} has {found.st_size} bytes, which is more than {most}")
-        return file.read(found.st_size)  # a buffer of the size that is asked for is made at once
+        return file.read(found.st_size)  # allocates a buffer of that size at once

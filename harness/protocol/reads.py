@@ -1,6 +1,6 @@
 """The worker's half of following reads: which files a process and all that it starts open or look for.
 
-A small library (``native/reads.c``) is preloaded into the worker by whoever starts it, and writes a record for each file. The
+A small library (``native/reads.c``), preloaded into the worker, writes a record for each file. The
 worker's own records, from loading a backend, go to a file; those of a cell go through a FIFO, which needs no room on a disk
 and no limit of the cell can touch. `harness.engine.reads` makes sense of the records.
 """
@@ -19,21 +19,21 @@ VARIABLE = "CUMATRIX_READS"
 _LIMIT, _LONGEST = 32 << 20, 8 << 20
 """Bytes of a cell's records: of all of them, and of those that differ."""
 _AT_ONCE = 8 << 20
-"""Bytes after which whoever empties the pipe does something else: a cell could fill it as fast."""
+"""Bytes after which the reader of the pipe does something else: a cell could fill it as fast."""
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ from Python 3.10 on
 _PIECE = 4096  # PIPE_BUF: what is written in one piece
 _GONE = " (deleted)"
 _told: set[str] = set()
-"""What was mapped into the process that has told of its own reads: cells are forked from it."""
+"""Libraries of the process that has reported its own reads: cells are forked from it."""
 
 
 def followed() -> bool:
-    """Whether the library is loaded into this process."""
+    """Return whether the library is loaded into this process."""
     return bool(os.environ.get(VARIABLE)) and hasattr(ctypes.CDLL(None), "cumatrix_reads_to")
 
 
 def lost() -> int:
-    """How many records of this process could not be written."""
+    """Number of this process's records that could not be written."""
     return ctypes.CDLL(None).cumatrix_reads_lost() if followed() else 0
 
 
@@ -55,7 +55,7 @@ def paths_of(data: bytes) -> list[str]:
 def note_mapped(paths: Iterable[str]) -> None:
     """Let the library see files that are mapped into this process: what the dynamic linker opens, it does not.
 
-    The linker's own list has the names by which it found them, links among them, and tells where it looked before. What the process had told of
+    The linker's own list has the names by which it found them, links among them, and the places it searched before. Earlier records of
     that this one was forked from (`own_records`) is left out.
 
     Parameters
@@ -160,7 +160,7 @@ def unique(data: bytes) -> list[str]:
 
 
 def without(data: bytes, folders: Iterable[Path]) -> bytes:
-    """Records but for those of what lies in some folders."""
+    """Records except those of files in some folders."""
     apart = tuple(os.fsencode(f"{folder}/") for folder in folders)
     records = [record for record in data.split(b"\0") if record]
     return b"".join(r + b"\0" for r in records if not (r.split(b" ", 6)[-1] + b"/").startswith(apart))

@@ -1,4 +1,4 @@
-"""What compilers and cases print is hostile text."""
+"""Output of compilers and cases is hostile text."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from harness.worker.sandbox import Broker, confine
 _LIST = "imported"
 _MOST, _MOST_MODULES = 1 << 20, 10_000  # bytes, and names
 _SECONDS = 10.0
-"""How long the next cell waits; modules that are left are compiled after it."""
+"""Time that the next cell waits; the remaining modules are compiled after it."""
 
 
 def tell(scratch: Path, known: int) -> None:
@@ -96,13 +96,13 @@ def run_child(
     Parameters
     ----------
     name, backend, setup, order
-        What runs, and what was asked for.
+        The backend, and the request.
     output : int
         Where it prints.
     calls : bytes
         Which system calls it is refused (`seccomp.filter_for`).
     broker : Broker or None
-        Who decides on some more; None where nobody does.
+        The broker of further calls; None without one.
     """
     code, modules, cell = 70, len(sys.modules), os.getpid()
     try:

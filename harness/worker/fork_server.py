@@ -37,7 +37,7 @@ _PR_SET_DUMPABLE = 4
 
 def serve(name: str, control: int) -> None:
     """Prepare a backend and serve jobs until the other side goes away."""
-    # Whoever started this process may be killed: then nobody is left to end what the cell has started.
+    # The process that started this one may be killed: then nothing else ends the cell's processes.
     signal.signal(signal.SIGTERM, _leave)
     become_reaper()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the scheduler's to handle
@@ -82,11 +82,11 @@ class _Pulse:
         try:
             self._channel.send(b"\n", socket.MSG_DONTWAIT)
         except OSError:
-            pass  # nobody listens: whoever asked is busy, or gone, which is seen elsewhere
+            pass  # the reader is busy or gone, which is handled elsewhere
 
 
 def _filter() -> bytes:
-    """Which system calls cells are refused, signals to this process, its keeper and the scheduler among them; none without seccomp."""
+    """The filter of system calls for cells, which refuses signals to this process, its keeper and the scheduler; empty without seccomp."""
     if not seccomp.available():
         return b""
     keeper = os.getppid()
@@ -173,7 +173,7 @@ def _run(
     seconds = time.monotonic() - started
     leftovers = end_descendants(pulse)
     if decides:
-        decides.close()  # no earlier: whoever asks and gets no answer goes on
+        decides.close()  # no earlier: a call without an answer continues
     os.close(reader)
     return Exit(
         exit=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
@@ -202,7 +202,7 @@ def _watch(
     decides: sandbox.Broker | None,
     group: Cgroup,
 ) -> bool:
-    """Drain the child's output until it ends, nobody wants the result any more, or it has to be ended (True): at the deadline, or for its memory."""
+    """Drain the child's output until it ends, the scheduler is gone, or it has to be ended (True): at the deadline, or for its memory."""
     ended = os.pidfd_open(child)
     os.set_blocking(reader, False)
     poll = select.poll()
@@ -226,7 +226,7 @@ def _watch(
             pulse()
             for fd, event in poll.poll(min(left, _BETWEEN_DRAINS) * 1000):
                 if fd == channel.fileno():
-                    # The scheduler is gone: nobody will ask for this cell again.
+                    # The scheduler is gone: it will not ask for this cell again.
                     _leave(signal.SIGTERM, None)
                 done = done or fd == ended
                 if fd == begun and decides:
@@ -238,7 +238,7 @@ def _watch(
                     if event & select.POLLIN:
                         decides.answer()
                     else:
-                        poll.unregister(asked)  # nobody is left who could ask
+                        poll.unregister(asked)  # no process is left that could ask
                 if fd == reader:
                     if event & select.POLLHUP and not event & select.POLLIN:
                         poll.unregister(reader)

@@ -15,7 +15,7 @@ import sysconfig
 from importlib.metadata import Distribution
 from typing import Any
 
-# Files of a source tree in which libraries keep their version.
+# Files of a source tree that define a library's version.
 _VERSION_FILES = ("_version.py", "version.py", "__init__.py", "VERSION", "../VERSION")
 _VERSION = re.compile(r"""^(?:__version__|version|VERSION)\s*(?::\s*str\s*)?=\s*['"]([^'"\n]+)['"]""", re.MULTILINE)
 _PLAIN_VERSION = re.compile(r"\s*(\d[\w.+!-]*)\s*\Z")
@@ -36,14 +36,14 @@ def folder_of(module: str) -> str:
 
 
 def lies_apart(folder: str) -> bool:
-    """Whether a package lies elsewhere than where installers put packages for this interpreter, links resolved."""
+    """Return whether a package is outside of the installers' folders of this interpreter, links resolved."""
     places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
     real = os.path.realpath(folder) + os.sep
     return not any(real.startswith(os.path.realpath(place) + os.sep) for place in places if place)
 
 
 def direct(dist: Distribution) -> dict[str, Any]:
-    """What its ``direct_url.json`` tells (PEP 610): fields of `harness.protocol.probes.Distribution`; nothing for one from an index."""
+    """Fields of `harness.protocol.probes.Distribution` from its ``direct_url.json`` (PEP 610); empty for one from an index."""
     try:
         found = json.loads(dist.read_text("direct_url.json") or "{}")
         vcs, folder = (found.get(kind) or {} for kind in ("vcs_info", "dir_info"))

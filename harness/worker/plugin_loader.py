@@ -16,7 +16,7 @@ from harness.protocol.messages import Setup
 def load_backend(name: str, setup: Setup) -> Backend:
     """The backend of a name, as its setup says.
 
-    A backend of another distribution is installed beside cumatrix, and not in the environment under test: its top-level package, and
+    A backend of another distribution is installed with cumatrix, and not in the environment under test: its top-level package, and
     `cumatrix`, which it imports, are made known by their files. Nothing else of that environment is.
     """
     if not setup.place:

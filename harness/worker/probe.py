@@ -2,8 +2,8 @@
 
 Takes the names of distributions on the command line, ``numba-cuda`` or with the module that is imported from it,
 ``numba-cuda:numba_cuda``; answers for each one that is there, and for all that it requires, the version, and where it comes from
-where that is no index. A module that is imported from elsewhere than its distribution's files counts as it lies there, and one
-without a distribution is told under the last name that has this module.
+if that is no index. A module imported from outside of its distribution's files counts as it is, and one
+without a distribution is reported under the last name that has this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 def load(name: str) -> ModuleType:
-    """A module beside this script; `harness` cannot be imported here."""
+    """A module next to this script; `harness` cannot be imported here."""
     spec = spec_from_file_location(name, os.path.join(_HERE, f"{name}.py"))
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)

@@ -16,7 +16,7 @@ SIGNALS = (62, 129, 200, 234, 297, _TO_DESCRIPTOR)
 """kill, rt_sigqueueinfo, tkill, tgkill, rt_tgsigqueueinfo and pidfd_send_signal: Landlock covers them from Linux 6.12 on."""
 
 BY_KIND = {141: 0, 251: 1}
-"""setpriority and ioprio_set, with their number for "a process"; the next ones stand for a process group and for a user."""
+"""setpriority and ioprio_set, with their number for "a process"; the next numbers mean a process group and a user."""
 SCHEDULING = (142, 144, 203, 314, *BY_KIND)
 """sched_setparam, sched_setscheduler, sched_setaffinity and sched_setattr, which name a process first, and those of `BY_KIND`."""
 
@@ -51,7 +51,7 @@ def check(pid: int, call: int, arguments: Sequence[int]) -> None:
 
 
 def _below(pid: int) -> bool:
-    """Whether a process or thread was started below this process.
+    """Return whether a process or thread was started below this process.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a process has of others: files that it inherited, processes that it started or that were left to it."""
+"""A process's relations to others: inherited files, processes that it started or adopted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def close_others() -> None:
             try:
                 os.close(int(name))
             except OSError:
-                pass  # the one by which the folder was read
+                pass  # the descriptor of the folder itself
 
 
 def become_reaper() -> None:
@@ -61,7 +61,7 @@ def end_descendants(meanwhile: Callable[[], None] = lambda: None) -> int:
 
 
 def children_of(pid: int) -> list[int]:
-    """Processes that a process, whichever of its threads, has started or been left; none where it has ended."""
+    """Processes that a process, in any of its threads, has started or adopted; none after its end."""
     if not _LISTED:
         return [each for each in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent(each) == pid]
     found: list[int] = []
@@ -167,7 +167,7 @@ class Cgroup:
 
     @classmethod
     def entered(cls, folder: str) -> Cgroup:
-        """A group in which this process, and all that it starts from now on, are counted; none where the kernel does not let it in."""
+        """A group that counts this process and its future children; none if the kernel refuses."""
         try:
             if folder:
                 Path(folder, "cgroup.procs").write_text(str(os.getpid()))
@@ -185,20 +185,20 @@ class Cgroup:
             pass  # the peak of earlier cells counts as well
 
     def killed(self) -> bool:
-        """Whether the kernel has ended a process since `begin` for want of memory: of the group's, or of the whole machine's."""
+        """Return whether the kernel has ended a process since `begin` for lack of memory: of the group's, or of the whole machine's."""
         return self._count("oom_kill") > self._kills
 
     def exceeded(self) -> bool:
-        """Whether it has, and the group wanted more than it may: the kernel counts those that it ends for the machine's sake in the group, too."""
+        """Return whether it has, and the group exceeded its limit: the kernel also counts processes in the group that it ends for the machine's sake."""
         return self.killed() and (self._count("oom") > self._ooms or self._was_full())
 
     def _count(self, name: str) -> int:
-        """What the kernel has counted; version 1 has no ``oom``."""
+        """The kernel's counters; version 1 has no ``oom``."""
         words = self._read(self._events).split()
         return int(words[words.index(name) + 1]) if name in words else 0
 
     def _was_full(self) -> bool:
-        """Whether the group came up to its limit (version 1, whose count of failures Linux 6.18 leaves at 0)."""
+        """Return whether the group reached its limit (version 1, whose count of failures Linux 6.18 leaves at 0)."""
         peak, limit = self._read(_PEAK), self._read("memory.limit_in_bytes")
         return bool(peak and limit) and int(peak) >= _FULL * int(limit)
 
@@ -210,7 +210,7 @@ class Cgroup:
 
 
 def be_ended_first() -> None:
-    """Where memory is short, the kernel ends this process and what it starts before the fork server and cumatrix itself."""
+    """Let the kernel end this process and its children before the fork server and cumatrix itself when memory is short."""
     try:
         Path("/proc/self/oom_score_adj").write_text("1000")
     except OSError:

@@ -1,4 +1,4 @@
-"""What the process of a cell may reach: its own folder and its own processes.
+"""Isolation of a cell's process: its own folder and its own processes.
 
 Called through its three system calls, which have the same numbers on every architecture; the C library knows them by no name.
 
@@ -164,7 +164,7 @@ def change(pid: int, call: int, arguments: Sequence[int], folders: Sequence[str]
 
 
 def within(handle: int, folders: Sequence[str]) -> bool:
-    """Whether what is open belongs to the cell; what has no name any more, or never had one, can be nobody else's."""
+    """Return whether an open file belongs to the cell; a file without a name cannot be anyone else's."""
     path = os.readlink(f"/proc/self/fd/{handle}")
     if os.fstat(handle).st_nlink == 0 or not path.startswith("/"):
         return True
@@ -184,7 +184,7 @@ def _open(pid: int, call: int, arguments: Sequence[int]) -> int:
         if not flags & _EMPTY_PATH:
             raise FileNotFoundError(errno.ENOENT, "")
         return os.open(base, os.O_PATH | os.O_CLOEXEC)
-    # These mean whoever asks for them.
+    # These mean the calling process.
     for own in (b"/proc/self/", b"/proc/thread-self/"):
         if path.startswith(own):
             path = os.fsencode(f"{proc}/") + path[len(own) :]
@@ -230,13 +230,13 @@ def _read(pid: int, address: int) -> bytes:
 _FCNTL, _FLOCK = 72, 73
 # F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW
 LOCK_CALLS: dict[int, tuple[int, ...]] = {_FLOCK: (), _FCNTL: (6, 7, 37, 38)}
-"""The system calls, with their commands; no commands stand for the whole call. Each names a descriptor first."""
+"""The system calls, with their commands; no commands mean the whole call. Each names a descriptor first."""
 
 
 def check(pid: int, arguments: Sequence[int], folders: Sequence[str]) -> None:
-    """Let a process lock or unlock a file in these folders; what is neither a file nor a folder is nobody's to wait for.
+    """Let a process lock or unlock a file in these folders; anything but a file or folder is allowed.
 
-    A thread that puts another file in the place of the one that was looked at may still lock that: it delays whoever waits, and reaches nothing.
+    A thread that replaces the file after the check may still lock the other one: it delays a waiter, and reaches nothing.
 
     Raises
     ------
@@ -259,7 +259,7 @@ _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 
 def available() -> bool:
-    """Whether the kernel tells of calls, and lets a process read what those below it name."""
+    """Return whether the kernel notifies of calls, and lets a process read the arguments of those below it."""
     try:
         closed = int(_YAMA.read_text()) > 1
     except (OSError, ValueError):
@@ -268,7 +268,7 @@ def available() -> bool:
 
 
 def calls(found: int) -> dict[int, tuple[int, ...]]:
-    """Which calls it decides on, with a version of Landlock: all of each, or those with certain commands."""
+    """The calls that the broker decides on, with a version of Landlock: all of each, or those with certain commands."""
     return {
         **dict.fromkeys(CALLS, ()),
         **LOCK_CALLS,
@@ -285,7 +285,7 @@ class Broker:
     folders : sequence of str
         Where modes may be changed and files locked, these folders themselves included.
     shared : sequence of str
-        Where files may be locked, beside these.
+        Further folders in which files may be locked.
     """
 
     def __init__(self, folders: Sequence[str], shared: Sequence[str] = ()) -> None:
@@ -329,7 +329,7 @@ class Broker:
                 flags = _GO_ON
             else:
                 process_calls.check(pid, call, arguments)
-                flags = _GO_ON  # what it names stands in registers, which nobody else changes meanwhile
+                flags = _GO_ON  # its arguments are in registers, which cannot change meanwhile
         except OSError as error:
             code = error.errno or errno.EPERM
         try:
@@ -338,7 +338,7 @@ class Broker:
             pass  # as above
 
     def close(self) -> None:
-        """Whoever still asks is refused."""
+        """Later requests are refused."""
         self._ours.close()
         if self._listener >= 0:
             os.close(self._listener)
@@ -382,12 +382,12 @@ def confine(setup: Setup, order: Order, calls: bytes, records: str) -> None:
 
 
 def own_folders(setup: Setup, order: Order) -> list[str]:
-    """Folders in which a cell may do as it likes: what lies there is its own, or cannot be told from it."""
+    """Folders that a cell may change freely: their content is its own, or cannot be distinguished from it."""
     return [str(order.scratch), *_measured(), *(_GPU_FOLDERS if setup.device else ())]
 
 
 def kept_from() -> tuple[list[str], list[str]]:
-    """What this kernel keeps cells from, and what it cannot, in words."""
+    """Describe what this kernel keeps cells from, and what it cannot."""
     found = version()
     words = {
         "writing outside of their folder": found >= 2,
@@ -404,7 +404,7 @@ def kept_from() -> tuple[list[str], list[str]]:
 
 
 def _measured() -> list[str]:
-    """Where coverage.py writes, when it measures cumatrix's own tests."""
+    """The folder of coverage.py's data, when it measures cumatrix's own tests."""
     coverage = sys.modules.get("coverage")
     current = coverage.Coverage.current() if coverage else None
     return [os.path.dirname(os.path.abspath(current.get_option("run:data_file")))] if current else []

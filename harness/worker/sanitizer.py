@@ -28,7 +28,7 @@ def check(name: str, setup: Setup, order: Order) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``tool`` and ``version``; ``errors``, how many it counted, null where it did not come to an end; ``found``, its first words
+        ``tool`` and ``version``; ``errors``, their number, null if it did not finish; ``found``, its first words
         on each of the first ones.
     """
     tool, scratch = order.sanitizer, order.scratch / "sanitizer"

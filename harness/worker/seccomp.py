@@ -35,8 +35,8 @@ _UNSEEN = (425,)
 _ATTRIBUTES = (188, 189, 190, 197, 198, 199, 463, 466)
 # chown, fchown, lchown and fchownat, with the place of the owner among what they are given.
 _OWNERS = {92: _SECOND, 93: _SECOND, 94: _SECOND, 260: _THIRD}
-# F_SETLEASE: whoever opens a file with a lease on it waits for up to /proc/sys/fs/lease-break-time (45 s). F_SETOWN and
-# F_SETOWN_EX: the kernel signals the owner, whoever that is, and two of the calls name it in memory, where no filter looks.
+# F_SETLEASE: opening a file with a lease on it waits for up to /proc/sys/fs/lease-break-time (45 s). F_SETOWN and
+# F_SETOWN_EX: the kernel signals the owner, any process, and two of the calls name it in memory, where no filter looks.
 _FCNTL, _COMMANDS = 72, (1024, 8, 15)
 # FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR; FIOSETOWN and SIOCSPGRP, which are F_SETOWN for sockets.
 _IOCTL, _REQUESTS = 16, (0x40086602, 0x40046602, 0x401C5820, 0x8901, 0x8902)
@@ -45,13 +45,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def available() -> bool:
-    """Whether the kernel takes such a filter, and cumatrix has one for this machine."""
+    """Return whether the kernel accepts such a filter, and cumatrix has one for this machine."""
     action = ctypes.c_uint32(_ERROR)
     return platform.machine() == "x86_64" and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
 def tells() -> bool:
-    """Whether the kernel can have another process decide on a call."""
+    """Return whether the kernel can have another process decide on a call."""
     action = ctypes.c_uint32(_TELL)
     return available() and _libc.syscall(_SECCOMP, _ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
@@ -110,7 +110,7 @@ def filter_for(protected: Iterable[int]) -> bytes:
 
 
 def _owners(place: int) -> list[bytes]:
-    """Refuses any but this process's own user and group, each or both of which may be left as they are (-1)."""
+    """Refuse any but this process's own user and group, each or both of which may be left as they are (-1)."""
     steps = []
     for where, own in ((place, os.geteuid()), (place + 8, os.getegid())):
         steps += [
@@ -128,7 +128,7 @@ def install(program: bytes) -> bool:
 
 
 def install_telling(calls: Mapping[int, Sequence[int]]) -> int:
-    """Have another process decide on these calls, whole or with certain commands: the descriptor by which it hears of them; negative where that cannot be."""
+    """Have another process decide on these calls, whole or with certain commands; return the descriptor of its notifications, negative if that is impossible."""
     allow, tell = _step(_RETURN, _ALLOW), _step(_RETURN, _TELL)
     program = [_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, _X86_64, 1, 0), allow, _step(_LOAD, _NUMBER)]
     for call, commands in calls.items():
