@@ -30,7 +30,7 @@ from harness.model import KernelResources, Target
 
 @dataclass(frozen=True)
 class Code:
-    """What a kernel's code is made of.
+    """Parse a kernel's machine code.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Code:
 
     @property
     def only_traps(self) -> bool:
-        """Whether no path through it ends but in a trap."""
+        """Return whether every path through it ends in a trap."""
         return self.traps and not self.ends
 
 
@@ -96,7 +96,7 @@ class Contents:
     target : Target
         What it is for.
     kernels : tuple of KernelResources
-        In the order in which they stand there.
+        In file order.
     only_trap : tuple of str
         Names of the kernels that do nothing but end in a trap, whatever they are given.
     """
@@ -300,7 +300,7 @@ def read_cubin(data: bytes, log: str = "") -> Contents:
 
 
 def is_relocatable(data: bytes) -> bool:
-    """Whether a cubin has still to be linked (ELF's ET_REL)."""
+    """Return whether a cubin still has to be linked (ELF's ET_REL)."""
     return data[16:18] == b"\x01\x00"
 
 

@@ -1,4 +1,4 @@
-"""Errors that a user can mend: one plain sentence, and the exit code that callers rely on."""
+"""User errors: one plain sentence, and the exit code that callers rely on."""
 
 from collections.abc import Iterable
 
@@ -34,7 +34,7 @@ class LibraryMissing(NothingToRun):
 
 
 class PartUnavailable(CumatrixError):
-    """A part that was asked for cannot be used here."""
+    """A requested part cannot be used here."""
 
     exit_code = 4
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 _SECONDS = 60.0
 _DIGITS = 7
-# What Python and installers put beside sources is no change of theirs.
+# Files that Python and installers put next to sources are no change of theirs.
 _PASSED_OVER = (":(exclude,glob)**/__pycache__/**", ":(exclude,glob)**/*.egg-info/**")
-# A repository's own settings start no programs here, and nobody is asked for a password.
+# A repository's own settings start no programs here, and git asks for no password.
 _SETTINGS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
@@ -44,7 +44,7 @@ class Checkout:
 def git(
     *arguments: str | Path, folder: Path | None = None, seconds: float = _SECONDS, index: Path | None = None
 ) -> str:
-    """What a command of git prints.
+    """Output of a git command.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def checkout_of(path: Path) -> Checkout | None:
 def build_of(
     version: str, *, commit: str = "", dirty: bool = False, place: str = "", digest: str = "", digits: int = 0
 ) -> str:
-    """Number of a build that is no release: a version with a local part (PEP 440), by which it is told from all others.
+    """Version of a build that is no release: with a local part (PEP 440), which separates it from all others.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def build_of(
         Whether it differs from that commit. Then it also matters where it lies (``0.15.0+git.3f2a9c1.dirty.8c1d``), and not how it
         differs: after the next edit it is still the same column.
     place : str
-        The folder that it lies in: ``0.15.0+local.8c1d4e`` where no commit is known.
+        Its folder: ``0.15.0+local.8c1d4e`` without a known commit.
     digest : str
         Hash of its files, of a wheel: ``0.15.0+build.5b0c11f``.
     digits : int

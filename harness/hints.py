@@ -1,4 +1,4 @@
-"""What users should know, and nothing depends on: a spelling that will go, a cache without room."""
+"""Hints for users without consequences: an outdated spelling, a cache without space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The libraries under test and what stands beside them, in one table.
+"""The libraries under test and their companions, in one table.
 
 What an environment is asked for, which versions conditions can compare, what ``--require`` watches, which CUDA release fits
 when none is named, and the environments in ``tox.ini`` (`.ci/tox_environments.py`) follow from it. Workers import this
@@ -69,7 +69,7 @@ class Library:
     since : str
         The first release that cumatrix knows how to ask: what ``--with NAME=all`` begins with.
     by_major : str
-        A distribution beside it whose own major release is that of the one CUDA that it is for; what is in `majors` then.
+        A companion whose own major release is that of its CUDA; `majors` then has its versions.
     majors : tuple of int
         Major CUDA releases that there are such ones for, the default first.
     brought_by : str
@@ -191,13 +191,13 @@ LIBRARIES: Final[Mapping[str, Library]] = Table(_OWN, "cumatrix.libraries", _plu
 
 @cache
 def names_in_conditions() -> tuple[str, ...]:
-    """What conditions call the libraries."""
+    """Names of the libraries in conditions."""
     return tuple(name.replace("-", "_") for name, library in LIBRARIES.items() if library.in_conditions)
 
 
 @cache
 def with_releases() -> tuple[str, ...]:
-    """Libraries of which releases can be asked for (``--with``)."""
+    """Libraries with selectable releases (``--with``)."""
     return tuple(name for name, library in LIBRARIES.items() if library.releases)
 
 

@@ -1,4 +1,4 @@
-"""What other distributions add by entry points: backends, libraries, causes, executors, exporters.
+"""Extensions of other distributions by entry points: backends, libraries, causes, executors, exporters.
 
 A distribution names objects under these groups; cumatrix looks once, when it first needs a table. What cannot be loaded is left out and told
 (`problems`); nothing that is cumatrix's own is replaced. Workers look at no entry points: they are told what to load. The standard library only.
@@ -82,7 +82,7 @@ def place_of(module: str) -> str:
 
 
 class Table(Mapping[str, Value]):
-    """A table of cumatrix's own, with what distributions add to it behind; those are asked for when the table is first read.
+    """A table of cumatrix's own, followed by the entries of distributions; those load when the table is first read.
 
     Parameters
     ----------

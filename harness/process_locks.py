@@ -1,6 +1,6 @@
-"""What belongs to a process as long as that lives: the locks of the system, which it gives back however a process ends.
+"""Resources that belong to a process as long as it lives: system locks, which the system releases however a process ends.
 
-A lock is never stale: what a killed process has left can be told from what is in use, without asking for its age or its name.
+A lock is never stale: the remains of a killed process differ from files in use, without their age or name.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TEMPORARY = "cumatrix-run-"
-"""How the names of temporary folders of runs begin."""
+"""Prefix of temporary folders of runs."""
 _LONGEST = 160
 
 
 def temporary_folder() -> Path:
-    """Where temporary folders go, as `tempfile` finds it.
+    """The place of temporary folders, as `tempfile` finds it.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def take_alone(file: int) -> bool:
 
 
 def stands_at(file: int, path: Path) -> bool:
-    """Whether an open file is still the one of that name."""
+    """Return whether an open file is still the one of that name."""
     try:
         there = os.stat(path)
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def stands_at(file: int, path: Path) -> bool:
 
 
 def holder(path: Path) -> str:
-    """Who has a file or folder: `` (process 123, since 2026-01-31 12:00:00: cumatrix run wmma)``; empty where the system does not say."""
+    """Describe the holder of a file or folder: `` (process 123, since 2026-01-31 12:00:00: cumatrix run wmma)``; empty if the system does not say."""
     try:
         there = os.stat(path)
         with open("/proc/locks", encoding="ascii", errors="replace") as file:
@@ -80,7 +80,7 @@ def _since(pid: int) -> str:
 
 
 def _command(pid: int) -> str:
-    """What a process runs, as users would write it."""
+    """A process's command, as users would write it."""
     words = Path("/proc", str(pid), "cmdline").read_bytes().rstrip(b"\0").decode("utf-8", "replace").split("\0")
     if len(words) > 1 and Path(words[0]).name.startswith("python") and not words[1].startswith("-"):
         words = words[1:]
@@ -107,19 +107,19 @@ class HeldFolder:
     parent : Path
         Where to make it.
     prefix : str
-        How its name begins, by which `sweep` finds what killed processes have left.
+        Prefix of its name, which `sweep` uses to find the remains of killed processes.
     """
 
     def __init__(self, parent: Path, prefix: str) -> None:
         while True:
             self.path = parent.absolute() / f"{prefix}{uuid.uuid4().hex[:12]}"
-            # Before it is made: an interruption may come as soon as it is there, before anybody knows of it who would remove it.
+            # Before it is created: an interruption may come as soon as it exists, before its remover is registered.
             _made[self.path] = os.getpid()
             os.mkdir(self.path, 0o700)
             self._file = _open(self.path)
             if self._file >= 0 and _hold(self._file) and stands_at(self._file, self.path):
                 return
-            self._release()  # somebody has swept it before it was held
+            self._release()  # it was swept before it was locked
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
@@ -158,7 +158,7 @@ def sweep(parent: Path, prefix: str) -> None:
                 if take_alone(file) and stands_at(file, path):
                     shutil.rmtree(path, ignore_errors=True)
             except OSError:
-                pass  # a file system without locks: nothing can be told there
+                pass  # a file system without locks: its holder is unknown
             finally:
                 os.close(file)
 
@@ -197,4 +197,4 @@ def _hold(file: int) -> bool:
     try:
         return take_alone(file)
     except OSError:
-        return True  # a file system without locks: nobody sweeps there
+        return True  # a file system without locks: it is never swept

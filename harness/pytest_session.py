@@ -1,4 +1,4 @@
-"""What the pytest plugin does once a case is collected: files of cases, cells as items, and one run for all of them."""
+"""The pytest plugin after the first case: files of cases, cells as items, and one run for all of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KEY = pytest.StashKey["Session"]()
 
 
 def session_of(config: pytest.Config) -> Session:
-    """The session of this pytest process; made by whoever asks first."""
+    """The session of this pytest process, created on demand."""
     if _KEY not in config.stash:
         config.stash[_KEY] = Session(config)
     return config.stash[_KEY]
@@ -46,7 +46,7 @@ def existing(config: pytest.Config) -> Session | None:
 
 
 class Session:
-    """What all items of one pytest process share; made when the first case is collected."""
+    """State shared by all items of one pytest process; created when the first case is collected."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -62,7 +62,7 @@ class Session:
         self.reported: list[dict[str, Any]] = []
 
     def sentences(self) -> list[str]:
-        """What was asked for by name and no compiler answered."""
+        """Requested names without a compiler's answer."""
         if not self.reported:
             return []
         silence = without_answer(self.reported)
@@ -72,7 +72,7 @@ class Session:
 
     @cached_property
     def project(self) -> Config:
-        """What the project's configuration says, below options and the environment."""
+        """Settings of the project's configuration, below options and the environment."""
         path = found(self.config.rootpath)
         return read_config(path) if path else Config()
 
@@ -116,7 +116,7 @@ class Session:
         )
 
     def _check_trust(self) -> None:
-        """Stop where the project's configuration names what is run, and nobody has allowed it; what options and variables name needs no trust."""
+        """Stop if the project's configuration names untrusted programs; values of options and variables need no trust."""
         from os import environ
 
         named = {
@@ -146,7 +146,7 @@ class Session:
         return Path(named) if named else folder / f"{self.context.name}.jsonl"
 
     def cells(self, case: Case) -> list[Cell]:
-        """Cells of a case; none, and a `problem`, where nothing can be run as it was asked for."""
+        """Cells of a case; none, and a `problem`, if the request cannot run."""
         try:
             axes_of(self.request, self.context.environment, self.context.devices, self.context.others)
         except CumatrixError as error:
@@ -191,13 +191,13 @@ class Session:
         return record
 
     def finish(self, session: pytest.Session) -> None:
-        """End what was started; a session in which cells were chosen and no compiler answered ends as one without tests."""
+        """End all processes; a session with selected cells and no compiler's answer ends like one without tests."""
         self.close()  # not later: pytest-xdist ends its workers once they have said that they are done
         if session.exitstatus == pytest.ExitCode.OK and without_answer(self.reported):
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def collected(self, session: pytest.Session) -> None:
-        """Begin, unless something is wrong with what was asked for."""
+        """Begin, unless the request has an error."""
         try:
             if self.problem:
                 raise self.problem
@@ -205,7 +205,7 @@ class Session:
         except CumatrixError as error:
             if not self.worker:
                 raise pytest.UsageError(no_command(clean(str(error)))) from None
-            self.problem = error  # nobody listens to how a worker ends: its cells say it
+            self.problem = error  # pytest ignores how a worker ends: its cells report it
 
     def close(self) -> None:
         if self._run and self._writer:

@@ -66,7 +66,7 @@ class Pattern:
         self.text = text
 
     def found_in(self, text: str) -> bool:
-        """Whether some part of `text` matches."""
+        """Return whether some part of `text` matches."""
         return self._compiled.search(text.encode("utf-8", "replace")) is not None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def read_table(name: str) -> dict[str, Any]:
-    """What a table says.
+    """The content of a table.
 
     Parameters
     ----------

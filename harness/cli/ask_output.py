@@ -23,7 +23,7 @@ from harness.errors import NothingToRun, UsageError
 from harness.published import ANSWERS, published_folder, read_manifest, stale_cases
 
 OWN = Path("reports")
-"""Where runs put the records of whoever asks."""
+"""The folder of the user's own records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class AnswerSource:
     made_of: Mapping[str, str] = field(default_factory=dict)
 
     def stale(self, case: str) -> bool:
-        """Whether its cells are of another version of the case than the one that is here."""
+        """Return whether its cells are of another version of the case than the present one."""
         return bool(stale_cases({case: self.made_of[case]})) if case in self.made_of else False
 
     @cached_property
@@ -58,7 +58,7 @@ class AnswerSource:
 
 
 def sources_of(results: tuple[Path, ...]) -> list[AnswerSource]:
-    """Results that were named; else the published matrix, and whoever asks' own.
+    """The named results; by default, the published matrix and the user's own.
 
     Raises
     ------
@@ -116,7 +116,7 @@ _ELSEWHERE = 3
 _PLAIN = {"✓": "+", "◐": "/", "✗": "x", "–": "-"}
 
 Found = Sequence[tuple[AnswerSource, QueryResult]]
-"""What each of the results answers."""
+"""The answer of each of the results."""
 
 
 def show(found: Found, asked: Query, vocabulary: Vocabulary, others: str = "", elsewhere: Found = ()) -> None:
@@ -146,7 +146,7 @@ def _asked_for(asked: Query) -> str:
 
 
 def print_answers(console: Console, found: Found, asked: Query, vocabulary: Vocabulary) -> None:
-    """Print answers; what is published first, and apart from it what whoever asks has compiled."""
+    """Print answers: published ones first, then the user's own under a heading."""
     told = [(source, answer) for source, answer in found if answer.proven] or found[:1]
     for source, answer in told:
         if len(found) > 1:
@@ -225,7 +225,7 @@ def _age(source: AnswerSource) -> str:
 
 
 def to_json(found: Found, asked: Query) -> dict[str, Any]:
-    """The same as plain values: what the first of the results say, and under ``own`` what the results of whoever asks do."""
+    """The same as plain values: the answers of the first results, and the user's own under ``own``."""
     (first, answer), *others = found
     own = next(((source, answer) for source, answer in others), None)
     return {
@@ -275,11 +275,11 @@ _WIDER = (
     ("other tools", frozenset({"tool", "toolkit"})),
     ("other tools and architectures", frozenset({"target", "tool", "toolkit"})),
 )
-"""What a question is put without, one after another, where results know nothing of what it names."""
+"""Parts to drop from a question, one after another, when the results know nothing of its names."""
 
 
 def elsewhere(found: Found, asked: Query, vocabulary: Vocabulary) -> tuple[str, Found]:
-    """What the same results answer for other architectures or tools, where they know nothing at all of those that a question names; and for which of them."""
+    """Answers for other architectures or tools, when the results have none for those of the question; and the dropped parts."""
     if asks_for_itself(asked) or any(answer.findings for _, answer in found):
         return "", []
     for name, kinds in _WIDER:
@@ -293,7 +293,7 @@ def elsewhere(found: Found, asked: Query, vocabulary: Vocabulary) -> tuple[str, 
 
 
 def _tried(chip: Chip, targets: Container[str]) -> Chip:
-    """With the real architecture in the place of a virtual one that nobody tried: compilers name ``compute_120`` where they mean either."""
+    """Use the real architecture for an untried virtual one: compilers name ``compute_120`` for either."""
     real = {value: value.replace("compute_", "sm_") for value in chip.values if chip.kind == "target"}
     if not any(value not in targets and other in targets for value, other in real.items()):
         return chip

@@ -62,7 +62,7 @@ _CODES = {SAME: 0, OTHER: 10, UNTESTABLE: UNTESTABLE}
 
 @dataclass(frozen=True)
 class GitBisection:
-    """What is asked of a checkout.
+    """The bisection of a checkout.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class GitBisection:
         Raises
         ------
         UsageError
-            On a commit that is not there, and on two of which neither comes after the other.
+            On a commit that does not exist, and on two unrelated ones.
         """
         if not good:
             raise UsageError(
@@ -209,7 +209,7 @@ def _border(asked: GitBisection, chain: Sequence[str], old: str, argv: Sequence[
 
 
 def findings_of(asked: GitBisection, over: str, borders: Sequence[tuple[str, str]], interrupted: bool) -> Findings:
-    """What was found, as it is shown."""
+    """The displayed result."""
     log = asked.log
     chain = asked.checkout.between(asked.old, asked.new)
     tried = [place for place, commit in enumerate(chain) if log.seen(commit) is not None]
@@ -304,7 +304,7 @@ def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
 def axis_of(
     over: str, request: Request, case: Case, context: RunContext, releases: str | None, console: Console
 ) -> SearchAxis:
-    """The axis that is searched, with the releases that are asked for.
+    """The search axis, with the requested releases.
 
     Raises
     ------

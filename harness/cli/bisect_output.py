@@ -1,4 +1,4 @@
-"""What ``bisect`` shows: progress while it goes on, then a table, a sentence for each border, and the command that repeats it."""
+"""Output of ``bisect``: progress, then a table, a sentence for each border, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def show(found: Findings, command: str, *, as_json: bool) -> int:
 
 
 def _show_table(console: Console, found: Findings) -> None:
-    """Every release that was tried, with what each group of cells showed; what compilers said stands below, once each."""
+    """Every tried release with the outcome of each group of cells; messages follow, once each."""
     table = Table(box=None, padding=(0, 1), header_style="bold")
     table.add_column("commit" if found.over.startswith("git:") else "release", no_wrap=True)
     shown = found.groups[:_MOST_COLUMNS]
@@ -142,7 +142,7 @@ def _show_table(console: Console, found: Findings) -> None:
 
 
 class _Notes:
-    """What was said, numbered."""
+    """Numbered messages."""
 
     def __init__(self, console: Console) -> None:
         self.console = console

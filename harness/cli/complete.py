@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 _BEGUN = re.compile(r"^(?:.*(?:,|\.\.))?")
-"""What stands before the last entry of a list or range."""
+"""The text before the last entry of a list or range."""
 
 
 def in_list(names: Callable[[], Iterable[str]]) -> Complete:
@@ -125,7 +125,7 @@ def _not_empty(_context: click.Context, _parameter: click.Parameter, value: str 
 
 
 def where_of(where: str | None, words: str | None) -> str | None:
-    """One condition out of ``--where`` and ``-k``, which is told of; None without either.
+    """Combine ``--where`` and ``-k``; None without either.
 
     Raises
     ------

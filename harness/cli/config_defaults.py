@@ -1,4 +1,4 @@
-"""What the project's configuration says in the place of options that nobody gave: below the command line and the environment."""
+"""Defaults from the project's configuration: below the command line and the environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "cases check": {"root": "cases"},
     "cases new": {"root": "cases"},
 }
-"""By command, its parameters that a key of the configuration stands for."""
+"""Parameters of each command with a key in the configuration."""
 
 _HELP = {"--help", "-h"}
 
@@ -48,7 +48,7 @@ def take_defaults(ctx: click.Context, args: list[str]) -> None:
 
 
 def check_trust(ctx: click.Context) -> None:
-    """Stop where a command runs what the project's configuration names and nobody has allowed it; on a terminal, ask.
+    """Stop if a command runs programs that the configuration names and that are not trusted; on a terminal, ask.
 
     Raises
     ------

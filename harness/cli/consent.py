@@ -11,7 +11,7 @@ from harness.project.trust import Untrusted, shown, trust
 
 
 def ask(error: Untrusted) -> bool:
-    """Ask on a terminal whether to trust a configuration; on yes it is trusted from then on. False where nobody can be asked."""
+    """Ask on a terminal whether to trust a configuration, and store a yes. False without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     say(f"{shown(error.config.shown)} is not trusted. With it, cumatrix", err=True)

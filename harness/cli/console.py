@@ -1,4 +1,4 @@
-"""Rich's console, on which nothing can act on a terminal or on a CI (`harness.cli.terminal`, which loads it when it is asked for one)."""
+"""Rich's console, whose output is harmless to terminals and CI logs (`harness.cli.terminal` loads it on demand)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SafeConsole(Console):
 
 
 class _Lines:
-    """A stream on which no line is a command to a CI: lines are known once they are folded and laid out in tables."""
+    """A stream without commands to a CI: lines are checked after they are folded and laid out in tables."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

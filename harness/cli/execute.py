@@ -41,7 +41,7 @@ _BLOCK = 64
 
 
 _UNREAD = ("title", "features", "links", "toolchain", "command", "device")
-"""What a summary does not read of a record that is as expected: most of it."""
+"""Keys of an expected record that a summary does not read: most of them."""
 
 
 def without_log(record: Record) -> Record:
@@ -59,9 +59,9 @@ def _for_summary(record: Record) -> Record:
 
 
 class KeptRecords(Sequence[Record]):
-    """Records in the order in which they came, with what a summary reads of them: whole but for their logs only where they are not as expected.
+    """Records in order of arrival, reduced to what a summary reads: complete except for their logs only if they are not as expected.
 
-    They are kept compressed, a block of them at a time: one takes a few hundred bytes in place of 8 KiB. Whoever wants several had better go over them once.
+    They are compressed in blocks: one takes a few hundred bytes instead of 8 KiB. Iterate once; random access decompresses a block each time.
     """
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> i
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run would do.
+    """The estimate of a run.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Forecast:
     known : int
         Those of them whose time and memory were seen before, with any architecture.
     unsupported, unavailable : int
-        Not applicable; without a part that was asked for.
+        Not applicable; without a requested part.
     jobs : int
         How many at a time.
     processor_seconds : float
@@ -274,7 +274,7 @@ class Forecast:
 
 
 def forecast(cells: Sequence[Cell], context: RunContext, *, jobs: int | None, as_json: bool) -> int:
-    """Say what a run of these cells would do; returns the exit code, 4 where a part that was asked for is not there."""
+    """Print the estimate of a run; returns the exit code, 4 if a requested part is missing."""
     with Run(context, 1) as run:
         found = _of(cells, run, jobs or usable_cores())
     if as_json:

@@ -59,7 +59,7 @@ def languages_of(file: Path) -> tuple[str, ...]:
 
 
 def beside_texts(file: Path, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """Languages of a Python file beside the CUDA C++ in its texts, whose programs are cases of their own.
+    """Languages of a Python file in addition to the CUDA C++ in its strings, whose programs are cases of their own.
 
     Numba's where it has kernels of its own, CuPy's where CuPy writes a kernel for it.
     """
@@ -88,7 +88,7 @@ def entries_of(files: Sequence[Path], signatures: Iterable[str]) -> dict[Path, d
     Parameters
     ----------
     files : sequence of Path
-        The Python programs; a signature goes to those in which its name occurs.
+        The Python programs; a signature applies to those that contain its name.
     signatures : iterable of str
         ``NAME=SIG``, as they were written.
 
@@ -126,7 +126,7 @@ def entries_of(files: Sequence[Path], signatures: Iterable[str]) -> dict[Path, d
 
 
 def _may_have(file: Path, name: str) -> bool:
-    """Whether a program's text says something of a name; what it does with it is seen when it runs."""
+    """Return whether a program's text contains a name; running it shows its use."""
     functions, names = _names(file)
     return not names or name in functions or name in names or bool(names & _UNSEEN)
 
@@ -261,12 +261,12 @@ def _of_text(text: Case, words: Sequence[str], definitions: Mapping[str, Any], o
 def _of_project(
     own: Case, place: Path, words: Sequence[str], definitions: Mapping[str, Any], options: Sequence[OptionRule]
 ) -> Case:
-    """A program as the project's configuration has it; with options beside those, it is another one than `cumatrix run` compiles."""
+    """A program as the project's configuration has it; with further options, it differs from the one that `cumatrix run` compiles."""
     return tried(_with(own, words, definitions, options), place) if words else own
 
 
 def tried(own: Case, place: Path) -> Case:
-    """A program of a project as `cumatrix try` compiles it: called by where it lies, as whoever tries it again has to."""
+    """A program of a project as `cumatrix try` compiles it, named by its path so that the command can be repeated."""
     return replace(own, name=_name(place), program=digest_of(place))
 
 
@@ -290,7 +290,7 @@ def _only(backends: Sequence[str]) -> Condition:
 
 
 def place_of(file: Path) -> Path:
-    """Where a file lies; a link to it from another folder is another program, for it has other headers beside it."""
+    """The path of a file; a link to it from another folder is another program, because it has other headers next to it."""
     return file.absolute().parent.resolve() / file.name
 
 
@@ -308,19 +308,19 @@ def _name(place: Path) -> str:
 
 
 def _shown(folder: Path, place: Path) -> str:
-    """An include directory as seen from the current folder, where both it and the program lie in there."""
+    """An include directory relative to the current folder, if that contains both it and the program."""
     folder = folder.resolve()
     inside = _inside(folder) if _inside(place) else ""
     return inside or f"{folder.name}@{digest_of(folder)[:DIGITS]}"
 
 
 def digest_of(place: Path) -> str:
-    """What records tell programs of one name apart by."""
+    """The key that separates programs of one name in records."""
     return hashlib.sha256(os.fsencode(place)).hexdigest()[: 2 * DIGITS]
 
 
 def _line(words: Sequence[str]) -> str:
-    """Words of options as one line that is told from every other: a long one is cut, and ends with a digest of the whole."""
+    """Options as one unique line: a long one is cut, and ends with a digest of the whole."""
     text = " ".join(map(shlex.quote, words))
     line = one_line(text, _LONGEST)
     return (

@@ -18,7 +18,7 @@ _OF_PROJECT = re.compile(r"^([^\s\[@]+)@[^\s\[]+")
 
 
 def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Record]:
-    """Records by the id of their cell, of several runs as one; what is amiss with the files is said on stderr.
+    """Records by the id of their cell, of several runs as one; problems of the files go to stderr.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def cells_in(results: Sequence[Path], where: str | None = None) -> dict[str, Rec
 
 
 def one_cell(what: str, ids: Sequence[str], *, who: str = "no cell") -> str:
-    """The id that `what` is, or a part of, or a pattern of (``*`` stands for anything), or all words of.
+    """Find an id by `what`: the id, a part of it, a pattern (``*`` matches anything), or all of its words.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _LEAST_NAME = 12
 
 
 def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """Print the matrix; where not all targets fit beside each other, in several parts below each other."""
+    """Print the matrix; targets that do not fit next to each other continue below."""
     rows = [(one_line(row.program), one_line(row.toolchain), row.cells) for row in rows_of(records)]
     name = min(max((len(toolchain) for _, toolchain, _ in rows), default=0), max(_LEAST_NAME, console.width // 2)) + 2
     columns = [(target, short_target(target)) for target in targets_of(records)]
@@ -46,7 +46,7 @@ def named(console: Console, kind: Mark) -> Text:
 
 
 def _parts(columns: Iterable[tuple[str, str]], room: int) -> Iterable[list[tuple[str, str]]]:
-    """As many columns beside each other as there is room for, one at least."""
+    """As many columns as fit, at least one."""
     part: list[tuple[str, str]] = []
     taken = 0
     for target, short in columns:

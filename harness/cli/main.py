@@ -77,7 +77,7 @@ class LazyGroup(click.Group):
 
 
 class _Documented(click.Command):
-    """Stands for a command where only its help is wanted."""
+    """A command of which only the help is needed."""
 
 
 def _docstring(where: str) -> str:
@@ -150,7 +150,7 @@ COMMANDS = {
     "trust": "harness.cli.trust:trust",
     "try": "harness.cli.run:try_",
 }
-"""Where each command is: a module and what it is called there."""
+"""The module and name of each command."""
 
 
 @click.group(
@@ -219,7 +219,7 @@ def _run() -> int:
 
 
 def _advice(error: OSError) -> str:
-    """What to do about an error that anything may meet."""
+    """Advice for an error that can happen anywhere."""
     if error.errno == errno.EMFILE:
         return "; raise their number, as with `ulimit -n 1024`"
     if error.errno == errno.ENOSPC and not error.filename:

@@ -44,13 +44,13 @@ class Habit:
         return "habit_" + re.sub(r"\W", "_", self.names[-1].strip("-"))
 
     def flags(self, given: Any) -> list[str]:
-        """What compilers are given."""
+        """Options for compilers."""
         if not self.value:
             return [self.names[-1]] if given else []
         return [f"{self._form}{item}" for item in given]
 
     def says(self, flag: str) -> bool:
-        """Whether compilers are given `flag` for this option."""
+        """Return whether compilers receive `flag` for this option."""
         return flag.startswith(self._form) if self.value else flag == self.names[-1]
 
     @property
@@ -100,7 +100,7 @@ def habits(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TryCommand(Command):
-    """Reads ``--rdc`` without a value as nvcc's users write it, beside ``-rdc=true``."""
+    """Reads ``--rdc`` without a value as nvcc's users write it, and ``-rdc=true``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line."""
@@ -177,7 +177,7 @@ def _one_backend(text: str) -> tuple[tuple[str, ...], list[str]]:
 
 
 def spell(rules: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
-    """The options as words that `try` takes, in one spelling however they were written: by them one program is told from another."""
+    """The options as words of `try`, in one spelling however they were written: they identify a program."""
     words = []
     for backends, values in rules.items():
         words += [f"-std={values['std']}"] if "std" in values else []

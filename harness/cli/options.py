@@ -182,7 +182,7 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
 Decorated = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 RESULTS = Path("reports")
-"""Where records are looked for when nobody says where."""
+"""The default folder of records."""
 
 
 def results_argument(*, required: bool = True) -> Decorated:

@@ -1,4 +1,4 @@
-"""How a run comes on, as a bar on a terminal: what is installed in bytes, then what is compiled, by the time that it is expected to take."""
+"""Progress of a run as a bar on a terminal: bytes of installations, then compile time by estimate."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from harness.engine.install import Report, Step, install
 from harness.model import Cell
 
 _QUIET = 10.0
-"""Seconds without a result after which it is told what may take so long."""
+"""Seconds without a result after which a message names the slow cells."""
 
 _UNPACKED = 2.5
-"""How much larger NVIDIA's wheels and libraries are unpacked, about."""
+"""Approximate ratio of NVIDIA's unpacked libraries to their wheels."""
 
 
 class Installing:
@@ -64,7 +64,7 @@ class Installing:
         self.bar.update(self.task, description=f"{place}: {clean(step.title)}{size}{then}", completed=self._done)
 
     def end(self, step: Step) -> None:
-        """It is there, or cannot be had."""
+        """It is installed or unavailable."""
         self._step = None
         self._done += step.size if self.total else 1
         self.bar.update(self.task, completed=self._done)
@@ -118,7 +118,7 @@ class Compiling:
         self.bar.stop()
 
     def done(self, cell: Cell, told: str, *, compiled: bool) -> None:
-        """A cell has come to its end; one that no compiler was asked for says nothing of how long the others take."""
+        """A cell has finished; one without a compiler does not count for the estimate."""
         if cell.id not in self.left:
             return
         now = time.monotonic()
@@ -141,7 +141,7 @@ class Compiling:
         return f"left {_clock(rest * (now - self.began) / self.gone)}"
 
     def waiting(self, now: float) -> str:
-        """What may take long, where nothing has come to its end for a while; empty where that is not known."""
+        """Cells that may take long, if none has finished for a while; empty if unknown."""
         if now - self.last < _QUIET:
             return ""
         for cell, _ in self.left.values():
@@ -173,7 +173,7 @@ class Written:
 
 
 def share(written: int, size: int) -> float:
-    """How much of a download of `size` bytes is done where `written` were unpacked: never all of it, since how much larger it gets is not known."""
+    """The finished share of a download of `size` bytes after unpacking `written`: never all of it, because the ratio is not known."""
     if size <= 0:
         return 0.0
     done = written / (_UNPACKED * size)
@@ -196,7 +196,7 @@ def _clock(seconds: float) -> str:
 
 
 class _Moving(ProgressColumn):
-    """A text that is asked for whenever the bar is drawn."""
+    """A text that is computed whenever the bar is drawn."""
 
     def __init__(self, text: Callable[[Task], str]) -> None:
         super().__init__()

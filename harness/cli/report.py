@@ -23,7 +23,7 @@ from harness.records.plan import missing_shards
 from harness.records.record_names import choose
 
 OWN = Path("reports")
-"""Where runs put their records."""
+"""The folder of records."""
 
 
 @click.command(cls=Command)

@@ -32,7 +32,7 @@ from harness.records import read_records
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """What is to be run.
+    """The selected cells and their parts.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tupl
 
 
 def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
-    """What was chosen for the backends, and why; those with the same of both in one sentence."""
+    """The selected toolkits of the backends, with reasons; equal ones share a sentence."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name, why in chosen.items():
         groups.setdefault(why, []).append(name)

@@ -1,4 +1,4 @@
-"""What the terminal shows of records."""
+"""Terminal output for records."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _remarks(record: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _where(cells: Sequence[Mapping[str, Any]]) -> str:
-    """The only cell's name, or how many they are and for which targets."""
+    """The only cell's name, or the number of cells and their targets."""
     if len(cells) == 1:
         return f"{cells[0]['backend']} {cells[0]['library']} cuda {cells[0]['toolkit']} {cells[0]['target']}".replace(
             "  ", " "
@@ -132,7 +132,7 @@ def _where(cells: Sequence[Mapping[str, Any]]) -> str:
 
 _MAX_LISTED = 20
 TELLING = (REMARK, "not linked")
-"""How notes begin that are shown with the matrix."""
+"""Beginnings of notes that are shown with the matrix."""
 
 
 def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, planned: int, table: bool) -> None:
@@ -167,7 +167,7 @@ def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, plan
 
 
 def _show_notes(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """What a `built` does not say by itself, once for all targets of a program and toolchain."""
+    """Remarks on `built` cells, once for all targets of a program and toolchain."""
     rows: dict[tuple[Any, ...], list[tuple[str, str]]] = defaultdict(list)
     for record in records:
         for note in record["notes"]:

@@ -1,4 +1,4 @@
-"""What the command line and the pytest plugin share: from a request to cells, and to what they are run with."""
+"""Requests of the command line and the pytest plugin: from a request to cells, and to the parts they run with."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from harness.toolkits import LibraryStore, ToolkitStore, parse_toolkits
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a user asks to run; every field as it was written.
+    """A user's request; every field as written.
 
     Parameters
     ----------
     cases : Path or tuple of Path
         Folder of cases, or several.
     programs : tuple of Case
-        Programs that the project's configuration names, beside them.
+        Programs of the project's configuration.
     selection : tuple of str
         Names, topics or paths of cases; empty for all.
     backends, toolkits, targets : str or None
@@ -191,11 +191,11 @@ def cells_of(
     Parameters
     ----------
     request : Request
-        What is asked for.
+        The request.
     environment, others
         The environments under test (`RunContext`).
     cases : list of Case, optional
-        Cases beside which none is read; those that the request selects when left out.
+        The only cases; by default, the cases that the request selects.
     devices : Devices, optional
         The real devices that cells may run on.
 

@@ -250,7 +250,7 @@ def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
 def build(wanted: Development, python: Python, store: EnvironmentStore) -> Made:
     """Make the environment of a build unless it is there; complete or not at all.
 
-    An editable install is made once, and again when its project's files change: what lies in its folder is imported from there.
+    An editable install is created once, and again when its project's files change: imports come from its folder.
 
     Raises
     ------

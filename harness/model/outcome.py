@@ -207,7 +207,7 @@ _DEPTH = 16
 
 @lru_cache(1024)
 def _are_right(kind: type[Any], types: tuple[type, ...]) -> bool:
-    """Whether the scalar fields of a class may have these types; by the very type, since a bool is no number here."""
+    """Return whether the scalar fields of a class have these types; by the exact type, since a bool is no number here."""
     return all(found in _KINDS.get(each.type, (found,)) for each, found in zip(fields(kind), types, strict=True))
 
 

@@ -54,5 +54,5 @@ def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Pat
 
 
 def source(*names: str) -> str:
-    """Text of C files beside this module, as one translation unit."""
+    """Text of C files next to this module, as one translation unit."""
     return "\n".join(Path(__file__).with_name(name).read_text("utf-8") for name in names)

@@ -1,4 +1,4 @@
-"""What ``CMakeLists.txt`` says of CUDA C++: read and never run, with the usual commands alone."""
+"""Read the CUDA parts of ``CMakeLists.txt`` without running it, with the usual commands alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNSAID = re.compile(r"CMAKE_\w+|PROJECT_\w+|BUILD_TESTING|\w+_FOUND")
 
 
 def holds(condition: str, names: Mapping[str, Sequence[str]]) -> bool | None:
-    """Whether a condition holds in a build with CUDA on Linux whose options are as they come.
+    """Evaluate a condition for a build with CUDA on Linux and default options.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class _Condition:
 
 
 def _truth(text: str) -> bool | None:
-    """What a constant says; None for what is none."""
+    """The value of a constant; None for anything else."""
     if text.upper() in _FALSE or text.upper().endswith("-NOTFOUND"):
         return False
     return True if text.upper() in _TRUE or re.fullmatch(r"[1-9]\d*", text) else None
@@ -157,7 +157,7 @@ class _Target:
 
 @dataclass
 class Built:
-    """What the build of a project compiles.
+    """Translation units of a project's build.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from harness.errors import UsageError
 _LARGEST = 256 << 20
 _LARGEST_OPTIONS = 1 << 20
 
-# Options of nvcc (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/) by what becomes of them; a value stands behind "=" or in the next word.
+# Options of nvcc (https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/) by their use; a value follows "=" or is the next word.
 _INCLUDE = ("-I", "--include-path", "-isystem", "--system-include")
 _DEFINE, _UNDEFINE = ("-D", "--define-macro"), ("-U", "--undefine-macro")
 _STD = ("-std", "--std")
@@ -65,7 +65,7 @@ _NOTHING = re.compile(
 
 @dataclass(frozen=True)
 class Unit:
-    """What a translation unit is compiled with.
+    """The options of a translation unit.
 
     Parameters
     ----------

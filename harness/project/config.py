@@ -30,7 +30,7 @@ _SEVERAL = ("with", "library", "require", "host-compiler")
 
 
 class TableReport(Report):
-    """Reports what is wrong with one table of a file, by keys as they stand in the file."""
+    """Reports errors of one table of a file, by keys as in the file."""
 
     def __init__(self, whole: Report, prefix: Key) -> None:
         self.whole, self.prefix = whole, prefix
@@ -45,7 +45,7 @@ class TableReport(Report):
 
 @dataclass(frozen=True)
 class Config:
-    """What a project says.
+    """The settings of a project.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Config:
     shown : str
         The file as messages name it.
     values : Mapping
-        The settings that it makes (`harness.project.keys.SETTINGS`), as they stand in it.
+        The settings that it makes (`harness.project.keys.SETTINGS`), as written.
     lines : Mapping
         The line of each.
     tables : tuple of Mapping
@@ -62,7 +62,7 @@ class Config:
     project : str
         What it calls the project; empty where it does not say.
     text : str
-        The whole file, in which lines are looked up.
+        The whole file, for line numbers.
     """
 
     file: Path | None = None
@@ -80,7 +80,7 @@ class Config:
 
     @property
     def prefix(self) -> Key:
-        """Where its keys stand in the file."""
+        """Positions of its keys in the file."""
         return TABLE if self.file and self.file.name == PYPROJECT else ()
 
     def report(self) -> Report:
@@ -92,7 +92,7 @@ class Config:
         return Path(os.path.relpath(self.root / text))
 
     def option(self, name: str) -> Any:
-        """What a command takes for a setting: a text, or texts where the option may be given several times; None where it is not made."""
+        """A setting as a command takes it: a text, or texts for a repeatable option; None if it is not made."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -201,14 +201,14 @@ _WRONG: Mapping[str, Callable[[str], str]] = {
     "with": _wrong_library(NAMES, '"cupy=13,14"'),
     "library": _wrong_library(LIBRARIES, '"cutlass=4.2"'),
 }
-"""What more can be wrong with a setting, told before anything runs."""
+"""Further errors of a setting, reported before anything runs."""
 
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def limits_of(config: Config) -> Limits:
-    """What a cell may use, for those that have no options of their own for it."""
+    """Limits of a cell, for those without options of their own."""
     limits = Limits()
     seconds, memory = config.values.get("timeout"), config.values.get("memory")
     return Limits(

@@ -1,4 +1,4 @@
-"""What a project has that can be compiled: read from its files, none of which is run."""
+"""Compilable programs of a project: read from its files without running them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from harness.project.setup_py import Extension, extensions_of
 
 @dataclass
 class Found:
-    """What was found.
+    """The detected programs.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ _LARGEST = 2_000_000
 
 
 def has_kernels(path: Path) -> bool:
-    """Whether a file has functions under ``cuda.jit``; one that cannot be read as Python may have."""
+    """Return whether a file has functions under ``cuda.jit``; one that is not readable as Python may have."""
     try:
         return any(True for _ in _kernels(ast.parse(path.read_bytes())))
     except (SyntaxError, ValueError, RecursionError):
@@ -111,7 +111,7 @@ def python_programs(root: Path, names: Sequence[str]) -> tuple[list[str], list[s
 
 
 def _kernels(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, bool]]:
-    """Names of functions under ``cuda.jit``, each with whether the decorator has types, and whether it stands in another function."""
+    """Names of functions under ``cuda.jit``, each with whether the decorator has types, and whether it is nested in another function."""
     for node in ast.iter_child_nodes(tree):
         for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
             call = decorator if isinstance(decorator, ast.Call) else None
@@ -149,7 +149,7 @@ def loose(project: ProjectFiles, names: list[str], found: Found, settings: Mappi
     found : Found
         Takes the programs.
     settings : Mapping
-        By the name of a ``setup.py``, what it says of all its files where it does not say which they are; for those with PyTorch's headers beside and below it.
+        By the name of a ``setup.py`` that does not list its files, its settings; for files with PyTorch's headers next to and below it.
     """
     headers = headers_of(project)
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -238,7 +238,7 @@ def programs_in(root: Path) -> list[str]:
 
 
 def folders_of_headers(root: Path, file: Path) -> list[str]:
-    """Folders of a project in which the headers of a program are found that do not lie beside it, as seen from `root`."""
+    """Folders of a project with a program's headers, other than the program's own, relative to `root`."""
     project = ProjectFiles(root, tuple(files_in(root)))
     headers = headers_of(project)
     name = file.relative_to(root).as_posix()
@@ -367,7 +367,7 @@ def with_unit(case: Case, unit: Unit, source: Path) -> Case:
     unit : Unit
         What the build compiles it with.
     source : Path
-        The ``compile_commands.json``, by which its cells are told from others.
+        The ``compile_commands.json``, which separates its cells from others.
     """
     common: dict[str, Any] = {"include": list(unit.include)} if unit.include else {}
     common |= {"std": unit.std} if unit.std else {}

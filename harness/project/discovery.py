@@ -1,4 +1,4 @@
-"""Where a project's configuration lies, as seen from the folder that a command runs in."""
+"""The location of a project's configuration, relative to a command's folder."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from harness.errors import UsageError
 
 OWN, PYPROJECT = "cumatrix.toml", "pyproject.toml"
-"""Where a configuration stands: in a file of its own, or in one that a project has already."""
+"""Configuration files: one of cumatrix's own, or one that a project has already."""
 
 VARIABLE = "CUMATRIX_CONFIG"
 """Names the file, or ``none`` for no configuration."""
 
 _FIRST = 1_000_000  # bytes of a pyproject.toml that are looked at
-# Where a table for cumatrix can begin, in any spelling; what else begins so is told apart by reading the file.
+# The possible beginnings of a table for cumatrix, in any spelling; reading the file excludes others.
 _TABLE = re.compile(
     rb"""^(?:\xef\xbb\xbf)?[ \t]*\[{0,2}[ \t]*["']?tool["']?[ \t]*(?:\.[ \t]*["']?cumatrix\b|[\]=])""",
     re.MULTILINE,
@@ -55,7 +55,7 @@ def found(start: Path) -> Path | None:
 
 
 def _configures(path: Path) -> bool:
-    """Whether a ``pyproject.toml`` has a table for cumatrix; one that is broken elsewhere is no business of ours."""
+    """Return whether a ``pyproject.toml`` has a table for cumatrix; errors elsewhere do not matter."""
     try:
         with open(path, "rb") as file:
             data = file.read(_FIRST)
@@ -68,7 +68,7 @@ def _configures(path: Path) -> bool:
     try:
         tools = tomllib.loads(data.decode("utf-8-sig")).get("tool", {})
     except (ValueError, RecursionError):
-        return b"[tool.cumatrix" in data  # then its errors are told
+        return b"[tool.cumatrix" in data  # reading it reports the errors
     return isinstance(tools, dict) and "cumatrix" in tools
 
 
@@ -103,7 +103,7 @@ class ProjectFiles:
         return [name for name in self.files if name.endswith(suffixes)]
 
     def text(self, name: str) -> str:
-        """What is in one; empty where it is too large for a source."""
+        """The text of a source; empty if it is too large."""
         path = self.root / name
         if path.stat().st_size > _LARGEST:
             return ""
@@ -139,7 +139,7 @@ def files_in(root: Path) -> Iterator[str]:
 def folder_of(
     project: ProjectFiles, name: str, pair: tuple[str, str], headers: Mapping[str, list[str]]
 ) -> Iterator[str]:
-    """The folder of the project in which a header is found that does not lie beside the program."""
+    """The project's folder with a header, other than the program's own."""
     quoted, pointed = pair
     wanted = quoted or pointed
     if pointed in _SYSTEM or (quoted and (project.root / os.path.dirname(name) / quoted).is_file()):

@@ -11,16 +11,16 @@ from harness.cases.values import Key
 
 @dataclass(frozen=True, kw_only=True)
 class Setting(Key):
-    """A key that stands for an option of commands.
+    """A key that corresponds to an option of commands.
 
     Parameters
     ----------
     parameter : str
         What commands call the option in their code.
     variable : str
-        The environment variable that stands above the file; empty for none.
+        The environment variable that overrides the file; empty for none.
     default : str
-        What holds where nobody says anything, for people.
+        The default, as text for people.
     """
 
     parameter: str
@@ -125,7 +125,7 @@ NAMED: Mapping[str, Key] = {
     "title": Key(kind="line", help="one line that says what the program shows"),
     **PROGRAM,
 }  # fmt: skip
-"""Keys of one of several ``[[programs]]``; those of `PROGRAM` may stand on top for all of them."""
+"""Keys of one of several ``[[programs]]``; the top level may have those of `PROGRAM` for all of them."""
 
 CONFIG: Mapping[str, Key] = {
     **SETTINGS,

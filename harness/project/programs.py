@@ -30,7 +30,7 @@ from harness.toolkits.store import data_folder
 
 
 def text_cases(path: Path, name: str) -> tuple[list[Case], list[str]]:
-    """A case for each program in a file, and what of it cannot be told without running it.
+    """Create a case for each program in a file, and list those that only running it would reveal.
 
     A compiler needs a file: the text is written below cumatrix's data folder, under a hash of it, with a directive in front by which every
     message names the Python file and the line there.
@@ -47,7 +47,7 @@ def text_cases(path: Path, name: str) -> tuple[list[Case], list[str]]:
     names = Counter(text.name for text in texts)
     calls = Counter((text.call, text.name) for text in texts)
     for text in texts:
-        # Several of one name are told apart by what takes them, and where that is the same by their lines.
+        # Several of one name are separated by their user, and if that is the same, by their lines.
         called = text.name if names[text.name] == 1 else f"{text.call} {text.name}"
         called += f" in line {text.line}" if calls[text.call, text.name] > 1 else ""
         cases.append(_case(path, f"{name}:{called}", text))
@@ -127,7 +127,7 @@ def configured(config: Config) -> list[Case]:
 
 
 def program_for(config: Config, file: Path) -> Case | None:
-    """The program of a configuration that a file is of; or the file by itself, with what stands on top for all. None where the project says nothing of it.
+    """The program of a configuration for a file; or the file by itself, with the top-level settings. None if the project does not mention it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a configuration makes cumatrix run, fetch or write outside of its project: the values that need the user's trust."""
+"""Values of a configuration that make cumatrix run, fetch or write outside of its project: they need the user's trust."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.project.config import Config, listed
 from harness.project.setup_py import extensions_of
 
 PROGRAMS = "programs"
-"""Stands for the keys of programs (`flags`, `define`, `libraries`, …), on top and in ``[[programs]]``."""
+"""The keys of programs (`flags`, `define`, `libraries`, …), at the top level and in ``[[programs]]``."""
 
 _VERSIONS = re.compile(r"[\d.t+]+(?:\.\.[\d.t+]+)?|python[\d.]*|all|pre|")
 # Options of nvcc, gcc, clang and their linkers that name a program, a plugin or a file of further options, or run what was built.
@@ -77,17 +77,17 @@ def _settings(config: Config) -> Iterator[Named]:
 
 
 def _is_program(text: str) -> bool:
-    """Whether ``python`` is more than versions, or an interpreter on the path."""
+    """Return whether ``python`` is more than versions, or an interpreter on the path."""
     return not all(_VERSIONS.fullmatch(word.strip()) for word in text.split(","))
 
 
 def _is_build(text: str) -> bool:
-    """Whether ``with`` is more than releases: ``-e PATH``, ``NAME @ …`` or an environment."""
+    """Return whether ``with`` is more than releases: ``-e PATH``, ``NAME @ …`` or an environment."""
     return text.lstrip().startswith("-") or "@" in text or "/" in text
 
 
 def _outside(root: Path) -> Callable[[str], bool]:
-    """Whether a path leads out of the project, or of the repository it is in; links are followed."""
+    """Return whether a path leads out of the project, or of its repository; links are followed."""
     place = root.resolve()
     top = next((each for each in (place, *place.parents) if (each / ".git").exists()), place)
     return lambda text: not (place / text).resolve().is_relative_to(top)

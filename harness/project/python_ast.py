@@ -1,4 +1,4 @@
-"""Values in a Python file that can be told from its syntax tree: texts, lists, paths and what is made of them."""
+"""Values in a Python file that its syntax tree reveals: texts, lists, paths and expressions of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KNOWN = frozenset({"sorted", "list", "tuple", "set", "glob", "join", "str", "Pa
 
 
 class Unknown:
-    """Stands for what only running the file would tell."""
+    """A value that only running the file would reveal."""
 
 
 UNKNOWN = Unknown()
@@ -47,7 +47,7 @@ def constants_of(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def value_of(node: ast.expr, constants: Mapping[str, ast.expr], folder: Path, missed: list[str], depth: int = 0) -> Any:
-    """The value of an expression, or `Unknown`; of a list, the entries that can be told.
+    """The value of an expression, or `Unknown`; of a list, the known entries.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def value_of(node: ast.expr, constants: Mapping[str, ast.expr], folder: Path, mi
     folder : Path
         Where the file lies: what ``__file__`` and patterns of paths are about.
     missed : list of str
-        Takes what could not be told, as it stands in the file.
+        Receives the source of unknown parts.
     """
     if depth > _DEEPEST:
         missed.append("nested too deeply")
@@ -127,13 +127,13 @@ def _sum(operator: ast.operator, left: Any, right: Any) -> Any:
         return os.path.join(left, right) if isinstance(left, str) and isinstance(right, str) else UNKNOWN
     if type(left) is type(right) and isinstance(left, str | list):
         return left + right
-    # Of two lists, the one that can be told.
+    # The known one of two lists.
     lists = [each for each in (left, right) if isinstance(each, list)]
     return lists[0] if lists and UNKNOWN in (left, right) else UNKNOWN
 
 
 def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path, missed: list[str]) -> Any:
-    """What the usual functions of paths give: joining, the folder of this file, patterns, sorting."""
+    """The results of common path functions: joining, the folder of this file, patterns, sorting."""
     name = (
         node.func.attr
         if isinstance(node.func, ast.Attribute)
@@ -150,7 +150,7 @@ def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path, misse
     if not values or UNKNOWN in values:
         return UNKNOWN
     if isinstance(node.func, ast.Name) and name not in _KNOWN and len(values) == 1 and isinstance(values[0], list):
-        # A function of the file's own that takes a list mostly adds to it: what it adds is told of, the list is taken.
+        # A function of the file's own that takes a list mostly adds to it: the message mentions that, and the list is used.
         missed.append(f"what {name}() makes of it")
         return values[0]
     match name, values:
@@ -179,7 +179,7 @@ def _call(node: ast.Call, inside: Callable[[ast.expr], Any], folder: Path, misse
 
 
 def _is_near(pattern: str, folder: Path) -> bool:
-    """Whether a pattern looks into a project only, or into one folder elsewhere: not through the whole machine."""
+    """Return whether a pattern stays in the project, or in one folder elsewhere: not through the whole machine."""
     parts = Path(os.path.abspath(folder / pattern)).parts
     fixed = list(takewhile(lambda part: not glob.has_magic(part), parts))
     one_folder = len(fixed) >= len(parts) - 1 and "**" not in parts
@@ -209,7 +209,7 @@ class Text:
     name : str
         What it is called by: its kernel, or its line where that is not told.
     line : int
-        The line of the file on which it begins.
+        Its first line in the file.
     text : str
         The program.
     options : tuple of str
@@ -231,9 +231,9 @@ class Text:
         return "torch" if self.call == "load_inline" else "cuda"
 
     def program(self, file: str) -> str:
-        """The text as a file of its own, in which compilers tell lines as those of the Python file.
+        """The text as a file of its own, whose line numbers are those of the Python file.
 
-        What load_inline puts in front of it (https://docs.pytorch.org/docs/stable/cpp_extension.html) stands there, too.
+        It includes load_inline's prefix (https://docs.pytorch.org/docs/stable/cpp_extension.html).
         """
         heading = "".join(f"#include <{name}>\n" for name in _OF_PYTORCH) if self.language == "torch" else ""
         name = file.replace("\\", r"\\").replace('"', r"\"")
@@ -292,7 +292,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _texts(node: ast.expr, constants: Mapping[str, ast.expr], path: Path) -> Iterator[tuple[str, ast.expr]]:
-    """Texts that an argument is, each with the expression that it stands in."""
+    """Texts of an argument, each with its expression."""
     seen: set[str] = set()
     while isinstance(node, ast.Name) and node.id in constants and node.id not in seen:
         seen.add(node.id)

@@ -1,4 +1,4 @@
-"""What a ``setup.py`` says of its CUDAExtension: sources, include directories and flags, read from its syntax tree. Nothing of it is run."""
+"""Read the CUDAExtension of a ``setup.py`` from its syntax tree: sources, include directories and flags. Nothing of it runs."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class _Step:
     adds : bool
         Whether the value is added to what was there.
     scope : int
-        The function or loop that the statement stands in.
+        The function or loop that contains the statement.
     when : ast.expr or None
-        The condition that nobody can tell; None where it is run in any case.
+        The undecidable condition; None for statements that always run.
     """
 
     name: str
@@ -49,10 +49,10 @@ class _Step:
 
 
 def assigned(tree: ast.Module) -> dict[str, ast.expr]:
-    """Names whose value can be told, each with one expression for all that it is given.
+    """Names with a known value, each with one expression for all assignments.
 
-    Branches for ROCm, Windows and macOS are passed over. What is added under another condition stays an expression that cannot be told,
-    so that whoever reads it says so. A name that is given several values under conditions, or in several functions, is left out.
+    Branches for ROCm, Windows and macOS are skipped. Values under another condition stay unknown expressions,
+    so that readers can report them. A name with several conditional values, or in several functions, is left out.
     """
     steps: dict[str, list[_Step]] = {}
     for step in _steps(tree.body, 0, None):
@@ -109,13 +109,13 @@ def _steps(body: Sequence[ast.stmt], scope: int, when: ast.expr | None) -> Itera
 
 
 def _ours(test: ast.expr) -> bool | None:
-    """Whether a branch is the one for CUDA on Linux; None where nobody can tell."""
+    """Return whether a branch is the one for CUDA on Linux; None if that is undecidable."""
     text = ast.unparse(test)
     negated = (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)) or (
         isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.Is)
     )
     if _ELSEWHERE.search(text):
-        # All of "and" has to hold: one part that is of elsewhere is enough. Of "or", nobody can tell.
+        # All of "and" has to hold: one part for elsewhere is enough. "or" is undecidable.
         if isinstance(test, ast.BoolOp):
             parts = [_ours(part) for part in test.values]
             return False if isinstance(test.op, ast.And) and False in parts else None
@@ -175,7 +175,7 @@ class Extension:
     include, macros, flags : tuple of str
         Include directories, ``NAME`` or ``NAME=VALUE``, and options for nvcc.
     unread : tuple of str
-        What could not be told without running the file: each with its line.
+        Parts that only running the file would reveal: each with its line.
     """
 
     name: str
@@ -258,7 +258,7 @@ def _read(call: ast.Call, constants: Mapping[str, ast.expr], folder: Path) -> Ex
     table = given.get("extra_compile_args")
     table = constants.get(table.id, table) if isinstance(table, ast.Name) else table
     if isinstance(table, ast.Dict):
-        # What only the host's compiler is told is not asked for.
+        # Options for the host compiler alone are ignored.
         named = {
             key.value: value
             for key, value in zip(table.keys, table.values, strict=True)

@@ -85,13 +85,13 @@ def require_trust(config: Config, settings: Collection[str], *, trusted: bool = 
 
 
 def needs_trust(config: Config) -> tuple[Named, ...]:
-    """What of a configuration needs trust: all of a file above the current folder that belongs to neither the user nor the folder's owner, else what it names."""
+    """Values of a configuration that need trust: all of a foreign user's file above the current folder, else those that name programs."""
     stranger = _stranger(config)
     return (*([stranger] if stranger else []), *programs_named(config))
 
 
 def is_trusted(config: Config, named: Sequence[Named]) -> bool:
-    """Whether the user has allowed what a configuration names."""
+    """Return whether the user trusts a configuration's values."""
     return _place(config, named).is_file()
 
 

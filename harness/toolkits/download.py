@@ -145,7 +145,7 @@ def index_addresses(environ: Mapping[str, str] = os.environ) -> tuple[list[str],
 
 
 def index_called(environ: Mapping[str, str] = os.environ) -> str:
-    """What messages call the index that uv asks: ``PyPI``, or the machines and folders that the user has configured."""
+    """Names of uv's index in messages: ``PyPI``, or the configured machines and folders."""
     indexes, links = index_addresses(environ)
     named = ["PyPI" if address == PYPI else _index_host(address) for address in [*indexes, *links]]
     return " and ".join(dict.fromkeys(named)) or "no index"
@@ -238,7 +238,7 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
     what : str
         ``CUDA 12.4``, for messages.
     words : sequence of str
-        Its command line: ``pip compile -`` or ``venv PATH``. Those of ``pip`` are told the index.
+        Its command line: ``pip compile -`` or ``venv PATH``. Those of ``pip`` receive the index.
     folder : Path
         A folder to work in (`harness.toolkits.install_lock.work_folder`).
     built : bool
@@ -252,8 +252,8 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
     project, temporary = folder / "project", folder / "tmp"
     for path in (project, temporary):
         path.mkdir(exist_ok=True)
-    # uv takes the settings of the project that it is in, which anybody may have written: this one has none, and is in no other, though
-    # the data folder may lie in one.
+    # uv uses the settings of the project that it is in, which may be a stranger's: this one has none, and is in no other, even if
+    # the data folder is in one.
     for name in ("uv.toml", "pyproject.toml"):
         (project / name).touch()
     variables, options = index_settings()
@@ -292,7 +292,7 @@ def run_uv(what: str, words: Sequence[str], folder: Path, *, built: bool = False
 
 
 def _first_the_cause(error: str) -> str:
-    """What uv says of a build that failed: the last line of the build's own words first, which is the exception."""
+    """uv's message about a failed build: the last line of the build's own output first, which is the exception."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     words = [line for line in lines if not line.startswith("hint:")]
     return f"{words[-1][:300]} (uv: {' '.join(' '.join(lines).split())[-400:]})" if words else ""
@@ -305,7 +305,7 @@ class Wheel:
     Parameters
     ----------
     name, version : str
-        As they were asked for.
+        As requested.
     sha256 : str
         What the index says of it, in hexadecimal digits; empty where it says nothing.
     host : str
@@ -319,7 +319,7 @@ class Wheel:
 
     @property
     def known(self) -> bool:
-        """Whether cumatrix has the version's hash pinned."""
+        """Return whether cumatrix has the version's hash pinned."""
         return pinned(self.name, self.version) is not None
 
 
@@ -338,7 +338,7 @@ def choose(what: str, wanted: Mapping[str, str], folder: Path) -> list[Wheel]:
     Raises
     ------
     PartUnavailable
-        When a wheel cannot be had, has another hash than the pinned one, or none at all.
+        When a wheel is unavailable, has another hash than the pinned one, or none at all.
     """
     lines = "".join(f"{name}=={version}\n" for name, version in wanted.items())
     requirements = folder / "requirements.in"
