@@ -210,7 +210,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
         BackendInfo(
             name="torch-nvcc",
             title="nvcc through torch.utils.cpp_extension",
-            module="torch.backend",
+            module="torch",
             languages=("torch", "cuda"),
             words=("toolkit_first",),
             library="torch",

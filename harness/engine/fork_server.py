@@ -470,9 +470,9 @@ def below(pid: int) -> list[str]:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Return whether a keeper, or the fork server below it, was stopped or is traced by a debugger."""
+    """Return whether a signal has stopped a keeper, or the fork server below it; one under a debugger or strace is not stopped."""
     try:
         states = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[0] for each in (pid, *below(pid))]
     except (OSError, IndexError):
         return False  # it has just ended
-    return bool({"T", "t"} & set(states))
+    return "T" in states

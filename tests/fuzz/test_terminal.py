@@ -211,6 +211,10 @@ def test_what_looks_at_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (tmp_path / "cumatrix.toml").write_text(text, "utf-8")
         fine(call("config"), 0, 2)
         fine(call("run", "--dry-run"), 2, 3)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    (tmp_path / "cumatrix.toml").write_text(f'sources = ["plain.cu"]\npython = {json.dumps("./" + BAD)}\n', "utf-8")
+    for argv in (["config"], ["trust"], ["trust", "--list"], ["trust", BAD], ["trust", "--revoke"]):
+        fine(call(*argv), 0, 2)
 
 
 @pytest.mark.parametrize(
