@@ -767,6 +767,11 @@ static void note_library(const char *name, const void *caller)
     Dl_info object;
     struct link_map *objects[2] = {NULL, NULL};
     int before = errno;
+
+    /* NVRTC looks for the driver, but not when it uses a precompiled header. A missing driver is a property of the machine and no
+     * input; one that is found is mapped, and recorded as such. */
+    if (!strcmp(name, "libcuda.so.1"))
+        return;
     if (strchr(name, '/')) {
         note_path(AT_FDCWD, name);
     } else {
