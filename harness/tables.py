@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,4 +14,6 @@ def read_table(name: str) -> dict[str, Any]:
     name : str
         Its file, as seen from the package: ``toolkits/releases.toml``.
     """
+    import tomllib  # imported late: help and lists of cases do not read tables
+
     return tomllib.loads((Path(__file__).parent / name).read_text("utf-8"))

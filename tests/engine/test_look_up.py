@@ -114,11 +114,11 @@ def test_what_was_built_is_taken_only_where_the_artifact_is(
 
 def test_what_was_asked_for_is_forgotten_last(cache: ResultCache, cells: list[Cell]) -> None:
     keys = [keep(cache, each, refused(each)) for each in cells]
-    with closing(sqlite3.connect(cache.folder / "cache.db")) as connection:
-        connection.execute("UPDATE Cache SET access_time = 0")
+    with closing(sqlite3.connect(cache.folder / "results.db")) as connection:
+        connection.execute("UPDATE entries SET used = 0.0")
         connection.commit()
         look_up = LookUp(cache, Answers(cache))
         assert all(look_up.all(asked_for(cells[:2])))
         look_up.close()
-        used = dict(connection.execute("SELECT key, access_time > 0 FROM Cache").fetchall())
+        used = dict(connection.execute("SELECT key, used > 0 FROM entries").fetchall())
     assert [bool(used[key]) for key in keys] == [True, True, False]
