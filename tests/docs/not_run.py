@@ -21,7 +21,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "python3 -m venv .venv && .venv/bin/pip install -q tox tox-uv && .venv/bin/tox -e cupy13,numba059,report": _TOX,
         "python3 -m venv .venv && .venv/bin/pip install -q tox tox-uv && .venv/bin/tox -e tests": _TOX,
         ". .venv/bin/activate": "installs a checkout: tests/ci/test_wheel.py installs the wheel",
-        "cumatrix try kernel.cu --with cupy=12,13.0,13.1..14": _RELEASES,
+        "cumatrix init": "a project of the reader's: docs/configuration.md has the same session with output",
     },
     "benchmarks/README.md": {
         "cumatrix toolkits install 12.4": _BENCHMARK,
