@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.web.address import redact
+
 _SECONDS = 60.0
 _DIGITS = 7
 # Files that Python and installers put next to sources are no change of theirs.
@@ -81,7 +83,7 @@ def git(
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip().splitlines()
         told = [line.removeprefix("fatal: ") for line in words if line.startswith(("fatal: ", "error: "))]
-        raise GitError((told or words or [f"exit code {done.returncode}"])[0])
+        raise GitError(redact((told or words or [f"exit code {done.returncode}"])[0]))
     return done.stdout.decode("utf-8", "surrogateescape")
 
 

@@ -20,6 +20,7 @@ from harness.libraries import LIBRARIES
 from harness.model import ToolkitRef
 from harness.protocol.messages import Build
 from harness.protocol.probes import Distribution, Interpreter
+from harness.web.address import redact
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,7 @@ def _origin(found: Distribution) -> Origin:
         except GitError as error:
             problem = str(error)
     return Origin(
-        version=found.version, path=path, commit=commit, dirty=dirty, url=found.url,
+        version=found.version, path=path, commit=commit, dirty=dirty, url=redact(found.url),
         editable=found.editable, digest="" if path else found.digest, problem=problem,
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from harness.model import Case, HeaderLibrary, Headers, Variant
 from harness.toolkits import LIBRARIES
 from harness.toolkits.header_libraries import is_release, known_versions
 from harness.toolkits.header_sources import EXAMPLES, headers_of, read_source
+from harness.web.address import redact
 
 Chosen = Mapping[str, Sequence[str]]
 """Releases, folders and revisions by the name of their library, as ``--library`` names them."""
@@ -43,15 +44,15 @@ def parse_chosen(texts: Sequence[str], base: Path) -> dict[str, list[str]]:
         name, values = name.strip(), values.removeprefix("=").strip()
         if not equals or not values:
             raise UsageError(
-                f"--library {text!r}: write NAME=VERSIONS, such as cutlass=4.2.0 or cutlass={EXAMPLES.split(',')[0]}"
+                f"--library {redact(text)!r}: write NAME=VERSIONS, such as cutlass=4.2.0 or cutlass={EXAMPLES.split(',')[0]}"
             )
         if name not in LIBRARIES:
-            raise UsageError(f"--library {text!r}: unknown library{did_you_mean(name, LIBRARIES)}")
+            raise UsageError(f"--library {redact(text)!r}: unknown library{did_you_mean(name, LIBRARIES)}")
         for value in filter(None, map(str.strip, values.split(","))):
             try:
                 found.setdefault(name, []).extend(_values(LIBRARIES[name], value, base))
             except UsageError as error:
-                raise UsageError(f"--library {text!r}: {error}") from None
+                raise UsageError(f"--library {redact(text)!r}: {error}") from None
     return {name: list(dict.fromkeys(values)) for name, values in found.items()}
 
 

@@ -27,6 +27,7 @@ from harness.libraries import LIBRARIES
 from harness.toolkits.download import run_uv
 from harness.toolkits.header_sources import Repository, read_source
 from harness.toolkits.install_lock import alone, work_folder
+from harness.web.address import AddressError, redact, refuse_credentials
 
 _EDITABLE = re.compile(r"(?:-e|--editable)(?:\s+|=)(?P<path>.+)", re.DOTALL)
 _AT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\s+@\s*|\s*@\s+|@(?=git\+|https?:|[./~]))(?P<target>.+)", re.DOTALL)
@@ -97,7 +98,7 @@ def split_with(texts: Sequence[str], base: Path, *, offline: bool = False) -> tu
                 releases += [kept] if kept else []
                 builds += there
         except UsageError as error:
-            raise UsageError(f"--with {text!r}: {error}") from None
+            raise UsageError(f"--with {redact(text)!r}: {error}") from None
     return releases, builds
 
 
@@ -148,6 +149,10 @@ def _at(text: str, name: str, target: str, base: Path, *, offline: bool) -> list
     library = _library(canonicalize_name(name))
     build = Development(text=text, library=library, distribution=_last(library, canonicalize_name(name)))
     if target.startswith(("https://", "http://")):
+        try:
+            refuse_credentials(target)
+        except AddressError as error:
+            raise UsageError(f"{redact(target)!r}: {error}") from None
         return [_of_wheel(build, target, unquote(urlsplit(target).path), identity=target)]
     path = None if target.startswith("git+") else _path(target, base)
     if path and path.is_file():

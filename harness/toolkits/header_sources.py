@@ -16,6 +16,7 @@ from harness.model import HeaderLibrary, Headers
 from harness.toolkits.header_libraries import version_told
 from harness.toolkits.install_lock import alone, sweep, work_folder
 from harness.toolkits.store import data_folder, say
+from harness.web.address import AddressError, redact, refuse_credentials
 
 EXAMPLES = "./cutlass, ../cutlass@v4.2.0, git+https://github.com/NVIDIA/cutlass@main"
 _SCHEMES = ("file", "https", "http", "ssh", "git")
@@ -72,11 +73,11 @@ def read_source(text: str, base: Path) -> HeaderSource:
         return _repository(text)
     if re.match(r"(https?|ssh|git|file)://|[\w.-]+@[\w.-]+:", text):
         raise UsageError(
-            f"{text[:_SHOWN]!r} is not a version such as 3.5.1; of a repository write git+https://…@REVISION or git+ssh://git@HOST/…"
+            f"{redact(text)[:_SHOWN]!r} is not a version such as 3.5.1; of a repository write git+https://…@REVISION or git+ssh://git@HOST/…"
         )
     if _CONTROL.search(text) or not (text.startswith(("/", "./", "../", "~/")) or text in (".", "..")):
         raise UsageError(
-            f"{text[:_SHOWN]!r} is not a version such as 3.5.1, nor a folder or revision such as {EXAMPLES}"
+            f"{redact(text)[:_SHOWN]!r} is not a version such as 3.5.1, nor a folder or revision such as {EXAMPLES}"
         )
     folder = _absolute(text, base)
     if folder.is_dir():
@@ -95,7 +96,10 @@ def _absolute(text: str, base: Path) -> Path:
 def _repository(text: str) -> HeaderSource:
     address, _, fragment = text.removeprefix("git+").partition("#")
     try:
+        refuse_credentials(address)
         parts = urlsplit(address)
+    except AddressError as error:
+        raise UsageError(f"{redact(text)!r}: {error}") from None
     except ValueError as error:
         raise UsageError(f"{text!r} is no address: {error}") from None
     if parts.scheme not in _SCHEMES or not (parts.netloc or parts.scheme == "file") or not parts.path.strip("/"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 _PORTS = {"http": 80, "https": 443}
-_CREDENTIALS = re.compile(r"(?<=://)[^\s/@'\"]*@")
+_CREDENTIALS = re.compile(r"(?<=://)([^\s/'\"]*)@")
 _QUERY = re.compile(r"(https?://[^\s'\"?#]*)\?[^\s'\"]*")
 
 
@@ -98,5 +98,27 @@ def _of_netrc(host: str) -> tuple[str, str]:
 
 
 def redact(text: str) -> str:
-    """Drop the user's name, the password and the query of each address in a text."""
-    return _QUERY.sub(r"\1", _CREDENTIALS.sub("", text))
+    """Drop the user's name, the password and the query of each address in a text; ``git@`` of ssh stays."""
+    return _QUERY.sub(r"\1", _CREDENTIALS.sub(_without_password, text))
+
+
+def _without_password(match: re.Match[str]) -> str:
+    of_ssh = match.string.endswith(("ssh://", "SSH://"), 0, match.start())
+    name = match[1].partition(":")[0] if of_ssh else ""
+    return name and f"{name}@"
+
+
+def refuse_credentials(address: str) -> None:
+    """Refuse an address that has a password, or a token in its place.
+
+    Records, messages and commands to repeat a cell name the address as it is.
+
+    Raises
+    ------
+    AddressError
+        When it has one. The user's name of an ssh address is none.
+    """
+    if redact(address).partition("?")[0] != address.partition("?")[0]:
+        raise AddressError(
+            "an address with a password would stand in records: put the password into ~/.netrc or git's credential helper"
+        )

@@ -111,6 +111,8 @@ def test_environments_that_are_there_stand_among_releases(tmp_path: Path) -> Non
         ("cupy @ ./nowhere@main", "there is no folder"),
         ("numba-cuda @ ./sources@nope", "has no commit, tag or branch 'nope'"),
         ("numba-cuda @ ./sources@--x", "'--x' is no commit, tag or branch"),
+        ("cupy @ git+https://token@h/cupy@main", "'git.https://h/cupy@main': an address with a password"),
+        ("cupy @ https://token@h/cupy-1.0-py3-none-any.whl", "'https://h/cupy-1.0-py3-none-any.whl': an address with"),
         ("cupy=./nowhere", "there is no Python at '.*/nowhere'"),
         ("cupyy=./sources", r'unknown library .cupyy. .did you mean "cupy"'),
     ],
@@ -126,6 +128,7 @@ def test_what_cannot_be_is_told(tmp_path: Path, sources: Repository, text: str, 
     with pytest.raises(UsageError, match=words) as caught:
         split_with([text], tmp_path)
     assert str(caught.value).startswith("--with ")
+    assert "token" not in str(caught.value)
 
 
 def test_offline_no_repository_is_asked(tmp_path: Path) -> None:

@@ -228,6 +228,17 @@ def test_a_plan_holds_no_credentials_of_its_command_line() -> None:
         "--where",
         "cc >= '8.0'",
         "--from=http://cret@h/x",
+        "--library=a=git+ssh://git@h/x",
+        "https://me:se@cret@h/x",
     ]
     plan = make_plan([], run="r", environment="e", argv=argv)
-    assert plan["argv"] == ["run", "--from", "https://host/page", "--where", "cc >= '8.0'", "--from=http://h/x"]
+    assert plan["argv"] == [
+        "run",
+        "--from",
+        "https://host/page",
+        "--where",
+        "cc >= '8.0'",
+        "--from=http://h/x",
+        "--library=a=git+ssh://git@h/x",
+        "https://h/x",
+    ]
