@@ -61,6 +61,10 @@ class Rlimit(click.ParamType):  # type: ignore[type-arg]  # as above
         return name, Size().convert(number, param, ctx)
 
 
+# `harness.cli.config_defaults.check_trust` reads it.
+trust_option = click.option("--trust", is_flag=True, help="Let the project's configuration name programs, this time (cumatrix trust: from now on).")  # fmt: skip
+
+
 def axes(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the axes, limits and output options of ``run`` and ``try``."""
     options = [
@@ -105,7 +109,7 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             "--python", envvar="CUMATRIX_PYTHON", metavar="PATH|V,…",
             help="Interpreter of the environment under test. Default: this one. With --with, versions of Python for its environments: 3.9,3.13.",
         ),
-        click.option("--trust", is_flag=True, help="Let the project's configuration name programs, this time (cumatrix trust: from now on)."),
+        trust_option,
         click.option("--environment", envvar="CUMATRIX_ENVIRONMENT", metavar="NAME", help="What to call the environment. Default: tox's name of it, or local."),
         click.option(
             "--require", multiple=True, envvar="CUMATRIX_REQUIRE", metavar="REQ",

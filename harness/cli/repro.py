@@ -13,7 +13,7 @@ from harness.cli.command import Command
 from harness.cli.files import digest_of, place_of, programs_of
 from harness.cli.find_cell import cells_in, one_cell
 from harness.cli.nvcc_options import rules_of
-from harness.cli.options import RESULTS
+from harness.cli.options import RESULTS, trust_option
 from harness.cli.request import of_build
 from harness.cli.run import try_
 from harness.cli.terminal import say
@@ -55,7 +55,17 @@ from harness.repro.subject import check_shown, subject_of
     is_flag=True,
     help="Make the program smaller while the outcome stays (cvise or creduce; implies --check).",
 )
-def repro(cell: str, results: tuple[Path, ...], out: Path, cases: Path | None, program: Path | None, check: bool, reduced: bool) -> int:  # fmt: skip
+@trust_option
+def repro(
+    cell: str,
+    results: tuple[Path, ...],
+    out: Path,
+    cases: Path | None,
+    program: Path | None,
+    check: bool,
+    reduced: bool,
+    trust: bool,  # noqa: ARG001 - check_trust reads it
+) -> int:
     """Makes a folder that shows a cell's outcome without cumatrix, for a bug report.
 
     CELL is a cell's id as records have it, the part of one that no other has, or a pattern with *. The folder holds the program with its

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from record_builders import cell, plan, record
 
 import cumatrix as api
 from harness.project.config import read_config
 from harness.project.programs_named import programs_named
 from harness.project.trust import needs_trust
+from harness.records import RecordWriter
 from harness.toolkits import Installed
 
 KERNEL = 'extern "C" __global__ void k(int *x) { *x = 1; }\n'
@@ -194,7 +196,19 @@ def test_what_runs_nothing_needs_no_trust(stranger: Stranger, cumatrix: Command)
     stranger.configure(
         'python = "./evil.sh"\nwith = ["numba=./env"]\nflags = ["nvcc:-ccbin=./evil.sh"]\nsources = ["k.cu"]\n'
     )
+    of = cell()
+    for name in ("one", "two"):
+        with RecordWriter(stranger.folder / f"{name}.jsonl", plan(of)) as writer:
+            writer.append(record(of))
+    (stranger.folder / "log.txt").write_text('k.cu(1): error: identifier "missing" is undefined\n')
     for argv in (
+        ("ask", "wmma"),
+        ("report", "one.jsonl", "--out", "page"),
+        ("merge", "one.jsonl", "two.jsonl", "--out", "merged.jsonl"),
+        ("diff", "one.jsonl", "two.jsonl"),
+        ("history", "add", "one.jsonl"),
+        ("explain", "log.txt"),
+        ("annotate", "one.jsonl"),
         ("config",),
         ("cases", "list"),
         ("cases", "check"),
@@ -203,7 +217,7 @@ def test_what_runs_nothing_needs_no_trust(stranger: Stranger, cumatrix: Command)
         ("try", "--help"),
     ):
         done = cumatrix(*argv)
-        assert "trusted:" not in done.stderr and done.returncode in (0, 3, 4), (argv, done.stderr)
+        assert "trusted:" not in done.stderr and done.returncode in (0, 1, 3, 4), (argv, done.stderr)
     assert not stranger.ran()
     assert "python: runs ./evil.sh (not trusted" in cumatrix("config").stdout
 
@@ -213,6 +227,20 @@ def test_run_and_bisect_stop_at_options_that_start_programs(stranger: Stranger, 
     for argv in (TRY, ("run", "-t", "12.9"), ("bisect", "k.cu", "--over", "cuda", "-b", "nvrtc")):
         done = cumatrix(*argv)
         assert done.returncode == 2 and "cumatrix.toml:1: flags: " in done.stderr, argv
+    assert not stranger.ran()
+
+
+def test_repro_stops_at_options_that_start_programs(stranger: Stranger, cumatrix: Command) -> None:
+    stranger.configure('flags = ["nvcc:-ccbin=./evil.sh"]\nsources = ["k.cu"]\n')
+    with RecordWriter(stranger.folder / "one.jsonl", plan()):
+        pass
+    argv = ("repro", "wmma", "--results", "one.jsonl", "--out", "made")
+    more: tuple[str, ...]
+    for more in (("--check",), ("--reduce",)):
+        done = cumatrix(*argv, *more)
+        assert (done.returncode, "cumatrix.toml:1: flags: " in done.stderr) == (2, True), more
+    for more in ((), ("--check", "--trust")):
+        assert "flags" not in cumatrix(*argv, *more).stderr, more
     assert not stranger.ran()
 
 

@@ -43,6 +43,11 @@ SHOWN: Mapping[str, Sequence[str]] = {
         "tests/web/test_download.py::test_no_other_origin_is_sent_credentials",
         "tests/web/test_download.py::test_tls_is_checked_and_never_left",
     ],
+    "cumatrix refuses a `git+` or wheel address": [
+        "tests/toolkits/test_header_sources.py::test_what_is_neither",
+        "tests/environments/test_dev_builds.py::test_what_cannot_be_is_told",
+        "tests/web/test_download.py::test_a_plan_holds_no_credentials_of_its_command_line",
+    ],
     "The SHA-256 of each known wheel": [
         "tests/toolkits/test_download.py::test_a_wheel_that_differs_from_the_pinned_one_is_refused",
     ],
@@ -65,6 +70,37 @@ SHOWN: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 """Tests by the beginning of a claim."""
 
+NAMED = "tests/cli/test_trust.py::test_a_program_that_a_key_names_is_run_once_it_is_trusted"
+TYPED = "tests/cli/test_trust.py::test_what_the_user_names_needs_no_trust_and_is_all_that_runs"
+FOUND = "tests/cli/test_trust.py::test_every_value_that_runs_fetches_or_writes_elsewhere_is_found"
+NOTHING = "tests/cli/test_trust.py::test_what_runs_nothing_needs_no_trust"
+
+EXECUTED: Mapping[str, Sequence[str]] = {
+    "compilers and libraries": [REACHED],
+    "Python cases": [REACHED, "tests/gpu/test_isolation.py::test_every_way_to_fail_has_its_own_cell"],
+    "`python`, `host-compiler`": [NAMED, TYPED],
+    "the same programs": [NAMED, TYPED],
+    "compiler options": [FOUND, "tests/cli/test_trust.py::test_run_and_bisect_stop_at_options_that_start_programs"],
+    "build scripts": [FOUND],
+    "`git` for": [FOUND],
+    "the compiler of the record": ["tests/cli/test_trust.py::test_repro_stops_at_options_that_start_programs"],
+    "`conftest.py`": ["tests/cli/test_trust.py::test_pytest_stops_too"],
+    "nothing of a configuration": [NOTHING],
+    "your interpreter": [NOTHING],
+}
+"""Tests by the beginning of what a row of "Who runs what" says is executed."""
+
+
+def _rows() -> list[str]:
+    """The second column of "Who runs what"."""
+    return re.findall(r"^\| (?!command|---)[^|]+ \| ([^|]+) \| (?:cell|cumatrix|pytest) \|", TEXT, re.MULTILINE)
+
+
+def test_every_row_has_a_test() -> None:
+    rows = _rows()
+    assert len(rows) == len(EXECUTED)
+    assert [row for row in rows if sum(map(row.startswith, EXECUTED)) != 1] == []
+
 
 def _claims() -> list[str]:
     """The bullets, except those that say what a cell can still do."""
@@ -80,7 +116,7 @@ def test_every_claim_has_a_test() -> None:
     assert [start for start in SHOWN if not any(claim.startswith(start) for claim in claims)] == []
 
 
-@pytest.mark.parametrize("test", sorted({test for tests in SHOWN.values() for test in tests}))
+@pytest.mark.parametrize("test", sorted({test for tests in (*SHOWN.values(), *EXECUTED.values()) for test in tests}))
 def test_the_test_is_there(test: str) -> None:
     path, name = test.split("::")
     tree = ast.parse((ROOT / path).read_text("utf-8"))
