@@ -15,6 +15,7 @@ from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.model import Case, Cell, Diagnostic, Expectation, Outcome, Stage, Status, Verdict
 from harness.model.judge import expectation_of, judge
+from harness.protocol.text import counted
 from harness.records import Merged, Record, failed_at
 from harness.records.merge import is_of
 
@@ -120,7 +121,7 @@ def _refuse_wrong(case: Case, records: Sequence[Record], merged: Merged) -> None
 
 
 def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count:,} cells"
+    return counted(count, "cell")
 
 
 def place_of(case: Case, cell: Cell) -> int | None:

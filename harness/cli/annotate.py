@@ -26,10 +26,10 @@ from harness.report.ci_annotations import DOCUMENTS, github
 )
 @all_cases_option("Folder of cases, in which files are looked for")
 def annotate(results: tuple[Path, ...], form: str, cases: tuple[Path, ...]) -> int:
-    """Tell a CI what is not as expected, at file and line.
+    """Report unexpected cells to CI, at file and line.
 
-    RESULTS are .jsonl files or folders of them. Equal failures of a program are told once, with the cells that have them and a command
-    that compiles one of them again. Prints on stdout; exits with 0 whatever it tells, for the run itself has failed already.
+    RESULTS are .jsonl files or folders of them. Equal failures of a program become one annotation, with their cells and a command that
+    compiles one of them again. The exit code is always 0: the run itself has failed already.
 
     \b
     cumatrix annotate reports                              in a step of GitHub Actions

@@ -21,12 +21,13 @@ from harness.cli.terminal import say_json
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object on stdout.")
 def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> int:
-    """Does it work? Since when? Answers from results, with proof; nothing is compiled.
+    """Answer a question from results: does it work, and since when?
 
-    Answers come from the matrix that is published with cumatrix, and below it, apart, from your own results in the folder reports.
+    QUESTION names a feature. It may also name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0), libraries and tools
+    (numba 0.59, cutlass 3.5.1, nvcc, jitify) and host compilers (gcc-13, clang-19). Nothing is compiled. The exit code is 3 if nothing was
+    tried; a command that tries it is printed.
 
-    QUESTION names a feature, and may name architectures (sm_90, Turing, RTX 4090), CUDA releases (cuda 13.0), tools and libraries
-    with or without versions (numba 0.59, cutlass 3.5.1, nvcc, jitify), host compilers (gcc-13, clang-19, glibc 2.43). Where nobody tried it, the exit code is 3, and a command that tries it is printed.
+    Answers come from the published matrix, and separately from your own results in the folder reports.
 
     \b
     cumatrix ask "bf16 wmma sm_75"

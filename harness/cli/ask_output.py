@@ -20,6 +20,7 @@ from harness.answers.store import Store, read_packed, vocabulary_of
 from harness.cli.terminal import console_for, say
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
+from harness.protocol.text import counted
 from harness.published import ANSWERS, published_folder, read_manifest, stale_cases
 
 OWN = Path("reports")
@@ -216,7 +217,7 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
 
 
 def _age(source: AnswerSource) -> str:
-    text = f"From {source.title}: {source.store.answered:,} answered cells"
+    text = f"From {source.title}: {counted(source.store.answered, 'answered cell')}"
     if not source.newest:
         return f"{text}."
     days = (datetime.now(UTC).date() - date.fromisoformat(source.newest)).days

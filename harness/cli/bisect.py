@@ -386,19 +386,18 @@ def without(argv: Sequence[str], dropped: Collection[str]) -> list[str]:
 _OPTIONS: list[Any] = [
     click.option(
         "--over", required=True, metavar="AXIS",
-        help="What to search: cupy, numba, numba-cuda, torch, cuda (whole toolkits), headers (a toolkit's headers under one compiler), "
-        "cutlass, cccl, git:PATH (the commits of a checkout).",
+        help="What to search: cupy, numba, cuda, headers, git:PATH. Also numba-cuda, torch, cutlass and cccl. cuda searches whole toolkits, headers a toolkit's headers under one compiler, git:PATH the commits of a checkout.",
     ),
-    click.option("--good", metavar="V", help="A release that is as it should be: the search begins there. Default: the oldest."),
-    click.option("--bad", metavar="V", help="A release that is not: the search ends there. Default: the newest; of a checkout HEAD."),
+    click.option("--good", metavar="V", help="A good release. The search begins there. Default: the oldest."),
+    click.option("--bad", metavar="V", help="A bad release. The search ends there. Default: the newest, or HEAD of a checkout."),
     click.option("--releases", metavar="V,…", help="Only these releases: 12.0..12.9, or 0.57.1,0.58.1,0.59.0."),
-    click.option("--every", is_flag=True, help="Try every release, and not only those that the search needs."),
-    click.option("--build", "build_command", default="", metavar="COMMAND", help="Of a checkout: what builds a commit; the shell runs it in there."),
-    click.option("--build-timeout", type=Seconds(1, 7 * 86400), default=3600.0, show_default=True, metavar="S", help="Seconds that this may take."),
+    click.option("--every", is_flag=True, help="Try every release."),
+    click.option("--build", "build_command", default="", metavar="COMMAND", help="Command that builds a commit. The shell runs it in the checkout."),
+    click.option("--build-timeout", type=Seconds(1, 7 * 86400), default=3600.0, show_default=True, metavar="S", help="Time limit of --build in seconds."),
     cases_option(),
     click.option(
         "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-        help="Also keep the records in a file, beside those of other cells; not with git:PATH.",
+        help="Also write the records to a file. It keeps records of other cells. Not with git:PATH.",
     ),
     click.option("--git-step", nargs=2, hidden=True),
 ]  # fmt: skip
@@ -417,32 +416,28 @@ def _options(command: Any) -> Any:
 @habits
 @program_options
 def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path, as_json: bool, **options: Any) -> int:
-    """Since when does this fail?
+    """Find the release or commit that changed an outcome.
 
-    Tries releases for real, installing what is missing, and tells with which of them the outcome changes. An outcome is more than good
-    or bad: status, stage and the compiler's first message count, so that a history that goes to and fro is told as it is.
-
-    First comes a coarse sweep (both ends, the first release of each series); then what lies between any two that differ, until they are
-    neighbours. What lies between two that show the same is not tried, unless you say --every. Releases that cannot be tried (no wheel,
-    cannot be imported) are skipped, and told. Interrupted, the same command goes on where it was.
-
-    CASE is a case, with [name=value] for some of its variants; FILE is CUDA C++ (.cu) or Python (.py), with the options that try has.
-    Several targets, backends and variants are searched together, and told apart.
+    CASE is a case, with [name=value] for some of its variants. FILE is CUDA C++ (.cu) or Python (.py).
 
     \b
     cumatrix bisect cooperative/numba-9432 --over numba
-    cumatrix bisect 'shared-memory/static[bytes=49156]' --over cuda -b nvrtc -a sm_80
     cumatrix bisect kernel.cu --over cuda --good 12.3 --bad 13.0
-    cumatrix bisect kernel.cu --over headers -t 13.0
     cumatrix bisect kernel.cu -I ../lib/include --over git:../lib --good v1.2 --build make
 
-    Without --good and --bad, "broke" and "mended" go by what the case expects (a file is expected to be built); a refusal that is
-    expected is told without either. Of a checkout, `git bisect run` does the search: commits without changes, back to where it was afterwards.
-
     \b
-    Exit codes: 0 the search came to its end, whatever it found; 1 --good or --bad contradict what is seen;
-    2 bad usage; 3 no compiler answered; 4 nothing could be tried, or what --good or --bad names;
-    130 interrupted (what was tried is kept).
+    Exit codes: 0 the search ended; 1 an outcome contradicts --good or --bad;
+    2 bad usage; 3 no compiler answered; 4 a release could not be tried; 130 interrupted.
+
+    cumatrix installs and tries releases for real. It first tries both ends and the first release of each series. Then it tries what lies between two releases with different
+    outcomes, until they are neighbours. Releases between two equal outcomes are not tried without --every. Status, stage and the compiler's
+    first message together are the outcome. Releases without a wheel, or that cannot be imported, are skipped and listed.
+
+    Several targets, backends and variants are searched together and reported separately. If you interrupt a search, the same command
+    continues it.
+
+    Without --good and --bad, "broke" and "mended" follow the case's expectation; a file is expected to build. In a checkout, `git bisect
+    run` searches. It refuses a checkout with changes and restores the commit afterwards.
     """
     errors = console_for(sys.stderr)
     git = over.removeprefix("git:") if over.startswith("git:") else None

@@ -38,7 +38,7 @@ _RESULTS = (".jsonl", ".parquet")
 @click.option("--diff", "only_diff", is_flag=True, help="Show what would change, and write nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Write without asking.")
 def bless(what: tuple[str, ...], root: Path, where: str | None, anew: bool, only_diff: bool, yes: bool) -> int:
-    """Write what was observed into cases, as what is expected.
+    """Write observed outcomes into cases as expectations.
 
     RESULTS are .jsonl files or folders of them; CASE is a case's name, a topic or a path, as for `cumatrix run`. Without one, all
     cases that the results have.

@@ -13,11 +13,12 @@ from harness.cli.command import CommandGroup
 from harness.cli.options import Size
 from harness.cli.terminal import console_for, say, say_json
 from harness.engine.cache import ResultCache
+from harness.protocol.text import counted
 
 
 @click.group(cls=CommandGroup)
 def cache() -> None:
-    """Outcomes of earlier runs, which answer cells that have not changed.
+    """Show or clear the outcomes of earlier runs.
 
     They are in a folder of the user's, or in CUMATRIX_CACHE, which any number of runs may use at the same time. What has not been asked for
     longest goes first when it is full.
@@ -62,5 +63,7 @@ def prune(most: int) -> int:
     gone = store.prune(most)
     after, folder = store.size, Path(store.folder)
     store.close()
-    say(f"{gone} entries forgotten, {(before - after) / 2**20:.1f} MiB; {after / 2**20:.1f} MiB are left in {folder}")
+    say(
+        f"{counted(gone, 'outcome')} forgotten, {(before - after) / 2**20:.1f} MiB; {after / 2**20:.1f} MiB are left in {folder}"
+    )
     return 0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,13 +16,18 @@ from harness.cli.command import CommandGroup
 from harness.cli.options import all_cases_option, cases_option
 from harness.cli.terminal import say, say_json, say_rows
 from harness.project.current import programs_here
+from harness.protocol.text import counted
 
+if TYPE_CHECKING:
+    from harness.cases.summary import CaseSummary
+
+_NAMES = 50
 _FOLDER = all_cases_option(name="root")
 
 
 @click.group(cls=CommandGroup)
 def cases() -> None:
-    """The library of cases; no compiler is needed."""
+    """List, check, create and copy cases."""
 
 
 @cases.command("list")
@@ -27,29 +35,45 @@ def cases() -> None:
 @_FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case.")
 def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> int:
-    """List cases by topic, with their variants, backends, title and upstream pages.
+    """List the topics of cases, or the cases of a topic.
 
-    --json also tells features, languages and whether a case is heavy.
+    CASE is a topic (wmma), a case (wmma/fragments) or a path. Without a folder of cases, those that come with cumatrix are listed. --json prints every case with its features, languages and upstream pages.
+
+    \b
+    cumatrix cases list
+    cumatrix cases list wmma shared-memory/static
     """
     from harness.cases.summary import summaries
 
-    found = summaries(root, selection, programs_here())
+    programs = programs_here()
+    if root == (Path("cases"),) and not root[0].exists() and not programs:
+        from harness.cases.bundled import packaged_cases
+
+        root = (packaged_cases(),)
+    found = summaries(root, selection, programs)
     if as_json:
         for summary in found:
             say_json(summary.to_json())
         return 0
-    rows: list[tuple[str, ...]] = [("case", "variants", "backends", "title", "upstream")]
-    headings = {0}
     topics = Counter(summary.topic for summary in found)
-    for number, summary in enumerate(found):
-        if number == 0 or summary.topic != found[number - 1].topic:
-            headings.add(len(rows))
-            rows.append((f"{summary.topic}: {topics[summary.topic]}", "", "", "", ""))
-        backends, links = " ".join(summary.backends), "\n".join(summary.links)
-        rows.append((summary.name, str(summary.variants), backends, summary.title, links))
-    say_rows(rows, bold=headings)
-    say(f"{len(found)} cases in {len(topics)} topics", err=True)
+    say_rows(_cases(found) if selection else _topics(found, topics), bold={0})
+    more = "" if selection else ": `cumatrix cases list TOPIC` lists those of a topic"
+    say(f"{counted(len(found), 'case')} in {counted(len(topics), 'topic')}{more}", err=True)
     return 0
+
+
+def _topics(found: Sequence[CaseSummary], topics: Mapping[str, int]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("topic", "cases", "names")]
+    for topic, count in topics.items():
+        names = [summary.name.removeprefix(f"{topic}/") for summary in found if summary.topic == topic]
+        rows.append((topic, str(count), shorten(", ".join(names), _NAMES, placeholder=" …")))
+    return rows
+
+
+def _cases(found: Sequence[CaseSummary]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("case", "variants", "backends", "title")]
+    rows += [(each.name, str(each.variants), " ".join(each.backends), each.title) for each in found]
+    return rows
 
 
 @cases.command()
@@ -72,7 +96,7 @@ def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -
     for problem in problems:
         say(f"cumatrix: {problem}", err=True)
     if not problems:
-        say(f"{len(load_cases(root, selection, programs))} cases are right", err=True)
+        say(f"{counted(len(load_cases(root, selection, programs)), 'case')} checked: no problems", err=True)
     return 2 if problems else 0
 
 
@@ -114,5 +138,5 @@ def copy(folder: Path) -> int:
 
     count = copy_cases(folder)
     option = "" if folder == Path("cases") else f" --cases {shlex.quote(str(folder))}"
-    say(f"{count} cases are in {folder}: `cumatrix run{option}` runs them", err=True)
+    say(f"{counted(count, 'case')} copied to {folder}: `cumatrix run{option}` runs them", err=True)
     return 0

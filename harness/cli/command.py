@@ -7,11 +7,23 @@ from pathlib import Path
 
 import click
 
+from harness.cli.help import format_briefly
 from harness.project.discovery import found
+
+_SCREEN = 60
 
 
 class Command(click.Command):
-    """A command whose single-valued options may be given once."""
+    """A command whose single-valued options may be given once, and whose help fits on a screen."""
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the whole help if it is short, else the brief one."""
+        whole = ctx.make_formatter()
+        super().format_help(ctx, whole)
+        if whole.getvalue().count("\n") < _SCREEN:
+            formatter.write(whole.getvalue())
+        else:
+            format_briefly(self, ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line.

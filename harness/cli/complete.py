@@ -113,7 +113,10 @@ def where_option(example: str, what: str = "Only cells for which this holds") ->
         What the command does with it.
     """
     return click.option(
-        "--where", metavar="CONDITION", callback=_not_empty, help=f"{what}: {example}. Names: docs/selection.md."
+        "--where",
+        metavar="CONDITION",
+        callback=_not_empty,
+        help=f"{what}. Example: {example}. Names: docs/selection.md.",
     )
 
 

@@ -25,14 +25,14 @@ from harness.project.trust import is_trusted, line_of, needs_trust
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a setting and a program.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of cumatrix.toml, for editors.")
 def config(*, as_json: bool, schema: bool) -> int:
-    """What holds in this project, and where each value is from.
+    """Show the settings of this project and their sources.
 
-    [tool.cumatrix] in pyproject.toml, or cumatrix.toml, of this folder or of one above it gives defaults; a variable of the environment
-    stands above the file, and an option on the command line above both. docs/configuration.md lists every key.
+    [tool.cumatrix] in pyproject.toml, or cumatrix.toml, in this folder or a parent gives the defaults. An environment variable overrides
+    the file, and an option overrides both. docs/configuration.md lists every key.
 
     \b
-    cumatrix init                        look at this project, and write the file
-    cumatrix config                      what holds, and which programs the file names
+    cumatrix init                        write the file for this project
+    cumatrix config                      show settings and programs
     cumatrix config --schema > cumatrix.schema.json
     """
     if schema:

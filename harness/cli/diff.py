@@ -65,12 +65,10 @@ def diff(
     limit: int,
     as_json: bool,
 ) -> int:
-    """What changed between two sets of cells; exits with 1 on a regression.
+    """Show what changed between two sets of records.
 
-    OLD and NEW are .jsonl files, folders of them, a results.parquet, or runs of a history.
-
-    A regression is a cell that is not as expected now, and was as expected before or failed less gravely. The last line
-    says how many cells of NEW are not as expected, whether or not anything changed.
+    OLD and NEW are .jsonl files, folders of them, a results.parquet, or runs of a history. The exit code is 1 if there is a regression: an
+    unexpected cell that was expected before, or failed less severely. The last line counts all unexpected cells of NEW.
 
     \b
     cumatrix diff yesterday.jsonl today.jsonl

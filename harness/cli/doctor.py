@@ -16,13 +16,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from harness.backends import BACKENDS
 from harness.cli.command import Command
-from harness.cli.terminal import console_for, say
+from harness.cli.terminal import console_for, say, tick
 from harness.diagnostics import one_line
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
-from harness.engine.environments import default_toolkit
 from harness.engine.fork_server import parent
-from harness.engine.plan import library_of
+from harness.engine.plan import library_of, newest_for
 from harness.engine.toolchain import PreparedToolchain
 from harness.environments.store import EnvironmentStore
 from harness.errors import NothingToRun, PartUnavailable
@@ -43,23 +42,29 @@ from harness.worker.sandbox import kept_from
     "toolkits",
     envvar="CUMATRIX_TOOLKIT",
     metavar="V,…",
-    help="CUDA releases to try. Default: the one that fits.",
+    help="CUDA releases to try. Default: the newest installed one that each backend can use.",
 )
 @click.option(
     "--python",
     envvar="CUMATRIX_PYTHON",
     metavar="PATH",
-    help="Interpreter of the environment to look at. Default: this one.",
+    help="Interpreter of the environment. Default: this one.",
 )
 @click.option(
     "--verify",
     is_flag=True,
-    help="Check instead, file by file, that installed toolkits and header libraries are what their wheels have, and the wheels those that cumatrix knows.",
+    help="Compare every file of installed toolkits and header libraries with its wheel, and nothing else.",
 )
-def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
-    """Say what can be used here, what can't, and why.
+@click.option("-v", "--verbose", is_flag=True, help="Also show versions, isolation, memory limits and plugins.")
+def doctor(toolkits: str | None, python: str | None, verify: bool, verbose: bool) -> int:
+    """Show which backends work here, and why others do not.
 
-    Every backend is loaded for real, in a process of its own, with each toolkit.
+    doctor loads each backend in a process of its own.
+
+    \b
+    cumatrix doctor
+    cumatrix doctor -t 12.4,13.0 --python ../venv/bin/python
+    cumatrix doctor --verify
     """
     if verify:
         return _verify(toolkits)
@@ -67,26 +72,34 @@ def doctor(toolkits: str | None, python: str | None, verify: bool) -> int:
     store = ToolkitStore()
     for each in (store, LibraryStore(), EnvironmentStore()):
         each.sweep()
+    usable, console = 0, console_for(sys.stderr)
+    refs = parse_toolkits(toolkits) if toolkits else ()
+    for info in BACKENDS.values():
+        for ref in refs or parse_toolkits(newest_for(info, environment, store, offline=True)[0]):
+            toolchain = Toolchain(backend=info.name, library=library_of(info, environment, ref), toolkit=ref)
+            prepared = PreparedToolchain.of(toolchain, environment, store, data_folder() / "tools")
+            with nullcontext() if prepared.problem else _telling(console, f"{info.name} with CUDA {ref}", info.startup):
+                works, why = _try(prepared)
+            usable += works
+            shown = why if verbose or not works else ""
+            say(f"{tick(works)} {info.name:11} CUDA {ref}{': ' if shown else ''}{one_line(shown)}")
+    say("")
     say(f"python      {environment.version} ({environment.python})")
     libraries = [
         f"{name} {environment.build_of(name)}" for name, found in environment.distributions.items() if found.root
     ]
-    say(f"libraries   {', '.join(libraries) or 'none: only nvrtc can be used'}")
+    say(f"libraries   {', '.join(libraries) or 'none'}")
     say(f"toolkits    {', '.join(map(_described, store.installed())) or 'none'} in {store.root}")
-    for line in _machine():
-        say(line)
-    for group in GROUPS:
-        if names := ", ".join(plugged(group)):
-            say(one_line(f"plugins     {group}: {names}"))
-    usable, console = 0, console_for(sys.stderr)
-    for ref in parse_toolkits(toolkits or default_toolkit(environment)):
-        for info in BACKENDS.values():
-            toolchain = Toolchain(backend=info.name, library=library_of(info, environment, ref), toolkit=ref)
-            prepared = PreparedToolchain.of(toolchain, environment, store, data_folder() / "tools")
-            with nullcontext() if prepared.problem else _telling(console, f"{info.name} with CUDA {ref}", info.startup):
-                word, why = _try(prepared)
-            usable += word == "usable"
-            say(f"{info.name:11} cuda {ref}: {word}{': ' if why else ''}{one_line(why)}")
+    for line in _devices():
+        say(f"GPU         {line}")
+    if verbose:
+        for line in _machine():
+            say(line)
+        for group in GROUPS:
+            if names := ", ".join(plugged(group)):
+                say(one_line(f"plugins     {group}: {names}"))
+    else:
+        say("`cumatrix doctor -v` shows versions, isolation and limits", err=True)
     for problem in plugin_problems():
         say(one_line(problem))
     return 0 if usable else 4
@@ -148,16 +161,16 @@ def _described(toolkit: Installed) -> str:
     return f"{toolkit.release} ({'; '.join(words)})" if words else toolkit.release
 
 
-def _try(prepared: PreparedToolchain) -> tuple[str, str]:
+def _try(prepared: PreparedToolchain) -> tuple[bool, str]:
     if prepared.problem:
-        return prepared.problem.status.value, prepared.problem.reason
+        return False, prepared.problem.reason
     fork_server = prepared.fork_server()
     try:
         ready = fork_server.ready
         if ready.status:
-            return ready.status, ready.reason
+            return False, ready.reason
         versions = [f"{name} {version}" for name, version in ready.observed.items() if isinstance(version, str)]
-        return "usable", ", ".join(versions)
+        return True, ", ".join(versions)
     finally:
         fork_server.close()
 
@@ -180,8 +193,6 @@ def _machine() -> Iterator[str]:
     yield f"memory      --memory is kept by {where}"
     if group.problem:
         yield f"            not for all processes of a cell together: {one_line(group.problem, 300)}"
-    for line in _devices():
-        yield f"GPU         {line}"
     system = [name for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH") if os.environ.get(name)]
     folders = [str(path) for path in sorted(Path("/usr/local").glob("cuda*"))]
     if system or folders:

@@ -32,6 +32,7 @@ from harness.engine.remote_cache import Earlier
 from harness.engine.request import record_of
 from harness.matrix.marks import kind_of
 from harness.model import Cell, Status
+from harness.protocol.text import counted
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.compiled_out import Neighbours
 from harness.records.merge import identity
@@ -345,7 +346,7 @@ def _show(found: Forecast) -> None:
         table.add_row(name, Text(value))
     console.print(table)
     for reason, count in found.missing.items():
-        console.print(Text(f"{count} cells: {reason}"), soft_wrap=True)
+        console.print(Text(f"{counted(count, 'cell')}: {reason}"), soft_wrap=True)
     if found.unsupported == 0 and found.compile:
         console.print(
             Text(

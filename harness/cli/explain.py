@@ -51,12 +51,10 @@ _WHO = {
 @click.option("--target", metavar="T", help="With a log of ptxas -v: the architecture whose limits count.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there.")
 def explain(what: str | None, results: tuple[Path, ...], where: str | None, target: str | None, as_json: bool) -> int:
-    """Tells the known cause and the remedy of what a compiler said.
+    """Name the cause and the remedy of an error in a log.
 
-    CELL is a cell's id, or the part of one that no other has; LOGFILE is any compiler's log, - for standard input. For kernels that
-    were built it shows what they use of registers and shared memory against the limits of the compute capability.
-
-    Causes of errors come first, those of warnings last and named as such. Exits with 1 where something failed and no cause of that is known.
+    LOGFILE is a compiler's log, or - for standard input. CELL is a cell's id, or a unique part of it. For kernels that were built, explain
+    compares registers and shared memory with the limits of the compute capability. The exit code is 1 if the cause of an error is unknown.
 
     \b
     cumatrix explain 'wmma/accumulator-16x16x8[arch=given] cupy-jitify@13.0.0 cuda12.4 sm_80' --results reports

@@ -18,6 +18,7 @@ from harness.cli.find_cell import one_cell
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
+from harness.protocol.text import counted
 from harness.records import read_records
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=CommandGroup)
 def history() -> None:
-    """Runs over time: a folder of Parquet files, one a run."""
+    """Keep runs over time, and show what changed."""
 
 
 def _folder(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,7 +155,7 @@ def broken(folder: Path, where: str | None, as_json: bool) -> int:
             Text.assemble((f"~ {word} ", "yellow"), one_line(each.cell), f": {one_line(', '.join(each.outcomes))}"),
             soft_wrap=True,
         )
-    console.print(f"{len(bad)} cells broken, {sum(item.flaky for item in flaky)} flaky", markup=False)
+    console.print(f"{counted(len(bad), 'cell')} broken, {sum(item.flaky for item in flaky)} flaky", markup=False)
     return 0
 
 

@@ -26,11 +26,11 @@ from harness.records.files import replace_files
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @click.option("--own", is_flag=True, help=f"Write {OWN}. Default: into {PYPROJECT} where there is one, else {OWN}.")
 def init(*, dry_run: bool, own: bool) -> int:
-    """Look at this project, and write a configuration that compiles what it has.
+    """Write a configuration for this project.
 
-    It looks at setup.py (CUDAExtension), compile_commands.json or CMakeLists.txt, other files of CUDA C++ (.cu) with the folders of their
-    headers, and Python with Numba's kernels. Files are read, never run or copied. What is left out is said, with the reason. Nothing is overwritten:
-    where there is a configuration already, init says so.
+    init reads setup.py (CUDAExtension), compile_commands.json or CMakeLists.txt, other CUDA C++ files (.cu) with their include directories,
+    and Python files with Numba kernels. It runs and copies nothing. It lists what it leaves out, with the reason. It does not overwrite a
+    configuration.
 
     \b
     cumatrix init --dry-run

@@ -33,7 +33,7 @@ _PYTHON = click.option(
 
 @click.group(cls=CommandGroup)
 def libraries() -> None:
-    """Releases of CuPy, Numba, numba-cuda and PyTorch, each in an environment of its own.
+    """Install and remove library releases, each in its environment.
 
     `cumatrix run --with NAME=V` makes those that it needs. They are kept in CUMATRIX_HOME, by default the user's data folder.
 

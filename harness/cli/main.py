@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
+COMMAND_GROUPS = {
+    "Compile": ("try", "run", "bisect", "repro"),
+    "Read results": ("ask", "explain", "report", "diff", "history", "merge", "publish", "annotate"),
+    "Write cases": ("init", "cases", "bless"),
+    "Set up": ("doctor", "toolkits", "libraries", "config", "trust", "cache", "help"),
+}
+"""Commands by what they are for, as help shows them."""
+
+
 class LazyGroup(click.Group):
     """A group of commands that are in modules of their own.
 
@@ -66,14 +75,16 @@ class LazyGroup(click.Group):
         ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands with the first sentence of each one's help, which is read without importing it."""
-        width = formatter.width - 6 - max(map(len, self.commands_in))
-        rows = [
-            (name, _Documented(name, help=_docstring(self.commands_in[name])).get_short_help_str(width))
-            for name in self.list_commands(ctx)
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Write the commands in groups, with the first sentence of each one's help, which is read without importing it."""
+        longest = max(map(len, self.commands_in))
+        for title, names in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(longest), self._summary(name, formatter.width - 6 - longest)) for name in names]
+                )
+
+    def _summary(self, name: str, width: int) -> str:
+        return _Documented(name, help=_docstring(self.commands_in[name])).get_short_help_str(width)
 
 
 class _Documented(click.Command):
@@ -138,6 +149,7 @@ COMMANDS = {
     "diff": "harness.cli.diff:diff",
     "doctor": "harness.cli.doctor:doctor",
     "explain": "harness.cli.explain:explain",
+    "help": "harness.cli.help:help_",
     "history": "harness.cli.history:history",
     "init": "harness.cli.init:init",
     "libraries": "harness.cli.libraries:libraries",

@@ -62,7 +62,7 @@ class Rlimit(click.ParamType):  # type: ignore[type-arg]  # as above
 
 
 # `harness.cli.config_defaults.check_trust` reads it.
-trust_option = click.option("--trust", is_flag=True, help="Let the project's configuration name programs, this time (cumatrix trust: from now on).")  # fmt: skip
+trust_option = click.option("--trust", is_flag=True, help="Trust the project's configuration in this run. `cumatrix trust` does so permanently.")  # fmt: skip
 
 
 def axes(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,77 +70,77 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option(
             "-b", "--backend", "backends", envvar="CUMATRIX_BACKEND", metavar="B,…", shell_complete=complete.backends,
-            help=f"Backends: {', '.join(BACKENDS)}, or all. Default: nvrtc, nvcc where the toolkit has one, and those whose library is installed.",
+            help=f"Backends, or all. They are {', '.join(BACKENDS)}. Default: nvrtc, nvcc if the toolkit has one, and those whose library is installed.",
         ),
         click.option(
             "-t", "--toolkit", "toolkits", envvar="CUMATRIX_TOOLKIT", metavar="V,…", shell_complete=complete.toolkits,
-            help="CUDA releases: 12.4, 11.8,12.4..13.0, all; 13.5+headers13.0 pairs a compiler with headers of another release; local, or a path, is a CUDA of this machine. Default: of run 12.9, or what CuPy's or PyTorch's build is for; of try the newest that each backend can use.",
+            help="CUDA releases: 12.4, 11.8,12.4..13.0, all. 13.5+headers13.0 pairs a compiler with the headers of another release. local, or a path, is a CUDA of this machine. Default for run: 12.9, or the release that CuPy or PyTorch was built for. Default for try: the newest that each backend can use.",
         ),
         click.option(
             "-a", "--target", "targets", envvar="CUMATRIX_TARGET", metavar="T,…", shell_complete=complete.targets,
-            help="Architectures: sm_80, sm_75..sm_120, sm_90a, compute_80, native (those of this machine's devices), all. Default: one for each generation from sm_50 to sm_120.",
+            help="Architectures: sm_80, sm_75..sm_120, all. Also sm_90a, compute_80, and native for this machine's devices. Default: one per generation from sm_50 to sm_120.",
         ),
         click.option(
             "--library", "header_libraries", multiple=True, metavar="NAME=VERSIONS", shell_complete=complete.header_libraries,
-            help=f"Header libraries ({', '.join(read_table('toolkits/libraries.toml'))}), each version a column or row of its own: cutlass=3.5.1,4.0..4.2, a folder (cutlass=../cutlass), a revision or range of commits (cutlass=../cutlass@v4.1.0..main, git+https://…@main). In the place of what the cases name.",
+            help=f"Header libraries: cutlass=3.5.1,4.0..4.2. They are {', '.join(read_table('toolkits/libraries.toml'))}; each version is a column or row. A version may be a folder (cutlass=../cutlass), a revision or a range of commits (cutlass=../cutlass@v4.1.0..main, git+https://…@main). Replaces the versions that cases name.",
         ),
         click.option(
             "--host-compiler", "host_compilers", multiple=True, envvar="CUMATRIX_HOST_COMPILER", metavar="C,…", shell_complete=complete.host_compilers,
-            help=f"What nvcc and torch-nvcc hand the host's half of a program to, each a column of its own: {HOST_COMPILERS}. gcc-13 is the g++-13 on the path, all every one there; a path may have a name. In the place of what the cases name. Default: NVCC_CCBIN, or gcc.",
+            help=f"Host compilers of nvcc and torch-nvcc. Each is a column: {HOST_COMPILERS}. gcc-13 is g++-13 on the path, all is every one there; a path may have a name. Replaces the compilers that cases name. Default: NVCC_CCBIN, or gcc.",
         ),
-        where_option(EXAMPLE, "Only cells for which this holds; the others are not run"),
-        click.option("-k", "words", metavar="EXPR", help="Old spelling of --where for words of a cell's id; it goes with the next release."),
-        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at the same time. Default: the number of cores that may be used."),
-        click.option("--no-cache", is_flag=True, help="Compile everything, and keep nothing for later runs."),
+        where_option(EXAMPLE, "Run only cells for which this holds"),
+        click.option("-k", "words", metavar="EXPR", help="Old spelling of --where. It selects by words of a cell's id, and goes with the next release."),
+        click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at once. Default: the number of available cores."),
+        click.option("--no-cache", is_flag=True, help="Compile everything and keep nothing."),
         click.option(
             "--from", "earlier", multiple=True, envvar="CUMATRIX_FROM", metavar="RESULTS",
-            help="Results of others, whose outcomes are taken where program, options, versions and every file that was read are the same: results.parquet, a .jsonl, a folder of either, or the address of a published page. May be given several times.",
+            help="Take outcomes from results of others. An outcome counts if program, options, versions and every file that was read are the same. RESULTS is results.parquet, a .jsonl, a folder of either, or the address of a published page. May be given several times.",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object a line, on stdout and nothing else there."),
+        click.option("--json", "as_json", is_flag=True, help="Print records, one JSON object per line."),
         click.option(
             "--with", "libraries", multiple=True, envvar="CUMATRIX_WITH", metavar="NAME=V,…", shell_complete=complete.libraries,
-            help=f"Releases of a library ({', '.join(with_releases())}), each in an environment of its own that is made where it is missing: cupy=12,13.0,13.1..14. 13 is the newest 13.*, 13.1..14 all from 13.1 to the newest 14.*, all every one; pre takes pre-releases too. Several times for several libraries. Their backends are what runs then, unless -b names others.",
+            help=f"Library releases: cupy=12,13.0,13.1..14. Libraries are {', '.join(with_releases())}. cumatrix creates an environment for each release. 13 is the newest 13.*, 13.1..14 every release from 13.1 to the newest 14.*, all every release; pre adds pre-releases. May be given several times. Runs the libraries' backends, unless -b names others.",
         ),
         click.option(
             "--offline", is_flag=True, envvar="CUMATRIX_OFFLINE",
-            help="Download nothing: what is missing is told, with the command that installs it. Without it, what the chosen cells need is installed first.",
+            help="Download nothing. Missing parts are listed with the command that installs them. Without it, cumatrix first installs what the chosen cells need.",
         ),
         click.option(
             "--python", envvar="CUMATRIX_PYTHON", metavar="PATH|V,…",
-            help="Interpreter of the environment under test. Default: this one. With --with, versions of Python for its environments: 3.9,3.13.",
+            help="Interpreter of the environment under test. Default: this one. With --with, versions of Python for the environments: 3.9,3.13.",
         ),
         trust_option,
-        click.option("--environment", envvar="CUMATRIX_ENVIRONMENT", metavar="NAME", help="What to call the environment. Default: tox's name of it, or local."),
+        click.option("--environment", envvar="CUMATRIX_ENVIRONMENT", metavar="NAME", help="Name of the environment. Default: tox's name, or local."),
         click.option(
             "--require", multiple=True, envvar="CUMATRIX_REQUIRE", metavar="REQ",
-            help="What the environment was made for, such as cupy-cuda12x==13.*; a library that is something else is unavailable.",
+            help="What the environment must have: cupy-cuda12x==13.*. Any other version of that library is unavailable.",
         ),
         click.option(
             "--device", envvar="CUMATRIX_DEVICE", default="auto", show_default=True, metavar="D",
-            help="CUDA devices that cells of their own target go on to load, launch and verify on: auto, none, or numbers such as 0,1.",
+            help="CUDA devices: auto, none, or numbers (0,1). Cells of a device's own target are also loaded, launched and verified on it.",
         ),
-        click.option("--sanitize", is_flag=True, help="Run every launch once more under compute-sanitizer."),
-        click.option("--timeout", type=Seconds(0.1, 7 * 86400), default=300.0, show_default=True, metavar="S", help="Seconds that a cell may take."),
-        click.option("--memory", type=Size(), default="16G", show_default=True, help="Address space that each process of a cell may use, and memory of all together where a control group can limit that (see doctor); 0 for no limit."),
+        click.option("--sanitize", is_flag=True, help="Repeat launches under compute-sanitizer."),
+        click.option("--timeout", type=Seconds(0.1, 7 * 86400), default=300.0, show_default=True, metavar="S", help="Time limit of a cell in seconds."),
+        click.option("--memory", type=Size(), default="16G", show_default=True, help="Memory limit of a cell. It limits the address space of each process, and the memory of all together if a control group can (see doctor). 0 is no limit."),
         click.option(
             "--limit", "rlimits", type=Rlimit(), multiple=True, metavar="NAME=SIZE",
-            help="A further limit of each process, as ulimit sets it: stack=64M, cpu=600, nproc=200; also data, fsize, nofile.",
+            help="A ulimit of each process: stack=64M, cpu=600. Also data, fsize, nofile and nproc.",
         ),
         click.option(
             "--trace", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-            help="Write what every runner did when, as a trace that https://ui.perfetto.dev opens.",
+            help="Write a trace for https://ui.perfetto.dev. It shows what each runner did when.",
         ),
         click.option(
             "--keep-artifacts", "keep_artifacts", type=click.Path(path_type=Path), metavar="DIR",
-            help="Keep what was built (PTX, cubins, relocatable objects) in DIR, each file under its SHA-256; cumatrix report --artifacts DIR shows it. A cell that an earlier run has answered is compiled again where DIR does not have its artifact yet. Some 10 kB a cell; nothing is ever removed from DIR.",
+            help="Keep PTX, cubins and objects in DIR. Each file is named by its SHA-256; cumatrix report --artifacts DIR shows it. A cell whose artifact DIR lacks is compiled again. About 10 kB per cell; nothing is ever removed from DIR.",
         ),
         click.option(
             "--executor", envvar="CUMATRIX_EXECUTOR", default="", metavar="NAME",
-            help="Where cells are compiled. Default: threads, on this machine; others come with other distributions.",
+            help="Where cells compile. Default: threads, on this machine. Other distributions add others.",
         ),
         click.option(
             "--total-memory", type=Size(), default="0", metavar="SIZE",
-            help="What the cells that run at the same time may need together. Default: what the machine has free.",
+            help="Memory for all cells at once. Default: what is free.",
         ),
     ]  # fmt: skip
     for option in reversed(options):
@@ -153,7 +153,7 @@ def dask_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--dask",
         metavar="ADDRESS",
-        help="Compile on the workers of a Dask cluster: tcp://host:8786, a scheduler's file (scheduler.json), or local:4, which starts four worker processes on this machine. Each worker installs what its cells need. See docs/cluster.md.",
+        help="Compile on a Dask cluster: tcp://host:8786. Also a scheduler's file (scheduler.json), or local:4, which starts four workers on this machine. Each worker installs what its cells need. See docs/cluster.md.",
     )(command)
 
 
@@ -162,21 +162,21 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option(
             "-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
-            help="A further include directory.",
+            help="An include directory.",
         ),
         click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="A macro, or a constant of a Python module."),
         click.option("--std", "-std", metavar="STD", help="C++ dialect, such as c++17."),
         click.option(
             "--option", "extra", multiple=True, metavar="[BACKEND:]OPTION",
-            help="An option for the compilers, as it is, or for one backend alone: --option=-default-device, --option nvcc:-lineinfo.",
+            help="An option for the compilers, or for one backend. --option=-default-device, --option nvcc:-lineinfo.",
         ),
         click.option(
             "--compile-commands", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="JSON",
-            help="A build's compile_commands.json: each file is compiled with its own command line in there (-I, -D, -std, what else compilers know). What is left out is said.",
+            help="A build's compile_commands.json. Each file is compiled with its own command line (-I, -D, -std and other compiler options). cumatrix lists what it leaves out.",
         ),
-        click.option("--device-only", is_flag=True, help="nvcc: leave the host pass out."),
-        click.option("--toolkit-first", is_flag=True, help="The toolkit's include directories in front of -I and --library, as with nvcc's -isystem; else they stand behind."),
-        click.option("--signature", multiple=True, metavar="NAME=SIG", help="Signature of a Numba kernel: 'axpy=void(float32[:])'."),
+        click.option("--device-only", is_flag=True, help="nvcc: skip the host pass."),
+        click.option("--toolkit-first", is_flag=True, help="Search the toolkit's headers first. They come before -I and --library, as with nvcc's -isystem; by default they come after."),
+        click.option("--signature", multiple=True, metavar="NAME=SIG", help="A Numba kernel: 'axpy=void(float32[:])'."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -208,7 +208,7 @@ def all_cases_option(words: str = "Folder of cases", name: str = "cases") -> Dec
     """--cases DIR, any number of times."""
     return click.option(
         "--cases", name, type=click.Path(path_type=Path), default=[Path("cases")], multiple=True, metavar="DIR",
-        help=f"{words}; several times for several folders. Default: cases.",
+        help=f"{words}. May be given several times. Default: cases.",
     )  # fmt: skip
 
 

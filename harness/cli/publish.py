@@ -10,6 +10,7 @@ from harness.cli.command import Command
 from harness.cli.options import cases_option, out_folder, results_argument
 from harness.cli.terminal import say
 from harness.errors import PartUnavailable, UsageError
+from harness.protocol.text import counted
 
 
 @click.command(cls=Command)
@@ -17,11 +18,11 @@ from harness.errors import PartUnavailable, UsageError
 @out_folder("reports/matrix", "Folder of the matrix")
 @cases_option("The cases that the results are of")
 def publish(results: tuple[Path, ...], out: Path, cases: Path) -> int:
-    """Make small files of results, which others can ask (cumatrix ask) and read (cumatrix report).
+    """Pack records for `ask` and `report`.
 
-    RESULTS are .jsonl files, .parquet files, folders of them, or a matrix that was published before, to extend it. Writes results.parquet
-    (every record, without most logs), answers.json.gz (what cumatrix ask reads) and manifest.json (runs, commands, versions, and a digest of each case).
-    Cells of a case that was another program when they were compiled are left out, and the case is named.
+    RESULTS are .jsonl or .parquet files, folders of them, or an earlier published matrix to extend. The output is results.parquet (every
+    record, without most logs), answers.json.gz (for `cumatrix ask`) and manifest.json (runs, commands, versions, and a digest of each
+    case). Cells of a case whose program has changed are left out, and the case is named.
 
     \b
     cumatrix publish reports/*.jsonl
@@ -39,8 +40,8 @@ def publish(results: tuple[Path, ...], out: Path, cases: Path) -> int:
     if done.stale:
         say("left out, because these cases are other programs now:", err=True)
         for case, count in done.stale.items():
-            say(f"  {case}: {count:,} cells", err=True)
+            say(f"  {case}: {counted(count, 'cell')}", err=True)
     sizes = ", ".join(f"{name} {size / 1e6:.2f} MB" for name, size in done.sizes.items())
-    say(f"{done.cells:,} cells, {done.answered:,} of them answered by a compiler: {sizes}", err=True)
+    say(f"{counted(done.cells, 'cell')}, {done.answered:,} of them answered by a compiler: {sizes}", err=True)
     say(out)
     return 0

@@ -13,9 +13,10 @@ from harness.cli.complete import where_option
 from harness.cli.options import all_cases_option, out_folder, results_argument
 from harness.cli.terminal import say
 from harness.errors import NothingToRun, PartUnavailable, UsageError
-from harness.matrix.marks import GROUPS, grouped, surprises_among
+from harness.matrix.marks import counted_group, grouped, surprises_among
 from harness.project.current import here
 from harness.project.programs import configured
+from harness.protocol.text import counted
 from harness.published import is_published, published_folder
 from harness.records import merge as merge_records
 from harness.records import read_records, write_merged
@@ -75,10 +76,11 @@ def report(
     export: tuple[str, ...],
     artifacts: Path | None,
 ) -> int:
-    """Build the page and its data from records.
+    """Build the page from records.
 
-    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Without any, the page has what is in the folder reports, and beside it, told apart,
-    the matrix that is published with cumatrix. Writes index.html (what works where) and the pages beside it, matrix.json, matrix.csv, matrix.md, results.parquet, junit.xml, a badge for each environment, and with --history a feed of regressions.
+    RESULTS are .jsonl files, results.parquet of earlier reports, or folders of them. Without any, the page shows the folder reports and,
+    separately, the published matrix. The output is index.html and its pages, matrix.json, matrix.csv, matrix.md, results.parquet,
+    junit.xml, a badge per environment and, with --history, a feed of regressions.
 
     \b
     cumatrix report
@@ -144,8 +146,8 @@ def write_page(
     for warning in summary.warnings:
         say(f"cumatrix: {warning}", err=True)
     words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in summary.totals.items())
-    say(f"{summary.cells} cells: {words}; {surprises_among(summary.totals)} not as expected", err=True)
-    say(", ".join(f"{count} {GROUPS[group]}" for group, count in grouped(summary.totals).items()), err=True)
+    say(f"{counted(summary.cells, 'cell')}: {words}; {surprises_among(summary.totals)} not as expected", err=True)
+    say(", ".join(counted_group(group, count) for group, count in grouped(summary.totals).items()), err=True)
     if summary.conflicts:
         say(f"{summary.conflicts} came out differently in different runs: see matrix.html", err=True)
     if summary.unanswered:
@@ -164,10 +166,10 @@ def write_page(
 )
 @where_option("""'environment == "cupy13" and status != "built"'""", "Only the cells for which this holds")
 def merge(results: tuple[Path, ...], out: Path, where: str | None) -> int:
-    """Make one set of records of several runs; says which planned cells never arrived.
+    """Merge the records of several runs.
 
-    Where two runs disagree on a cell, the later one counts and the disagreement is listed. A run in which a part was unavailable
-    takes no answer of another run away.
+    If two runs disagree on a cell, the later one counts and the disagreement is listed. A run in which a part was unavailable does not
+    replace another run's answer. Planned cells that never arrived are listed.
 
     \b
     cumatrix merge reports --out all.jsonl

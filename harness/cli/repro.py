@@ -66,15 +66,14 @@ def repro(
     reduced: bool,
     trust: bool,  # noqa: ARG001 - check_trust reads it
 ) -> int:
-    """Makes a folder that shows a cell's outcome without cumatrix, for a bug report.
+    """Write a folder that reproduces a cell without cumatrix.
 
-    CELL is a cell's id as records have it, the part of one that no other has, or a pattern with *. The folder holds the program with its
-    headers, requirements by exact version with hashes, a short script (repro.py) and a README with versions, commands, what was expected
-    and observed, under which conditions it happens by the records, and which neighbours differ.
+    CELL is a cell's id, a unique part of it, or a pattern with *. The folder holds the program with its headers, requirements with exact
+    versions and hashes, a short script (repro.py) and a README: versions, commands, the expected and the observed outcome, the conditions
+    of the failure, and the neighbours that differ. If a library needs a GPU and there is none, the folder contains a stand-in, and the
+    README says what it replaces.
 
-    Where a library asks for a GPU and there is none, the folder has a small stand-in for it, and the README says what that replaces.
-
-    Nothing is compiled unless --check or --reduce ask for it. With them, exits with 1 where the folder does not show what was recorded.
+    Only --check and --reduce compile. With them, the exit code is 1 if the folder does not show the recorded outcome.
 
     \b
     cumatrix repro 'exceptions/throw nvrtc cuda12.9 sm_80' --out throw

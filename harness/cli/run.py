@@ -25,33 +25,33 @@ from harness.project.current import here
     "--page",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Write the page, as cumatrix report does, when all cells are done.",
+    help="Write the page when all cells are done.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="File of records, which keeps those of other cells. Default: reports/ENVIRONMENT.jsonl.",
+    help="File of records. It keeps records of other cells. Default: reports/ENVIRONMENT.jsonl.",
 )
-@click.option("--fresh", is_flag=True, help="Forget what earlier runs left in the file of records.")
+@click.option("--fresh", is_flag=True, help="Drop earlier records from the file.")
 @click.option(
-    "--order", type=click.Choice(ORDERS), default="plan", help="Order of the cells; outcomes do not depend on it."
+    "--order", type=click.Choice(ORDERS), default="plan", help="Order of the cells. Outcomes do not depend on it."
 )
 @click.option(
     "--shard",
     metavar="I/N",
-    help="Run one part of the cells only, such as 2/5, the second of five; the parts together are all of them.",
+    help="Run one part of the cells. 2/5 is the second of five; together the parts are all cells.",
 )
 @click.option(
     "--costs",
     type=click.Path(path_type=Path, exists=True),
     metavar="RESULTS",
-    help="Records of an earlier run, by whose seconds parts are made equally long; the same for every part.",
+    help="Balance shards by an earlier run's times. Use the same records for every shard.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Compile nothing: say how many cells there are, how many need a compiler, and how long it may take.",
+    help="Count cells and estimate the time. Compiles nothing.",
 )
 def run(
     selection: tuple[str, ...],
@@ -68,19 +68,18 @@ def run(
     jobs: int | None,
     **options: Any,
 ) -> int:
-    """Run cases through backends, toolkits and targets.
+    """Compile cases with every backend, toolkit and target.
 
-    CASE is a case's name (wmma/fragments), a topic (wmma), or the path of either; without one, all cases run. So do the programs that
-    [tool.cumatrix] in pyproject.toml, or cumatrix.toml, names; what stands there is the default of these options (cumatrix config).
+    CASE is a case (wmma/fragments), a topic (wmma) or a path. Without one, all cases and the project's own programs run. The project's
+    configuration sets the defaults of these options (`cumatrix config`).
 
     \b
     cumatrix run wmma -b nvrtc -t 11.8,12.4..13.0 -a sm_70..sm_90
     cumatrix run wmma --with cupy=12,13.0,13.1..14 -t 12.4,12.9
     cumatrix run -b all -t all --shard 2/5
     cumatrix run --dry-run -t 12.4..13.0
-    cumatrix run -b all -t all --dask tcp://head-node:8786
     cumatrix run csrc/softmax.cu --page reports/html
-    cumatrix run --where 'fragment == "tf32" and backend != "cupy-jitify"' --json | jq .status
+    cumatrix run --where 'fragment == "tf32" and cc >= "8.0"' --json | jq .status
     """
     # What compiles is imported when it is asked for: help and completion need not wait.
     from harness.engine.probes import begin_own
@@ -134,9 +133,9 @@ def run(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also keep the records in a file, beside those of other cells.",
+    help="Also write the records to a file. It keeps records of other cells.",
 )
-@click.option("--fresh", is_flag=True, help="Forget what earlier runs left in that file.")
+@click.option("--fresh", is_flag=True, help="Drop earlier records from that file.")
 def try_(
     files: tuple[Path, ...],
     out: Path | None,
@@ -146,29 +145,28 @@ def try_(
     jobs: int | None,
     **options: Any,
 ) -> int:
-    """Where does this file compile?
+    """Find out where a file compiles.
 
-    FILE is CUDA C++ (.cu, .cuh), a module with Numba kernels or a program of CuPy's own API (.py: ReductionKernel, cupyx.jit), Python
-    with CUDA C++ in texts (RawKernel, RawModule, load_inline: each is compiled as it stands there, and messages name the Python file
-    and its line), or a folder with any of them. It is compiled as it stands: the toolkit's own include
-    directories are added and nothing else, unless asked for. Several files are programs of their own, and so is a file with other
-    options. Everything that a compiler refuses exits with 1.
-
-    nvcc's options mean what they mean there: -std=c++17, -G, -lineinfo, --use_fast_math, -maxrregcount=N, -Xptxas OPTION, -rdc=true,
-    -arch, -gencode, -ftz, -fmad and the like reach every compiler; those for the host (-O3, -g, -Xcompiler) reach nvcc.
-
-    Without -t, each backend compiles with the newest CUDA that it can use, and it is said which that is and why.
-
-    A program of the host (with main(), launches, headers such as <vector>) is compiled by nvcc, of a toolkit that has one;
-    NVRTC and CuPy compile device code alone, and are asked for it only where -b names them.
+    FILE is CUDA C++ (.cu, .cuh), Python with Numba kernels, with CuPy's API (ReductionKernel, cupyx.jit) or with CUDA C++ in strings
+    (RawKernel, load_inline), or a folder. Each refusal by a compiler counts: the exit code is 1.
 
     \b
     cumatrix try kernel.cu -t 11.8,12.4,13 -a sm_70..sm_120
     cumatrix try kernel.cu --with cupy=12,13.0,13.1,14 -a sm_80,sm_90
-    cumatrix try kernel.cu -t 11.8,12.9 --where 'toolkit >= "12.8" or cc < "10.0"'
     cumatrix try csrc ops.py -t 13.0
     cumatrix try --compile-commands build/compile_commands.json src/a.cu
-    cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo --option nvcc:-Werror=all-warnings
+    cumatrix try kernel.cu -Iinclude -DN=4 -std=c++20 -lineinfo
+
+    cumatrix compiles the file as it is. It adds the toolkit's include directories and nothing else. Each file is a program, and so is a
+    file with other options. Messages about a string in a Python file name the file and its line.
+
+    nvcc's options mean what they mean to nvcc: -std=c++17, -G, -lineinfo, --use_fast_math, -maxrregcount=N, -Xptxas OPTION, -rdc=true,
+    -arch, -gencode, -ftz and -fmad reach every compiler. Those for the host (-O3, -g, -Xcompiler) reach nvcc.
+
+    Without -t, each backend uses the newest CUDA that it supports, and the output names it.
+
+    A program for the host (with main(), launches, or headers such as <vector>) needs nvcc. NVRTC and CuPy compile device code only. They
+    get such a program only if -b names them.
     """
     # What compiles is imported when it is asked for: help and completion need not wait.
     from harness.engine.probes import begin_own

@@ -62,6 +62,15 @@ def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
     sys.stdout.flush()
 
 
+def tick(good: bool) -> str:
+    """``✓`` or ``✗``, or a letter where stdout's encoding has neither."""
+    try:
+        "✓✗".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return "+" if good else "-"
+    return "✓" if good else "✗"
+
+
 def say_commands(commands: Iterable[str]) -> None:
     """Print lines that are commands to a CI, each of cumatrix's own making; in what stands behind its ``::`` there is no other."""
     for command in commands:

@@ -24,7 +24,7 @@ from harness.toolkits.releases import PARTS, find_local, parse_parts, parts_amon
 
 @click.group(cls=CommandGroup)
 def toolkits() -> None:
-    """CUDA releases, from wheels on PyPI, by exact version.
+    """Install and remove CUDA releases from PyPI's wheels.
 
     They are kept in CUMATRIX_HOME, by default the user's data folder.
     """

@@ -70,6 +70,14 @@ GROUPS: Mapping[str, str] = {
 }
 """The meaning of cells for users, by key, in order: an expected cell may work or not."""
 
+_PLURALS = {"works": "work", "not": "do not work"}
+
+
+def counted_group(group: str, count: int) -> str:
+    """``1 works``, ``3 do not work``."""
+    return f"{count:,} {GROUPS[group] if count == 1 else _PLURALS.get(group, GROUPS[group])}"
+
+
 _GROUP_OF = {
     **dict.fromkeys(("built", "partial"), "works"),
     **dict.fromkeys(("rejected", "died"), "not"),

@@ -31,3 +31,8 @@ def one_line(text: str, limit: int = 500) -> str:
 def no_command(text: str) -> str:
     """Lines as they are, but for a space in what a CI would take for a command to itself: ``: :error::x``."""
     return _COMMANDS.sub(r"\g<0> ", text)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: ``1 case``, ``1,234 cases``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -26,7 +26,7 @@ from harness.matrix.axes import (
     target_key,
     toolchain_key,
 )
-from harness.matrix.marks import GROUPS, KINDS, grouped, surprises_among
+from harness.matrix.marks import KINDS, counted_group, grouped, surprises_among
 from harness.records import Conflict, Merged
 from harness.report.groups import anchor_of
 from harness.report.overview import parts as split
@@ -168,7 +168,7 @@ def matrix_markdown(table: pd.DataFrame, *, max_bytes: int = MAX_BYTES) -> str:
 
 def _meaning(counts: Mapping[str, int]) -> str:
     """Working and failing cells, whatever the expectation."""
-    return ", ".join(f"{count:,} {GROUPS[group]}" for group, count in grouped(counts).items())
+    return ", ".join(counted_group(group, count) for group, count in grouped(counts).items())
 
 
 def _unavailable(table: pd.DataFrame) -> list[str]:

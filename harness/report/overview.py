@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from harness.matrix.axes import TOOLCHAIN, ToolchainColumn, natural_key, toolchain_key, version_key
-from harness.matrix.marks import GROUPS, KINDS, Mark, grouped, surprises_among, unexpected_among
+from harness.matrix.marks import KINDS, Mark, counted_group, grouped, surprises_among, unexpected_among
 from harness.records import Merged
 from harness.records.plan import started_at
 from harness.report.text import one_line
@@ -73,8 +73,8 @@ class Sum:
 
     @property
     def said(self) -> str:
-        """``12 works, 3 does not work``: in words, for what is drawn."""
-        return ", ".join(f"{count:,} {GROUPS[key]}" for key, count in self.groups.items())
+        """``12 work, 3 do not work``: in words, for what is drawn."""
+        return ", ".join(counted_group(key, count) for key, count in self.groups.items())
 
     @cached_property
     def bar(self) -> tuple[tuple[Mark, int, float, float], ...]:

@@ -68,10 +68,10 @@ def test_what_users_see(cumatrix: Command) -> None:
     assert (done.returncode, done.stderr) == (2, f"cumatrix: {where}\n")
     done = cumatrix("cases", "copy")
     assert done.returncode == 0
-    assert done.stderr.endswith("cases are in cases: `cumatrix run` runs them\n")
+    assert done.stderr.endswith("cases copied to cases: `cumatrix run` runs them\n")
     assert cumatrix("cases", "check").returncode == 0
     done = cumatrix("cases", "copy")
     assert done.returncode == 2
     assert "cases is there already" in done.stderr
     done = cumatrix("cases", "copy", "my cases")
-    assert done.stderr.endswith("cases are in my cases: `cumatrix run --cases 'my cases'` runs them\n")
+    assert done.stderr.endswith("cases copied to my cases: `cumatrix run --cases 'my cases'` runs them\n")

@@ -25,7 +25,7 @@ def test_where_nothing_can_be_used_it_says_what_to_do(cumatrix: Command, tmp_pat
     lines = done.stdout.splitlines()
     assert f"toolkits    none in {tmp_path / 'home'}" in done.stdout
     for release in ("13.0", "12.4"):
-        (line,) = (line for line in lines if line.split()[:3] == ["nvrtc", "cuda", f"{release}:"])
+        (line,) = (line for line in lines if line.split()[:4] == ["✗", "nvrtc", "CUDA", f"{release}:"])
         assert f"cumatrix toolkits install {release}" in line
 
 
@@ -86,7 +86,7 @@ def test_each_result_is_there_before_the_next_is_tried(cumatrix: Command) -> Non
     assert "nvcc" in tried
     for name in tried:
         place = lines.index(f"trying {name} with CUDA 13.0")
-        assert lines[place + 1].startswith(name)
+        assert lines[place + 1].split()[1] == name
 
 
 @pytest.mark.compilers
@@ -99,3 +99,16 @@ def test_what_may_take_minutes_is_said_beforehand(cumatrix: Command, toolkit: Ca
         in done.stderr
     )
     assert "trying" not in done.stdout
+
+
+@pytest.mark.compilers
+@pytest.mark.usefixtures("_toolkit")
+def test_each_backend_is_tried_with_the_newest_installed_cuda_that_it_can_use(cumatrix: Command) -> None:
+    lines = cumatrix("doctor").stdout.splitlines()
+    usable = {line.split()[1]: line.split()[3] for line in lines if line.startswith("✓")}
+    assert float(usable["nvrtc"]) >= 13.0
+    assert float(usable["nvcc"]) >= 13.0
+    assert lines[0] == f"✓ nvrtc       CUDA {usable['nvrtc']}"
+    assert not any(line.startswith("isolation") for line in lines)
+    verbose = cumatrix("doctor", "-v").stdout
+    assert "\nisolation " in verbose and f"nvrtc {usable['nvrtc']}" in verbose

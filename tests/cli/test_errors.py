@@ -294,5 +294,5 @@ class TestWithRecords:
     def test_doctor_says_what_can_be_used(self, cumatrix: Command) -> None:
         done = cumatrix("doctor", "-t", "12.4")
         assert done.returncode == 0, done.stderr
-        assert "nvrtc       cuda 12.4: usable: nvrtc 12.4" in done.stdout
-        assert "cupy-nvrtc  cuda 12.4: unavailable: cupy-nvrtc needs cupy-cuda12x" in done.stdout
+        assert "✓ nvrtc       CUDA 12.4\n" in done.stdout
+        assert "✗ cupy-nvrtc  CUDA 12.4: cupy-nvrtc needs cupy-cuda12x" in done.stdout

@@ -83,9 +83,9 @@ def test_the_cache_tells_of_itself_and_forgets(run: Callable[..., tuple[int, str
     assert before["entries"] > 6 and 0 < before["bytes"] < before["limit_bytes"]
     assert "entries" in run("cache", "info")[1]
     code, out, _ = run("cache", "prune")
-    assert code == 0 and f"{before['entries']} entries forgotten" in out
+    assert code == 0 and f"{before['entries']} outcome" in out
     assert json.loads(run("cache", "info", "--json")[1])["entries"] == 0
     records = [json.loads(line) for line in run(*ARGV, "--json")[1].splitlines()]
     assert len(records) == 6 and not any(record["cached"] for record in records)
     code, out, _ = run("cache", "prune", "--to", "1G")
-    assert code == 0 and out.startswith("0 entries forgotten")
+    assert code == 0 and out.startswith("0 outcomes forgotten")
