@@ -25,7 +25,20 @@ from typing import Any
 
 import nights
 
-LABEL = "nightly"
+LABEL = "nightly"  # of the issue
+ENVIRONMENTS = (
+    "nvrtc-cuda129",
+    "nvrtc-cuda130",
+    "nvcc-cuda130",
+    "cupy13",
+    "cupy13-cuda130",
+    "cupy14-cuda130",
+    "numba061-cuda129",
+    "numba068-cuda130",
+    "numbacuda024-cuda129",
+    "numbacuda030-cuda130",
+    "torch211",
+)
 TITLE = "The nightly run is not as expected"
 HOSTED = "ubuntu-latest"
 SUMMARY = Path("summary.md")
@@ -34,13 +47,9 @@ PUBLISHED = Path("reports/matrix")
 
 def matrix(args: argparse.Namespace) -> int:
     """Each environment once on a hosted runner for all targets, and once on the GPU's for its own, shared out over as many jobs as there are shards."""
-    said = subprocess.run(
-        ["tox", "list", "--no-desc", "-q", "-m", LABEL], stdout=subprocess.PIPE, text=True, check=True
-    )
-    names = [line.strip() for line in said.stdout.splitlines() if re.fullmatch(r"[\w.-]+", line.strip())]
-    names = [name for name in names if re.search(args.only, name)]
+    names = [name for name in ENVIRONMENTS if re.search(args.only, name)]
     if not names:
-        print(f"nightly.py: no environment of the label {LABEL!r} fits {args.only!r}", file=sys.stderr)
+        print(f"nightly.py: no environment fits {args.only!r}", file=sys.stderr)
         return 3
     jobs = []
     for tier, runner, options in (

@@ -32,11 +32,6 @@ WAYS = {
     ),
     "cuda-core": ("through cuda.core's Program and Linker, and through NVRTC alone", "cuda-core,nvrtc", ""),
 }
-# CUDA releases that `tox list` pairs a library with; one whose builds are for one major release (CuPy) has all of them.
-PAIRED = {
-    "numba": ("11.8", "12.0", "12.4", "12.9", "13.0", "13.5"),
-    "numba-cuda": ("12.0", "12.4", "12.9", "13.0", "13.5"),
-}
 BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "# up to here"
 
 
@@ -73,9 +68,9 @@ def builds(library: Library, release: Release, cuda: list[str]) -> list[tuple[st
     """
     if not release.cuda:
         return [(release.tox, f"{next(iter(library.distributions))}=={release.version}")]
-    others = {major: of_cuda(major, cuda) for major in sorted(release.cuda[1:])}
+    others = {major: names for major in sorted(release.cuda[1:]) if (names := of_cuda(major, cuda))}
     found = []
-    for major in release.cuda:
+    for major in (release.cuda[0], *others):
         condition = f"-{among(others[major])}" if major in others else ""
         if not condition:
             condition = "".join(f"-!{name}" for names in others.values() for name in names)
@@ -83,20 +78,14 @@ def builds(library: Library, release: Release, cuda: list[str]) -> list[tuple[st
     return found
 
 
-def env_list(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
-    """Names of environments, as ``tox list`` shows them."""
+def env_list(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
+    """Names of environments, as ``tox list`` shows them; each also takes a factor of a CUDA release."""
     lines = []
-    for name, library in libraries.items():
-        releases = library.releases
-        if releases[0].cuda:
-            base = "".join(f",-{item}" for major in (11, 12) for item in of_cuda(major, cuda))
-            lines.append(f"{among(release.tox for release in releases)}{{{base}}}")
-            both = among(release.tox for release in releases if 13 in release.cuda)
-            lines += [f"{both}-{among(of_cuda(13, cuda))}", f"{both}-wheels{{,-cuda130}}"]
-        else:
-            paired = "".join(f",-{factor(item)}" for item in PAIRED.get(name, ()))
-            lines.append(among(release.tox for release in releases) + (f"{{{paired}}}" if paired else ""))
-    return [*lines, f"nvcc{{{''.join(f',-{item}' for item in of_cuda(13, cuda))}}}"]
+    for library in libraries.values():
+        lines.append(among(release.tox for release in library.releases))
+        if both := [release.tox for release in library.releases if 13 in release.cuda]:
+            lines.append(f"{among(both)}-wheels")
+    return [*lines, "nvcc"]
 
 
 def description(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
@@ -112,21 +101,20 @@ def base_python(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]
     return [f"{among(release.tox for release in library.releases)}: python3.11" for library in libraries.values()]
 
 
-def wheels(libraries: Mapping[str, Library], cuda: list[str]) -> list[tuple[str, str]]:
-    """The condition and the requirement of each build for the environments that take CUDA's headers from wheels."""
+def wheels(libraries: Mapping[str, Library]) -> list[tuple[str, str]]:
+    """The condition and the requirement of each build for the environments that take CUDA's headers from wheels, of 12.9 and 13.0."""
     return [
         (condition.replace(release.tox, f"{release.tox}-wheels", 1), requirement)
         for library in libraries.values()
         for release in library.releases
         if 13 in release.cuda
-        for condition, requirement in builds(library, release, cuda)
-        if "cuda118" not in condition.replace("!cuda118", "")
+        for condition, requirement in builds(library, release, ["13.0"])
     ]
 
 
-def deps(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
+def deps(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
     """What is installed beside cumatrix: nothing but where a library takes CUDA's headers from wheels; all others are environments of ``--with``."""
-    return [f"{condition}: {requirement}" for condition, requirement in wheels(libraries, cuda)]
+    return [f"{condition}: {requirement}" for condition, requirement in wheels(libraries)]
 
 
 def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
@@ -144,7 +132,7 @@ def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:
         every, (_, backends, targets) = among(release.tox for release in library.releases), WAYS[name]
         lines += [f"{every}: CUMATRIX_TARGET = {{env:CUMATRIX_TARGET:{targets}}}"] if targets else []
         lines.append(f"{every}: CUMATRIX_BACKEND = {backends}")
-    lines += [f"{condition}: CUMATRIX_REQUIRE = {requirement}" for condition, requirement in wheels(libraries, cuda)]
+    lines += [f"{condition}: CUMATRIX_REQUIRE = {requirement}" for condition, requirement in wheels(libraries)]
     # The last line that fits counts: a factor that names the release.
     return [*toolkits, *(f"{factor(release)}: CUMATRIX_TOOLKIT = {release}" for release in cuda), *lines]
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
+from harness.engine import reader as readers
 from harness.engine.collect import Remains, collect_outcome
-from harness.engine.reader import Reader, ReaderClosed, ReadingLimits, _host
+from harness.engine.reader import Reader, ReaderClosed, ReadingLimits
 from harness.records.files import ArtifactFolder
 
 PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{\n\tret;\n}\n"
@@ -110,21 +111,23 @@ def test_a_process_that_has_gone_between_cells_costs_none(
 
 
 def test_readers_end_with_the_process_that_forks_them(
-    remains: Callable[..., Remains], reader: Callable[..., Reader]
+    remains: Callable[..., Remains], reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    made = readers._Host()  # one that readers of no other test use
+    monkeypatch.setattr(readers, "_host", made)
     one, other = reader(), reader()
     for number, each in enumerate((one, other)):
         assert each.read(remains(f"cell-{number}")).status == "built"
-    host = _host._process
+    host = made._process
     assert host is not None
     host.kill()
     for each in (one, other):
         assert select.select([each._process], [], [], 60)[0], "a reader outlives its parent"
     assert one.read(remains("cell-3")).status == "built"
     one.close()
-    assert _host._process is not None and _host._process is not host
+    assert made._process is not None and made._process is not host
     other.close()
-    assert _host._process is None
+    assert made._process is None
 
 
 def test_close_ends_a_reading_that_is_under_way(remains: Callable[..., Remains], reader: Callable[..., Reader]) -> None:
