@@ -17,7 +17,7 @@ _INTRODUCTION = """\
 
 {cases} programs in {topics} topics, each the smallest that shows one thing which compiles here and not there. This page is made of the case files: `python -m harness.cases.overview` writes it, and a test holds it true.
 
-`cumatrix cases list` prints the same list, `cumatrix run TOPIC/NAME -t all -a all` runs a case through everything that is installed. What is not named under a case is expected to be built; the first line that applies counts. Conditions are those of
+`cumatrix cases list TOPIC` lists the cases of a topic, `cumatrix run TOPIC/NAME -t all -a all` runs a case through everything that is installed. What is not named under a case is expected to be built; the first line that applies counts. Conditions are those of
 [case files](cases.md#conditions).
 """
 

@@ -96,27 +96,33 @@ _MOST_LINES = 12
 
 
 def show_remarks(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """Print why cells are not applicable, and the notes of all others, each text once."""
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    if len({record["reason"] for record in records}) == 1 and without_answer(records):
-        return  # that sentence says it
+    """Print each note once, and one line about the cells that are not applicable."""
+    notes: dict[str, list[Mapping[str, Any]]] = {}
+    reasons: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        for kind, text in _remarks(record):
-            found.setdefault((kind, one_line(text, 400)), []).append(record)
-    for (kind, text), cells in list(found.items())[:_MOST_LINES]:
-        line = Text.assemble((kind, KINDS["unsupported"].style), f": {text}")
-        if len(cells) < len(records):
-            line.append(f" ({_where(cells)})", "dim")
-        console.print(line, soft_wrap=True)
-    if len(found) > _MOST_LINES:
-        console.print(f"… and {len(found) - _MOST_LINES} more remarks: --json has all", markup=False)
+        for note in record.get("notes", ()):
+            notes.setdefault(one_line(note, 400), []).append(record)
+        if record["status"] == "unsupported" and record["reason"]:
+            reasons.setdefault(one_line(record["reason"], 400), []).append(record)
+    for text, cells in list(notes.items())[:_MOST_LINES]:
+        _show_remark(console, "note", text, _where(cells) if len(cells) < len(records) else "")
+    if len(notes) > _MOST_LINES:
+        console.print(f"… and {len(notes) - _MOST_LINES} more notes: --json has all", markup=False)
+    if not reasons or (len(reasons) == 1 and without_answer(records)):
+        return  # that sentence has the reason
+    (first, cells), *others = reasons.items()
+    where = _where(cells) if len(cells) < len(records) else ""
+    if others:
+        count = sum(map(len, reasons.values()))
+        where = f"{count} cells, {len(reasons)} reasons: --json has all"
+    _show_remark(console, KINDS["unsupported"].word, first, where)
 
 
-def _remarks(record: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    if record["status"] == "unsupported" and record["reason"]:
-        yield KINDS["unsupported"].word, record["reason"]
-    for note in record.get("notes", ()):
-        yield "note", note
+def _show_remark(console: Console, kind: str, text: str, where: str) -> None:
+    line = Text.assemble((kind, KINDS["unsupported"].style), f": {text}")
+    if where:
+        line.append(f" ({where})", "dim")
+    console.print(line, soft_wrap=True)
 
 
 def _where(cells: Sequence[Mapping[str, Any]]) -> str:
@@ -154,10 +160,10 @@ def show_summary(console: Console, records: Sequence[Mapping[str, Any]], *, plan
             telling.append(record)
     if records and (table or len(rows) <= 40):
         show_matrix(console, records)
-    if table:
-        show_remarks(console, records)
     show_failures(console, strange, targets)
     _show_notes(console, telling)
+    if table:
+        show_remarks(console, records)
     line = Text(f"{len(records)} of {planned} cells: ")
     for key, kind in KINDS.items():
         if counts[key]:
