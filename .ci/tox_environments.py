@@ -32,6 +32,7 @@ WAYS = {
     ),
     "cuda-core": ("through cuda.core's Program and Linker, and through NVRTC alone", "cuda-core,nvrtc", ""),
 }
+RUNTIMES = {"cuda12x": "nvidia-cuda-runtime-cu12==12.9.*", "cuda13x": "nvidia-cuda-runtime==13.0.*"}
 BEGIN, END = "# written by .ci/tox_environments.py from harness/libraries.py", "# up to here"
 
 
@@ -113,8 +114,12 @@ def wheels(libraries: Mapping[str, Library]) -> list[tuple[str, str]]:
 
 
 def deps(libraries: Mapping[str, Library], _cuda: list[str]) -> list[str]:
-    """What is installed beside cumatrix: nothing but where a library takes CUDA's headers from wheels; all others are environments of ``--with``."""
-    return [f"{condition}: {requirement}" for condition, requirement in wheels(libraries)]
+    """CuPy of the environments that take CUDA's headers from wheels, and that wheel: all of the headers that cupy-cuda12x[ctk] brings."""
+    return [
+        f"{condition}: {requirement}"
+        for condition, build in wheels(libraries)
+        for requirement in (build, RUNTIMES[build.partition("==")[0].removeprefix("cupy-")])
+    ]
 
 
 def set_env(libraries: Mapping[str, Library], cuda: list[str]) -> list[str]:

@@ -134,6 +134,7 @@ def test_the_example_keeps_to_the_contract(example: Path, toolkit: Callable[[str
     assert "passed" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_causes_and_exports_of_the_example(example: Path, toolkit: Callable[[str], object]) -> None:
     toolkit("12.9")

@@ -73,7 +73,7 @@ def test_what_follows_the_dashes_is_for_the_cases_and_not_for_the_page(tmp_path:
 
 def test_the_tests_take_words_of_their_own(tmp_path: Path) -> None:
     pytest.importorskip("tox")
-    assert commands(tmp_path, "tests", "-k", "wmma")["tests"] == ["pytest --durations=25 -k wmma"]
+    assert commands(tmp_path, "tests", "-k", "wmma")["tests"] == ["pytest --durations=25 -m 'not slow' -k wmma"]
 
 
 def test_the_environments_are_those_of_the_tables() -> None:

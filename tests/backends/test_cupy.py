@@ -102,6 +102,7 @@ def test_a_cell_does_not_inherit_the_device_of_the_one_before(run_cell: RunCell)
         assert run_cell(OLD, "cupy-nvrtc", "12.4", PLAIN, target, {"scale": ""}, {})["artifact"]["target"] == target
 
 
+@pytest.mark.slow
 def test_headers_that_jitify_found_beforehand_change_nothing(run_cell: RunCell, tmp_path: Path) -> None:
     """The table of headers saves time; with an empty one a program compiles to the same."""
     warm = [
@@ -119,6 +120,7 @@ def test_headers_that_jitify_found_beforehand_change_nothing(run_cell: RunCell, 
     assert cold[1]["diagnostics"] == warm[1]["diagnostics"]
 
 
+@pytest.mark.slow
 def test_cases_compile_to_the_same_with_an_empty_table(
     venv: Callable[..., str],
     store: ToolkitStore,

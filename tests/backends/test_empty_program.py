@@ -113,6 +113,7 @@ def test_another_question_is_answered_by_cupy(tmp_path: Path, monkeypatch: pytes
     assert [int(answer.split()[0]) == os.getpid() for answer in answers] == [False, True, True, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 @pytest.mark.timeout(600)
 def test_cells_come_to_the_same_with_and_without(toolkit: Callable[[str], Installed], tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_nvcc_looks_through_isystem_last() -> None:
     assert (nvcc.include_of(other, first), nvcc.behind_toolkit(other, first)) == (setup.include, words[4:])
 
 
+@pytest.mark.slow
 @compilers
 @pytest.mark.parametrize(
     ("backend", "release", "requirement"),
@@ -94,6 +95,7 @@ def test_what_is_asked_for_is_found_first(
     assert "the toolkit's" in first["diagnostics"][0]["message"]
 
 
+@pytest.mark.slow
 @compilers
 def test_headers_of_another_release_come_behind_what_is_asked_for(
     attempt: Callable[..., dict[str, Any]], tmp_path: Path
@@ -103,6 +105,7 @@ def test_headers_of_another_release_come_behind_what_is_asked_for(
         assert record["status"] == "built", record["log"]
 
 
+@pytest.mark.slow
 @compilers
 def test_the_toolkits_own_may_be_asked_for_first(
     cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path

@@ -27,6 +27,7 @@ CupyBackend(jitify=True).prepare(setup)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 @pytest.mark.timeout(400)
 def test_it_is_made_whole(venv: Callable[..., str], toolkit: Callable[[str], Installed], tmp_path: Path) -> None:

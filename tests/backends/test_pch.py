@@ -246,6 +246,7 @@ const char *kept = "// in quotes"; int c = '"'; // gone
     assert words_of(text) == {name.encode() for name in names} - {b"define"}
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 @pytest.mark.timeout(900)
 def test_every_program_comes_to_the_same_with_and_without(

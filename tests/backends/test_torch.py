@@ -57,6 +57,7 @@ def lean(place: Place, form: int, target: str) -> Outcome:
     return place.result(place.cell(case, "torch-nvcc", "13.0", target)).outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "number"), [(1, "75"), (1, "80"), (0, "75")])
 def test_pytorch_itself_says_the_same(
     place: Place, python: str, toolkit: Callable[[str], Installed], tmp_path: Path, form: int, number: str
@@ -79,6 +80,7 @@ def test_pytorch_itself_says_the_same(
         assert outcome.diagnostics[0].file == "kernel.cu"
 
 
+@pytest.mark.slow
 def test_a_whole_extension_with_one_host_pass(place: Place, tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text(EXTENSION)
     options = {
@@ -110,6 +112,7 @@ def test_a_macro_is_what_the_program_sees(place: Place, tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.slow
 def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> None:
     cells = []
     for name, text in (("dies", SEGFAULTS), ("lives", "__global__ void one(int *a) { *a = 1; }")):
@@ -123,6 +126,7 @@ def test_a_compiler_that_dies_under_pytorch(place: Place, tmp_path: Path) -> Non
     assert lives["status"] == "built"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "options", "words"),
     [

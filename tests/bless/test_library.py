@@ -89,6 +89,7 @@ def test_recorded_by_all_backends_on_a_device_and_without(tmp_path: Path) -> Non
     assert len(found) >= 15
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_compiled(cumatrix: Command, tmp_path: Path, toolkit: Callable[[str], object]) -> None:
     """By NVRTC of two releases and one nvcc, for a few targets."""

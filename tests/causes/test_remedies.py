@@ -27,6 +27,7 @@ def home(toolkit: Callable[[str], Any]) -> Callable[[str], Path]:
     return lambda release: toolkit(release).home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["12.4", "13.0"])
 def test_nvrtc(release: str, home: Callable[[str], Path]) -> None:
     wanted = {name: program for name, program in MENDED.items() if ("nvrtc", release) in tools(program)}

@@ -112,6 +112,7 @@ class Job:
         return all(self._value(part.split(" != ")[0]) != "" for part in parts)
 
 
+@pytest.mark.slow
 def test_the_action_passes_what_is_as_expected(project: Path, tmp_path: Path) -> None:
     given = yaml.safe_load(recipe("github"))["jobs"]["matrix"]["steps"][-1]["with"]
     job = Job(project, tmp_path / "runner", **given)
@@ -123,6 +124,7 @@ def test_the_action_passes_what_is_as_expected(project: Path, tmp_path: Path) ->
     assert job.said["report"].stdout.count("::error") == 0
 
 
+@pytest.mark.slow
 def test_the_action_takes_what_the_projects_configuration_says(project: Path, tmp_path: Path) -> None:
     (project / "cumatrix.toml").write_text(
         'sources = "*.cu"\ncases = ["tests/cuda"]\nbackend = "nvrtc"\ntoolkit = "12.9"\ntarget = "sm_80"\n'
@@ -138,6 +140,7 @@ def test_the_action_takes_what_the_projects_configuration_says(project: Path, tm
     assert "2 cells" in job.summary.read_text()
 
 
+@pytest.mark.slow
 def test_the_action_tells_what_is_not_at_its_line(project: Path, tmp_path: Path) -> None:
     (project / "kernel.cu").write_text(BAD)
     marker = tmp_path / "run"
@@ -186,6 +189,7 @@ def test_an_input_that_is_none_ends_the_job_before_anything_runs(
     assert list(tmp_path.rglob("results.jsonl")) == []
 
 
+@pytest.mark.slow
 def test_nothing_of_the_checkout_runs_before_cumatrix(project: Path, tmp_path: Path) -> None:
     """Modules that shadow the standard library's and the installers', and settings of pip and uv, in the folder that the job works in."""
     marker = tmp_path / "run"
@@ -208,6 +212,7 @@ def test_nothing_of_the_checkout_runs_before_cumatrix(project: Path, tmp_path: P
     assert "1 cell" in job.summary.read_text()
 
 
+@pytest.mark.slow
 def test_a_damaged_toolkit_of_the_cache_is_installed_again(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +233,7 @@ def test_a_damaged_toolkit_of_the_cache_is_installed_again(
     assert Job(project, tmp_path / "offline", ["verify"]).run() != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "code"), [(GOOD, 0), (BAD, 1)])
 def test_the_recipe_for_gitlab(project: Path, text: str, code: int) -> None:
     (project / "kernel.cu").write_text(text)
@@ -248,6 +254,7 @@ def _hooks() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         yield ours[asked["id"]], asked
 
 
+@pytest.mark.slow
 def test_the_hooks_of_pre_commit(project: Path) -> None:
     (project / "cases").symlink_to(ROOT / "cases")
     for text, code in ((GOOD, 0), (BAD, 1)):
@@ -269,6 +276,7 @@ def test_the_recipe_for_tox(project: Path) -> None:
     assert (project / "reports" / "html" / "index.html").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -128,6 +128,7 @@ def every(word: str) -> dict[str, str]:
 GOOD, BAD = every("built"), every("rejected")
 
 
+@pytest.mark.slow
 def test_a_regression_stays_until_it_is_mended(nights: Nights) -> None:
     assert nights.play({"cupy13": GOOD})[:2] == ("fine", [_LIST])
     state, asked, told = nights.play({"cupy13": BAD})
@@ -155,6 +156,7 @@ def test_a_regression_stays_until_it_is_mended(nights: Nights) -> None:
 _LIST = ["issue", "list", "--label", "nightly", "--state", "open", "--limit", "1", "--json", "number"]
 
 
+@pytest.mark.slow
 def test_a_shard_that_comes_back_is_held_against_its_last_night(nights: Nights) -> None:
     nights.play({"cupy13": {**GOOD, "sm_75": "rejected"}, "nvrtc": GOOD})
     state, asked, told = nights.play({"cupy13": None, "nvrtc": GOOD}, cells="failure")
@@ -172,6 +174,7 @@ def test_a_shard_that_comes_back_is_held_against_its_last_night(nights: Nights) 
     assert "### As before: 1 cell not as expected in cupy13 (cpu)" in told
 
 
+@pytest.mark.slow
 def test_cells_of_a_part_that_never_came_are_as_they_were(nights: Nights, work: Path) -> None:
     first, second = dict.fromkeys(TARGETS[:2], "built"), dict.fromkeys(TARGETS[2:], "built")
     assert nights.share("cupy13", first, second)[0] == "fine"
@@ -193,6 +196,7 @@ def test_cells_of_a_part_that_never_came_are_as_they_were(nights: Nights, work: 
     assert nights.share("cupy13", None, None)[0] == "no results"
 
 
+@pytest.mark.slow
 def test_cells_that_never_arrived_are_one_line(nights: Nights) -> None:
     nights.play({"cupy13": GOOD})
     state, _, told = nights.play({"cupy13": {**every("absent"), "sm_75": "built"}})
@@ -204,6 +208,7 @@ def test_cells_that_never_arrived_are_one_line(nights: Nights) -> None:
     assert "missing → rejected at compile (fail)" in told
 
 
+@pytest.mark.slow
 def test_a_new_failure_beside_old_ones_and_in_a_new_environment(nights: Nights, work: Path) -> None:
     nights.play({"nvrtc": {**GOOD, "sm_75": "rejected"}})
     state, asked, told = nights.play({
@@ -244,6 +249,7 @@ def test_an_empty_night_keeps_what_is_known(nights: Nights) -> None:
     assert "against its last night 2026-01-01" in nights.play({"cupy13": BAD})[2]
 
 
+@pytest.mark.slow
 def test_a_night_of_some_environments_forgets_no_other(nights: Nights) -> None:
     nights.play({"cupy13": BAD, "nvrtc": GOOD})
     state, asked, told = nights.play({"nvrtc": GOOD}, only="^nvrtc")

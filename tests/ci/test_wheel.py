@@ -39,6 +39,7 @@ def test_the_published_matrix_is_in_it(wheel: Path) -> None:
     assert {"results.parquet", "answers.json.gz", "manifest.json"} <= inside
 
 
+@pytest.mark.slow
 def test_it_can_be_used_in_an_empty_folder(wheel: Path) -> None:
     env = {**os.environ, "PATH": os.pathsep.join([str(Path(uv.find_uv_bin()).parent), os.environ["PATH"]])}
     done = subprocess.run([ROOT / ".ci" / "try_wheel", wheel], capture_output=True, text=True, timeout=800, env=env)

@@ -100,6 +100,7 @@ def test_headers_of_other_releases_under_one_compiler(cumatrix: Command) -> None
     assert border["sentence"].startswith("headers of CUDA 12.9 (compiler: 12.9) mended it: built; 12.4: rejected at ")
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_an_interrupted_bisect_goes_on(cumatrix: Command, tmp_path: Path, toolkit: Callable[[str], Installed]) -> None:
     for release in ("12.4", "12.9", "13.0"):

@@ -108,6 +108,7 @@ def until(what: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_nothing_but_time(
     cumatrix: Command, machines: Machines, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(
     until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in orphans), 30)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
     cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
@@ -161,6 +163,7 @@ def test_ctrl_c_ends_everything_of_a_cluster_that_was_started_here(
     until(lambda: not processes_of(running.pid), 30)
 
 
+@pytest.mark.slow
 def test_a_cell_that_takes_one_worker_after_another_is_charged_and_no_other(
     cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:

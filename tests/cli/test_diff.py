@@ -101,6 +101,7 @@ def test_parquet_and_folders_hold_the_same(run: Command, made: Path) -> None:
     assert run("diff", "folder", "page/results.parquet").returncode == 0
 
 
+@pytest.mark.slow
 def test_history(run: Command) -> None:
     for name in ("good", "big", "bad"):
         done = run("history", "add", f"{name}.jsonl", "--commit", f"commit-of-{name}")

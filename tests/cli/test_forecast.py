@@ -40,6 +40,7 @@ def run(place: Path, cumatrix: Command, monkeypatch: pytest.MonkeyPatch) -> Call
 ARGV = ("run", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80,sm_90", "-j", "2")
 
 
+@pytest.mark.slow
 def test_a_dry_run_compiles_nothing_and_foretells_what_happens(
     run: Callable[..., tuple[int, str, str]], place: Path
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_dry_run_says_what_is_not_there(run: Callable[..., tuple[int, str, str
     assert "3 cells: " in out
 
 
+@pytest.mark.slow
 def test_the_parts_together_are_the_whole(run: Callable[..., tuple[int, str, str]], place: Path) -> None:
     cells = []
     for number in (1, 2):
@@ -76,6 +78,7 @@ def test_the_parts_together_are_the_whole(run: Callable[..., tuple[int, str, str
     assert code == 2 and "--costs is for --shard" in words
 
 
+@pytest.mark.slow
 def test_the_cache_tells_of_itself_and_forgets(run: Callable[..., tuple[int, str, str]], place: Path) -> None:
     assert run(*ARGV)[0] == 0
     before = json.loads(run("cache", "info", "--json")[1])

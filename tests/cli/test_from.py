@@ -50,6 +50,7 @@ def told(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(({**lasting(record), "program": ""} for record in records), key=lambda record: record["cell"])
 
 
+@pytest.mark.slow
 def test_others_results_answer_until_something_changes(
     folder: Callable[[str], Command], toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:

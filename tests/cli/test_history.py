@@ -84,6 +84,7 @@ def test_broken_names_the_last_good_and_the_first_bad_run(history: Run) -> None:
     assert text.splitlines()[-1] == "2 cells broken, 2 flaky"
 
 
+@pytest.mark.slow
 def test_add_appends_and_replaces(cumatrix: Command) -> None:
     for run, day, targets, rows in (
         ("mine", 1, ["sm_75"], [("mine", 1)]),

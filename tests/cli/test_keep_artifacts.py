@@ -31,6 +31,7 @@ def texts(page: Path) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_what_was_built_is_kept_and_shown(cumatrix: Command, tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text(KERNEL)

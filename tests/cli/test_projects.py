@@ -36,6 +36,7 @@ def cells(path: Path) -> dict[str, str]:
         return {row["cell"]: row["status"] for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_from_run_to_answers(cumatrix: Command, projects: tuple[Command, Command]) -> None:
     left, right = projects

@@ -81,6 +81,7 @@ def test_a_program_that_a_key_names_is_run_once_it_is_trusted(
     assert stranger.ran()
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_what_the_user_names_needs_no_trust_and_is_all_that_runs(
     stranger: Stranger, cumatrix: Command, toolkit: Callable[[str], Installed]
@@ -94,6 +95,7 @@ def test_what_the_user_names_needs_no_trust_and_is_all_that_runs(
     assert stranger.ran()
 
 
+@pytest.mark.slow
 def test_a_change_of_what_is_named_and_another_place_ask_again(
     stranger: Stranger, cumatrix: Command, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -192,6 +194,7 @@ def test_python_raises_and_asks_nobody(stranger: Stranger) -> None:
     assert stranger.ran()
 
 
+@pytest.mark.slow
 def test_what_runs_nothing_needs_no_trust(stranger: Stranger, cumatrix: Command) -> None:
     stranger.configure(
         'python = "./evil.sh"\nwith = ["numba=./env"]\nflags = ["nvcc:-ccbin=./evil.sh"]\nsources = ["k.cu"]\n'

@@ -64,6 +64,7 @@ __global__ void reduce(const int *in, int *out) {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_it_agrees_with_nvrtc_driven_by_hand(
     name: str, cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path
@@ -136,6 +137,7 @@ def test_what_a_compiler_refuses_exits_with_1(cumatrix: Command, file: Callable[
     assert 'identifier "no" is undefined' in done.stderr
 
 
+@pytest.mark.slow
 def test_options_reach_the_compiler(cumatrix: Command, file: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "inc").mkdir()
     (tmp_path / "inc" / "mine.h").write_text("#define FROM_HEADER 1\n")
@@ -167,6 +169,7 @@ def test_a_header_beside_the_file(cumatrix: Command, file: Callable[..., Path], 
     )
 
 
+@pytest.mark.slow
 def test_python(cumatrix: Command, file: Callable[..., Path], venv: Callable[..., str]) -> None:
     source = file("from numba import cuda\n@cuda.jit\ndef axpy(a, x):\n    a[0] += N * x[0]\n", "axpy.py")
     common = ("--python", venv("numba==0.59.1"), "-b", "numba", "-D", "N=3")

@@ -42,6 +42,7 @@ def program(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Path:
     return tmp_path / "vectorAdd.cu"
 
 
+@pytest.mark.slow
 def test_nvcc_is_taken_and_a_toolkit_that_has_it(cumatrix: Command, program: Path) -> None:
     done = cumatrix("try", program, "--json")
     assert done.returncode == 0, done.stderr

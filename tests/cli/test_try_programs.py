@@ -46,6 +46,7 @@ def matrix(cumatrix: Command, folder: Path, *results: str) -> list[dict[str, Any
     return cells
 
 
+@pytest.mark.slow
 def test_every_way_to_compile_a_program_is_a_cell_of_its_own(cumatrix: Command, tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"inc{number}").mkdir()
@@ -79,6 +80,7 @@ def test_the_same_options_are_one_cell_however_they_are_written(cumatrix: Comman
     assert cells == {"kernel.cu[-std=c++17 -rdc=true -lineinfo -DA=1 -DB=1] nvrtc cuda13.0 sm_80"}
 
 
+@pytest.mark.slow
 def test_another_content_is_another_run_of_the_same_cell(cumatrix: Command, program: Path, tmp_path: Path) -> None:
     argv = ("try", "kernel.cu", "-t", "13.0", "-a", "80", "-b", "nvrtc", "--out", "r.jsonl")
     assert cumatrix(*argv).returncode == 0
@@ -87,6 +89,7 @@ def test_another_content_is_another_run_of_the_same_cell(cumatrix: Command, prog
     assert [cell["status"] for cell in matrix(cumatrix, tmp_path, "r.jsonl")] == ["rejected"]
 
 
+@pytest.mark.slow
 def test_two_programs_of_one_name_are_two(cumatrix: Command, tmp_path: Path) -> None:
     for name, text in (("a", PLAIN), ("b", "__global__ void k() { wrong; }\n")):
         (tmp_path / name).mkdir()
@@ -115,6 +118,7 @@ def test_two_programs_of_one_name_are_two(cumatrix: Command, tmp_path: Path) -> 
     assert all(cell["case"].startswith("kernel.cu@") for cell in shown)
 
 
+@pytest.mark.slow
 def test_options_for_one_backend_alone(cumatrix: Command, program: Path) -> None:
     argv = ("try", "kernel.cu", "-b", "nvrtc,nvcc", "-t", "13.0", "-a", "80", "--json", "-O3")
     done = cumatrix(*argv, "--option", "nvcc:-lineinfo", "--option=nvrtc:-default-device", "--option=-DX=a:-b")
@@ -164,6 +168,7 @@ def test_generate_code(cumatrix: Command, program: Path) -> None:
     assert cumatrix(*argv, "-gencode", "sm_80").returncode == 2
 
 
+@pytest.mark.slow
 def test_headers_and_the_newest_release_of_a_major_version(
     cumatrix: Command, tmp_path: Path, toolkit: Callable[[str], Installed]
 ) -> None:
@@ -173,6 +178,7 @@ def test_headers_and_the_newest_release_of_a_major_version(
     assert [(record["toolkit"], record["status"]) for record in cumatrix.records(*argv)] == [("13.5", "built")] * 2
 
 
+@pytest.mark.slow
 def test_options_that_no_file_takes(cumatrix: Command, tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text("from numba import cuda\n")
     for words in (

@@ -133,6 +133,7 @@ def test_one_kernel_has_one_signature(attempt: Callable[..., Any]) -> None:
     assert "--signature names scale twice" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_name_that_the_text_does_not_show_is_looked_for_when_it_runs(
     attempt: Callable[..., Any], program: Path
 ) -> None:

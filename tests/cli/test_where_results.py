@@ -45,6 +45,7 @@ def test_merge(cumatrix: Command, results: Path) -> None:
     assert not results.with_name("n.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_report(cumatrix: Command, results: Path) -> None:
     done = cumatrix("report", "r.jsonl", "--where", 'status == "rejected"', "--out", "html")
     assert done.returncode == 0, done.stderr

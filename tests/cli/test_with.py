@@ -33,6 +33,7 @@ def file(tmp_path: Path) -> Path:
 AXES = ("--signature", "scale=void(float32[:])", "-a", "sm_80", "-t", "12.4")
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_each_release_is_a_column(cumatrix: Command, file: Path, toolkit: Callable[[str], Installed]) -> None:
     toolkit("12.4")
@@ -113,6 +114,7 @@ def test_a_release_without_a_wheel_for_this_python_says_so(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_pytest_takes_it_too(cumatrix: Command, tmp_path: Path, toolkit: Callable[[str], Installed]) -> None:
     import subprocess

@@ -123,6 +123,7 @@ def shown(records: list[dict[str, Any]]) -> dict[str, tuple[int, bool]]:
     }
 
 
+@pytest.mark.slow
 def test_builds_of_one_version_are_columns_of_their_own(
     cumatrix: Command, tmp_path: Path, home: dict[str, str], numba_cuda: Repository, venv: Callable[..., str]
 ) -> None:
@@ -170,6 +171,7 @@ def test_builds_of_one_version_are_columns_of_their_own(
     assert after[0]["toolchain"]["observed"]["builds"]["numba-cuda"]["commit"] == head
 
 
+@pytest.mark.slow
 def test_an_environment_that_is_there_counts_with_what_its_path_leads_to(
     cumatrix: Command, tmp_path: Path, home: dict[str, str], venv: Callable[..., str]
 ) -> None:

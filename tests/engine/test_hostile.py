@@ -130,6 +130,7 @@ def test_a_signal_is_a_crash(perform: Perform, name: str, signal: int) -> None:
     assert record["verdict"] == "fail"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["loops", "sleeps", "stops"])
 def test_what_does_not_end_is_ended_at_the_deadline(perform: Perform, patience: float, name: str) -> None:
     record = perform(name, seconds=patience)
@@ -162,6 +163,7 @@ def test_children_end_with_their_cell(perform: Perform) -> None:
     assert next(int(note.split()[1]) for note in record["notes"] if "left behind" in note) >= 3
 
 
+@pytest.mark.slow
 def test_children_of_a_cell_that_hangs_end_too(
     perform: Perform, patience: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +173,7 @@ def test_children_of_a_cell_that_hangs_end_too(
     assert processes(mark) == []
 
 
+@pytest.mark.slow
 def test_memory_ends_at_the_limit(perform: Perform) -> None:
     record = perform("hoards", memory=3 << 29)
     assert record["status"] in ("crashed", "rejected")
@@ -251,6 +254,7 @@ def control(
     return run
 
 
+@pytest.mark.slow
 def test_a_compiler_that_takes_too_long_is_ended(control: Callable[..., Record], tmp_path: Path) -> None:
     source = tmp_path / "slow" / "kernel.cu"
     source.parent.mkdir()
@@ -259,6 +263,7 @@ def test_a_compiler_that_takes_too_long_is_ended(control: Callable[..., Record],
     assert (record["status"], record["stage"]) == ("timed_out", "compile")
 
 
+@pytest.mark.slow
 def test_a_compiler_that_waits_for_a_pipe_is_ended(control: Callable[..., Record], tmp_path: Path) -> None:
     source = tmp_path / "pipe" / "kernel.cu"
     source.parent.mkdir()

@@ -31,6 +31,7 @@ _APART = re.compile(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "release"), [("nvrtc", "12.4"), ("nvcc", "13.0")])
 def test_every_file_that_is_opened_is_recorded(
     backend: str, release: str, cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path

@@ -42,6 +42,7 @@ def alike(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> N
         assert lasting(record) == lasting(other[name])
 
 
+@pytest.mark.slow
 def test_order_and_runners_do_not_change_a_record(cumatrix: Command, tmp_path: Path) -> None:
     write_library(tmp_path / "cases")
     found = {}
@@ -58,6 +59,7 @@ def test_order_and_runners_do_not_change_a_record(cumatrix: Command, tmp_path: P
         alike(first, other)
 
 
+@pytest.mark.slow
 def test_pytest_gives_the_same_records_on_any_number_of_workers(cumatrix: Command, tmp_path: Path) -> None:
     write_library(tmp_path / "cases")
     done = cumatrix("run", *AXES, "--no-cache", "--out", tmp_path / "run.jsonl")
@@ -140,6 +142,7 @@ def start(cumatrix: Command, tmp_path: Path) -> Callable[..., subprocess.Popen[s
 RUN = ("run", "-b", "nvrtc", "-t", "12.4", "-a", "sm_80", "-j", "2", "--out", "out.jsonl")
 
 
+@pytest.mark.slow
 def test_killed_half_way_and_started_again(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     slow_library(tmp_path / "cases")
     out = tmp_path / "out.jsonl"

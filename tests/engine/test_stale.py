@@ -100,6 +100,7 @@ def test_the_time_the_place_and_proc(library: Library, toolkit: Callable[[str], 
     assert all_of(other.cached(), True) == plain
 
 
+@pytest.mark.slow
 def test_a_host_compiler_that_may_be_run_now(
     library: Library, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:

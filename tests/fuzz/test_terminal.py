@@ -263,6 +263,7 @@ def test_nobody_prints_by_another_way() -> None:
             assert found is None, (path, found)
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_what_compiles(
     cases: Path, tmp_path: Path, toolkit: Callable[[str], Installed], monkeypatch: pytest.MonkeyPatch

@@ -58,6 +58,7 @@ def place(places: Callable[[str], Place], toolkit: Callable[[str], Installed]) -
     return places("numba==0.59.1")
 
 
+@pytest.mark.slow
 def test_all_of_a_cell_together(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cell(name: str, text: str) -> Cell:
         (tmp_path / name).mkdir()

@@ -109,6 +109,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before, hashlib.sha25
 """
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 @pytest.mark.parametrize("release", ["12.9", "13.5"])
 def test_nvrtc_compiles_the_same_with_fewer_faults(

@@ -156,6 +156,7 @@ def test_the_host_pass_is_done_once_for_all_architectures(
     assert sorted(len(record["shared_steps"]) for record in records) == [0, 2, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_records_do_not_depend_on_the_order_of_cells(
     store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
@@ -210,6 +211,7 @@ def test_wheels_without_nvcc(run_cell: Callable[..., Outcome]) -> None:
     assert "has no nvcc" in outcome.reason and "--toolkit local" in outcome.reason
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_a_deadline_ends_the_whole_tree(
     store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path

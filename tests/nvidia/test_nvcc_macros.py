@@ -41,6 +41,7 @@ static_assert(same(TEXT, "%s"), "");
 KERNEL = 'extern "C" __global__ void scale(float *a) { *a = sizeof(TEXT); }\n'
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 @pytest.mark.parametrize("depth", ["unit", "device"])
 def test_a_macro_is_what_the_program_sees(

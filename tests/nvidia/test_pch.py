@@ -220,6 +220,7 @@ extern "C" __global__ void f(int *a) { a[0] = {number} + cooperative_groups::thi
 """
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def _records(folder: Path, name: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / "reports" / f"{name}.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_its_device_code_has_a_gate_and_a_page(
     tmp_path: Path, cumatrix: Command, toolkit: Callable[[str], Installed]
 ) -> None:
@@ -109,6 +110,7 @@ EVERYTHING = bool(os.environ.get("CUMATRIX_TESTS_ALL"))
 CORNERS = {("csrc/scale.cu", "13.0", "sm_75"), ("csrc/shift.cu", "13.5", "sm_120")}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_with_pytorch_five_lines_and_one_command_are_a_green_gate_and_a_page(
     tmp_path: Path, cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str]

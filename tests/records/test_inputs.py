@@ -73,6 +73,7 @@ def test_damaged_lists_are_refused_with_one_sentence(data: bytes, why: str) -> N
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_list_that_unpacks_without_an_end_is_refused() -> None:
     bomb = zlib.compressobj()
     packed = b"".join(bomb.compress(bytes(1 << 24)) for _ in range(33)) + bomb.flush()

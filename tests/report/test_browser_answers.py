@@ -28,6 +28,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_twenty_questions_are_answered_as_they_are_typed(visit: Visit, answers: Path) -> None:
     page = visit("index.html", folder=answers)
     for question in QUESTIONS:
@@ -86,6 +87,7 @@ def test_columns_are_tools_unless_a_header_library_is_asked_for(visit: Visit, an
     assert "NVRTC with cutlass" in page.locator("#answers thead th").all_inner_texts()
 
 
+@pytest.mark.slow
 def test_a_question_without_an_architecture_finds_one_that_was_tried(visit: Visit, tmp_path: Path) -> None:
     """The one that is shown at first is nobody's question."""
     build_report([ANSWERS / "cells.parquet"], tmp_path, where='case != "instructions/wgmma" or cc >= "9.0"')

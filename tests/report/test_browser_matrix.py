@@ -247,6 +247,7 @@ def test_addresses_that_mean_nothing_show_everything(visit: Visit, address: str)
         assert "No such cell" in page.inner_text("#cell")
 
 
+@pytest.mark.slow
 def test_pivots_gather_cells_and_lose_none(visit: Visit) -> None:
     page = visit()
     for down in ("topic,case,variant", "topic,case", "topic"):

@@ -69,6 +69,7 @@ def test_statements_and_disagreements_are_searched(visit: Visit) -> None:
     assert all("numba" in text and "crashed" in text for text in shown.all_inner_texts())
 
 
+@pytest.mark.slow
 def test_statements_disagreements_changes_history_and_coverage_say_what_happened(visit: Visit) -> None:
     assert "works on sm_75–sm_90, compute_80, crashes at compile on sm_90a" in visit("support.html").inner_text("main")
     sides = visit("disagreements.html").inner_text("main")

@@ -71,6 +71,7 @@ def recorded(cumatrix: Command, what: Shown, python: str = "") -> str:
     return str(record["cell"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", CELLS, ids=lambda what: f"{what.backend}-{what.case}-{what.toolkit}-{what.status}")
 def test_a_folder_shows_what_was_recorded(
     what: Shown, cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str]
@@ -86,6 +87,7 @@ def test_a_folder_shows_what_was_recorded(
     assert not {".venv", "cuda", "cuda-wheels"} & {path.name for path in (cumatrix.folder / "out").iterdir()}
 
 
+@pytest.mark.slow
 def test_a_folder_that_shows_something_else_is_told_of(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:
     toolkit("12.9")
     what = Shown("nvrtc", "exceptions/throw", "", "12.9", "rejected")
@@ -101,6 +103,7 @@ def test_a_folder_that_shows_something_else_is_told_of(cumatrix: Command, toolki
     assert "other does not show what was recorded: its first message is another one" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_program_without_a_case_with_its_headers(cumatrix: Command, toolkit: Callable[[str], Installed]) -> None:
     toolkit("12.9")
     for name, text in {
@@ -124,6 +127,7 @@ def test_a_program_without_a_case_with_its_headers(cumatrix: Command, toolkit: C
     assert not (other.folder / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["nvrtc", "cuda-core"])
 def test_a_program_of_several_files(
     backend: str, cumatrix: Command, toolkit: Callable[[str], Installed], venv: Callable[..., str]

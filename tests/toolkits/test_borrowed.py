@@ -61,6 +61,7 @@ def test_users_are_told(cumatrix: Command, toolkit: Callable[[str], Installed], 
     assert not [text for text in record["notes"] if "of CUDA 12.4" in text]  # nothing of it took part
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 @pytest.mark.timeout(2700)  # Jitify looks for headers, which takes minutes
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def test_what_is_no_library(text: str) -> None:
         parse_library(text)
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_a_version_is_laid_out_and_tells_itself(tmp_path: Path) -> None:
     store = LibraryStore(tmp_path)
@@ -72,6 +73,7 @@ def test_a_version_that_is_not_on_pypi(tmp_path: Path) -> None:
     assert not (tmp_path / "cutlass" / "0.0.1").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_cells_see_their_own_version(cumatrix: Command, toolkit: Callable[[str], Installed], tmp_path: Path) -> None:
     toolkit("13.0")

@@ -47,6 +47,7 @@ def test_every_release_has_parts_by_exact_version() -> None:
     assert [part.name for part in PARTS.values() if not part.headers] == ["nvdisasm"], "tools are asked for by name"
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_a_part_is_added_once_and_stays(tmp_path: Path) -> None:
     store = ToolkitStore(tmp_path / "toolkits")
@@ -79,6 +80,7 @@ def test_two_wheels_with_the_same_file(tmp_path: Path) -> None:
     assert all((found.home / name).is_file() for name in files)
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_programs_find_the_headers_of_a_part(cumatrix: Command, tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text(

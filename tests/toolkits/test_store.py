@@ -50,6 +50,7 @@ def test_a_release_is_a_whole_cuda_home(toolkit: Callable[[str], Installed], rel
     subprocess.run([sys.executable, "-c", code, library], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_installing_again_changes_nothing(small: tuple[ToolkitStore, Installed]) -> None:
     store, toolkit = small
     before = (toolkit.home / "cumatrix-toolkit.json").stat()

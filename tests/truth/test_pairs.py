@@ -29,9 +29,18 @@ def test_every_pair_has_a_name_of_its_own() -> None:
     assert len({pair.name for pair in ALL}) == len(ALL)
 
 
+# NVRTC compiles in a tenth of a second. One pair of each other kind of process is enough between two nights.
+QUICK = {"python-runs-a-tool-numba", "appears-earlier-cupy-nvrtc", "in-I-older-nvcc"}
+
+
 def params() -> list[Any]:
     """A test for each pair and backend."""
-    return [pytest.param(pair, name, id=f"{pair.name}-{name}") for pair in ALL for name in pair.backends]
+    names = {f"{pair.name}-{name}": (pair, name) for pair in ALL for name in pair.backends}
+    assert names.keys() >= QUICK
+    return [
+        pytest.param(*each, id=name, marks=() if each[1] == "nvrtc" or name in QUICK else pytest.mark.slow)
+        for name, each in names.items()
+    ]
 
 
 @pytest.mark.parametrize(("pair", "backend"), params())

@@ -86,6 +86,7 @@ def wait_for(running: subprocess.Popen[bytes], out: Path, count: int) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_broken_for_a_while_and_mended(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(site_of(name, tmp_path, monkeypatch)) as site:
@@ -113,6 +114,7 @@ def test_broken_for_a_while_and_mended(name: str, tmp_path: Path, monkeypatch: p
         holds(site)
 
 
+@pytest.mark.slow
 def test_a_header_that_changes_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(site_of("header", tmp_path, monkeypatch)) as site:
         site.before()
@@ -180,6 +182,7 @@ def stopped(program: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_header_that_changes_between_two_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvcc reads it for the device and for the host; what it makes of two states is the answer to neither."""
     pair = Pair(
