@@ -81,11 +81,13 @@ def test_selection_by_words(run: Run, tmp_path: Path, expression: str, number: i
     assert len(records(tmp_path / "out.jsonl")) == number
 
 
+@pytest.mark.slow
 def test_selection_by_marker(run: Run) -> None:
     assert counted(run("-m", "cumatrix"))["passed"] == 12
     assert run("-m", "not cumatrix").returncode == 5
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_records(run: Run, tmp_path: Path) -> None:
     one = run("--cumatrix-no-cache", "--cumatrix-out", "one.jsonl")
     two = run("--cumatrix-no-cache", "--cumatrix-out", "two.jsonl", "-n", "2")
@@ -95,6 +97,7 @@ def test_workers_write_the_same_records(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "two.plan.json").exists()
 
 
+@pytest.mark.slow
 def test_cells_are_replaced_and_others_kept(run: Run, tmp_path: Path) -> None:
     for _ in range(2):
         assert run("-n", "2", "-k", "plain/two").returncode == 0
@@ -139,6 +142,7 @@ def test_where_no_compiler_answers_nothing_is_green(run: Run, workers: tuple[str
     assert "cumatrix: no compiler answered any of the 4 cells: CUDA 12.4 knows no sm_120" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_was_named_and_not_answered_is_said(run: Run) -> None:
     done = run("-k", "plain/one", target="sm_80,sm_120")
     assert done.returncode == 0
@@ -146,6 +150,7 @@ def test_what_was_named_and_not_answered_is_said(run: Run) -> None:
     assert "no compiler answered" not in run("-k", "plain/one").stdout
 
 
+@pytest.mark.slow
 def test_what_fails_says_why_and_runs_again_with_lf(run: Run, cases: Path) -> None:
     source = cases / "plain" / "one" / "kernel.cu"
     good = source.read_text()
@@ -195,6 +200,7 @@ def test_a_part_that_is_missing_fails(run: Run, monkeypatch: pytest.MonkeyPatch,
     )
 
 
+@pytest.mark.slow
 def test_junit_has_the_cells_properties(run: Run, tmp_path: Path) -> None:
     assert run("-k", "tf32", "--junitxml", "junit.xml").returncode == 0
     tests = ElementTree.parse(tmp_path / "junit.xml").getroot().findall(".//testcase")

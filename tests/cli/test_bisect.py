@@ -32,6 +32,7 @@ def borders(value: dict[str, Any]) -> list[tuple[str, str]]:
     return [(each["before"], each["after"]) for each in value["borders"]]
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_a_history_of_cuda_that_comes_back_to_where_it_was(cumatrix: Command) -> None:
     releases = "12.0,12.3,12.4,12.6,12.8,12.9"
@@ -144,6 +145,7 @@ def test_an_interrupted_bisect_goes_on(cumatrix: Command, tmp_path: Path, toolki
     assert all(records[json.loads(line)["toolkit"]] for line in before)
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_releases_of_a_library(cumatrix: Command) -> None:
     value = found(cumatrix, "cooperative/numba-9432[cache=true]", "--cases", CASES, "--over", "numba",
@@ -178,6 +180,7 @@ def library(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_commits_of_a_checkout(cumatrix: Command, library: Path, toolkit: Callable[[str], Installed]) -> None:
     toolkit("12.9")

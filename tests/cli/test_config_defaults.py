@@ -77,6 +77,7 @@ def test_what_is_wrong_with_the_file_ends_a_command_and_no_help(project: Path, c
     assert cumatrix("run", "--help").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_one_command_runs_the_programs_and_writes_the_page(
     project: Path, cumatrix: Command, toolkit: Callable[[str], Installed]
@@ -129,6 +130,7 @@ def test_a_program_with_further_options_is_called_as_try_has_it(
     assert defined.program == built.program != ""
 
 
+@pytest.mark.slow
 @pytest.mark.compilers
 def test_files_of_one_program_are_linked(
     tmp_path: Path, cumatrix: Command, toolkit: Callable[[str], Installed]

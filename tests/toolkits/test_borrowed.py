@@ -62,6 +62,7 @@ def test_users_are_told(cumatrix: Command, toolkit: Callable[[str], Installed], 
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.compilers
 @pytest.mark.timeout(2700)  # Jitify looks for headers, which takes minutes
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ LIMITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "limit", "text", "host"), LIMITS, ids=[f"{b}-{w}".replace(" ", "") for b, w, *_ in LIMITS]
 )
@@ -91,6 +92,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "-l", folder], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "size"), [("nvcc", "400k"), ("nvcc", "900k"), ("numba", "40k"), ("nvrtc", "32k")])
 def test_a_full_temporary_folder(backend: str, size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "N = 1\n" + KERNEL_PY if backend == "numba" else PLAIN
@@ -114,6 +116,7 @@ ENDED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "backend", "tool", "number"),
     [item[1:] for item in ENDED],
