@@ -89,7 +89,6 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help=f"Host compilers of nvcc and torch-nvcc. Each is a column: {HOST_COMPILERS}. gcc-13 is g++-13 on the path, all is every one there; a path may have a name. Replaces the compilers that cases name. Default: NVCC_CCBIN, or gcc.",
         ),
         where_option(EXAMPLE, "Run only cells for which this holds"),
-        click.option("-k", "words", metavar="EXPR", help="Old spelling of --where. It selects by words of a cell's id, and goes with the next release."),
         click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Cells that compile at once. Default: the number of available cores."),
         click.option("--no-cache", is_flag=True, help="Compile everything and keep nothing."),
         click.option(

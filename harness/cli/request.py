@@ -11,7 +11,6 @@ from rich.console import Console
 
 from harness.backends import BACKENDS
 from harness.cases.preprocessor import host_signs
-from harness.cli.complete import where_of
 from harness.cli.files import place_of, programs_of, tried
 from harness.cli.nvcc_options import rules_of, targets_of
 from harness.diagnostics import one_line
@@ -35,7 +34,7 @@ def request_of(options: Mapping[str, Any], **more: Any) -> Request:
         backends=options["backends"],
         toolkits=options["toolkits"],
         targets=options["targets"],
-        where=where_of(options["where"], options["words"]),
+        where=options["where"],
         python=options["python"],
         environment=options["environment"],
         require=tuple(options["require"]),

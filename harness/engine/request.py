@@ -270,9 +270,7 @@ def axes_of(
 def with_native(targets: str, devices: Devices | None) -> str:
     """``native`` on the axis of targets, as in nvcc: the targets of this machine's devices."""
     parts = [part.strip() for part in targets.split(",")]
-    if "own" in parts:
-        hint("the target own is called native now, as nvcc has it; own will go with the next release")
-    named = [part for part in parts if part not in ("own", "native")]
+    named = [part for part in parts if part != "native"]
     if named == parts:
         return targets
     native = [str(target) for target in KNOWN_TARGETS if devices and devices.name_for(target)]

@@ -17,8 +17,8 @@ from harness.records.inputs import Inputs
 from harness.records.json_io import RecordError, read_json, text_of
 from harness.records.make import largest
 from harness.records.plan import CELL_KEYS, Plan, check_plan
-from harness.records.record import SCHEMA, Record
-from harness.records.schema import FIELDS, Field, check_record, check_value, upgrade
+from harness.records.record import Record
+from harness.records.schema import FIELDS, Field, check_schema, check_value
 
 RESOURCES = ("num_regs", "shared_bytes", "spill_bytes")
 """Resources for which a row has the maximum over the record's kernels."""
@@ -156,16 +156,13 @@ def read_parquet(path: Path) -> tuple[list[Record], list[Plan]]:
     except (pa.ArrowException, OSError) as error:
         raise RecordError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
     try:
-        old = [version for version in set(_column(table, "schema")) if version != SCHEMA]
-        for version in old:
-            if version > SCHEMA:
-                upgrade({"schema": version})  # says why not
-        columns = {key: _column(table, key, check=not old) for key in COLUMNS}
+        for version in set(_column(table, "schema")):
+            check_schema({"schema": version})
+        columns = {key: _column(table, key) for key in COLUMNS}
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        for row, more in zip(rows, _column(table, "more", check=not old), strict=True):
+        for row, more in zip(rows, _column(table, "more"), strict=True):
             row.update(more or {})
-        # Each value was checked as it was read; the whole of an old record can be checked only when it is a new one.
-        records = [check_record(upgrade(row)) for row in rows] if old else cast("list[Record]", rows)
+        records = cast("list[Record]", rows)  # each value was checked as it was read
         plans = _read_plans((table.schema.metadata or {}).get(_PLANS, b"[]"), records)
     except (
         RecordError,
@@ -197,7 +194,7 @@ def read_inputs_of(path: Path) -> Inputs:
     return Inputs.unpacked(metadata[_INPUTS], str(path)) if _INPUTS in metadata else Inputs()
 
 
-def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
+def _column(table: pa.Table, key: str) -> list[Any]:
     """One value a record. Each value is read and checked once, however many records have it."""
     name = f"{key}_json" if key in (*NESTED, "more") else key
     if name not in table.column_names:
@@ -212,11 +209,11 @@ def _column(table: pa.Table, key: str, *, check: bool = True) -> list[Any]:
     values = column.dictionary.to_pylist()
     if name.endswith("_json"):
         values = [value and read_json(value.encode()) for value in values]
-    if check and key == "more":
+    if key == "more":
         for more in filter(None, values):
             for name in more:
                 check_value(name, more[name])
-    if check and key in COLUMNS:
+    if key in COLUMNS:
         for value in values:
             check_value(key, value)
         if column.null_count:

@@ -1,17 +1,14 @@
-"""Validation of records, from the definition of their keys (`harness.records.record`); and migration of older ones."""
+"""Validation of records, from the definition of their keys (`harness.records.record`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from harness.records.json_io import RecordError
 from harness.records.record import FLAG, SCHEMA, TABLE, TEXT, WHOLE, Check, InvalidValue, Kernel, Record, word_of
-
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""By schema version: makes a record of the version after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +41,8 @@ def fields_of(table: type) -> tuple[Field, ...]:
     return tuple(_field(name, hint) for name, hint in get_type_hints(table, include_extras=True).items())
 
 
-def upgrade(record: dict[str, Any], schema: int = SCHEMA) -> dict[str, Any]:
-    """Bring a record of an older schema to `schema`; refuse a newer one."""
+def check_schema(record: Mapping[str, Any], schema: int = SCHEMA) -> None:
+    """Refuse a record of another schema."""
     version = record.get("schema")
     if type(version) is not int or version < 1:
         raise RecordError("schema: must be a whole number from 1" if "schema" in record else "schema: missing")
@@ -53,12 +50,8 @@ def upgrade(record: dict[str, Any], schema: int = SCHEMA) -> dict[str, Any]:
         raise RecordError(
             f"schema: the record has version {version} and this cumatrix reads versions up to {schema}: update cumatrix"
         )
-    while version < schema:
-        if version not in MIGRATIONS:
-            raise RecordError(f"schema: records of version {version} can no longer be read: run the cells again")
-        record = {**MIGRATIONS[version](record), "schema": version + 1}
-        version += 1
-    return record
+    if version < schema:
+        raise RecordError(f"schema: records of version {version} can no longer be read: run the cells again")
 
 
 def check_record(value: Any) -> Record:

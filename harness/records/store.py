@@ -21,7 +21,7 @@ from harness.records.json_io import RecordError, line_of, read_json
 from harness.records.merge import choose, identity
 from harness.records.plan import Plan, plan_path, read_plans
 from harness.records.record import Record
-from harness.records.schema import check_record, upgrade
+from harness.records.schema import check_record, check_schema
 
 _CELL = re.compile(rb'"cell": ?("(?:[^"\\]|\\.)+")')
 
@@ -149,7 +149,8 @@ def _read_line(line: bytes, where: str) -> Record:
         value = read_json(line)
         if not isinstance(value, dict):
             raise RecordError("must be a table")
-        return check_record(upgrade(value))
+        check_schema(value)
+        return check_record(value)
     except RecordError as error:
         raise RecordError(f"{where}: {error}") from None
     except UnicodeDecodeError as error:

@@ -84,7 +84,6 @@ def library(tmp_path: Path) -> Path:
         (["run", "-t", "14"], 2, ["unknown CUDA release '14'"]),
         (["run", "plain/onee"], 2, ['no case is called "plain/onee"', 'did you mean "plain/one"']),
         (["run", "one"], 2, ['did you mean "plain/one"']),
-        (["run", "-k", "(plain"], 2, ["cannot read -k"]),
         (["run", "--where", 'virtual or bakend == "nvrtc"'], 2, ["--where, character 12: unknown name 'bakend'", "did you mean backend"]),
         (["run", "--where", " "], 2, ["--where has no condition: write one"]),
         (["run", "--where", "N == 4"], 2, ["--where, character 6: N is never 4"]),
@@ -119,14 +118,6 @@ def library(tmp_path: Path) -> Path:
 )  # fmt: skip
 def test_one_sentence(cumatrix: Command, library: Path, arguments: list[str], code: int, words: list[str]) -> None:
     sentence(cumatrix(*arguments), code, *words)
-
-
-def test_words_after_k_work_and_the_condition_to_write_is_told(cumatrix: Command, library: Path) -> None:
-    done = cumatrix("run", "-k", "not nvrtc and nothing-has-this-name")
-    assert done.returncode == 3
-    hint, error = done.stderr.splitlines()
-    assert hint.endswith("""write --where 'not "nvrtc" in cell and "nothing-has-this-name" in cell'""")
-    assert error.startswith("cumatrix: no cell is left of ")
 
 
 def test_a_part_that_is_not_installed_is_named_with_its_remedy(cumatrix: Command, tmp_path: Path) -> None:

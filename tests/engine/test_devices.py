@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import threading
@@ -14,7 +13,6 @@ from harness.engine import devices as module
 from harness.engine.devices import Device, DevicePool, Devices, find_devices
 from harness.engine.request import with_native
 from harness.errors import PartUnavailable, UsageError
-from harness.hints import hint
 from harness.model import Target
 from harness.protocol.probes import DeviceProperties, Driver
 
@@ -44,19 +42,9 @@ def test_native_on_the_axis_of_targets(capfd: pytest.CaptureFixture[str]) -> Non
     assert capfd.readouterr().err == ""
 
 
-def test_the_word_of_before_still_works_and_is_told_of_once(capfd: pytest.CaptureFixture[str]) -> None:
-    hint.cache_clear()
-    assert [with_native(targets, TWO) for targets in ("sm_75, own", "own,native")] == [
-        "sm_75,sm_89,sm_90,sm_90a",
-        "sm_89,sm_90,sm_90a",
-    ]
-    assert re.fullmatch(r"cumatrix: [^\n]*own is called native[^\n]*\n", capfd.readouterr().err)
-
-
-@pytest.mark.parametrize("word", ["native", "own"])
-def test_native_without_a_device_is_told(word: str) -> None:
+def test_native_without_a_device_is_told() -> None:
     with pytest.raises(PartUnavailable, match=r"the target native needs a CUDA device.*no driver"):
-        with_native(word, Devices(problem="no driver"))
+        with_native("native", Devices(problem="no driver"))
 
 
 @pytest.fixture

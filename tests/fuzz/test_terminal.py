@@ -220,7 +220,7 @@ def test_what_looks_at_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     "argv",
     [
-        *(["run", "-b", BAD], ["run", "-t", BAD], ["run", "-a", BAD], ["run", "--where", BAD], ["run", "-k", BAD], ["run", BAD], [BAD]),
+        *(["run", "-b", BAD], ["run", "-t", BAD], ["run", "-a", BAD], ["run", "--where", BAD], ["run", BAD], [BAD]),
         *(["run", "--python", BAD], ["run", "--require", BAD], ["run", "--environment", BAD], ["run", "--device", BAD], ["try", BAD], ["run", f"--{BAD}"]),
         *(["toolkits", "install", BAD], ["toolkits", "path", BAD], ["toolkits", "remove", BAD], ["doctor", "-t", BAD], ["diff", BAD, BAD], ["report", BAD]),
         *(["bisect", BAD, "--over", "cuda"], ["bisect", "odd/case", "--over", BAD], ["bisect", "odd/case", "--over", "cuda", "--good", BAD], ["try", "k.cu", "--with", BAD], ["try", "k.cu", "--library", BAD]),
