@@ -173,6 +173,7 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False)
         When the outcomes follow nothing that a condition can ask.
     """
     case, seen = evidence.case, evidence.seen
+    own = len(case.expectations)
     places = [place_of(case, each.cell) for each in seen]
     fails = [each for each in seen if not each.as_expected(expectation_of(each.cell))]
     tried = {place for place in places if place is not None}
@@ -191,7 +192,7 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False)
         drafts=(
             *(Draft(kept=place) for place in before),
             *drafts,
-            *(Draft(kept=place) for place in after),
+            *(Draft(kept=place) for place in after if place < own),
         ),
         wrong=len(fails),
         untried=untried,
@@ -203,14 +204,15 @@ def propose(evidence: Evidence, dates: Mapping[str, str], *, anew: bool = False)
 
 def _slots(case: Case, seen: Sequence[Seen], out: set[int]) -> tuple[list[int], list[int]]:
     """Expectations before and after the change: new ones come last, if no older one precludes them."""
-    numbers = list(range(len(case.expectations)))
-    kept = [case.expectations[place] for place in numbers if place not in out]
+    numbers = list(range(len(case.all_expectations)))
+    kept = [case.all_expectations[place] for place in numbers if place not in out]
     for each in seen:
         first = _first(kept, each)
         if first is not _BUILT and not each.as_expected(first):
-            at = min(out, default=len(numbers))
+            at = min(out, default=len(case.expectations))
             return numbers[:at], numbers[at:]
-    return numbers, []
+    # Faults are no part of the case file: they stay last.
+    return numbers[: len(case.expectations)], numbers[len(case.expectations) :]
 
 
 def _first(expectations: Sequence[Expectation], each: Seen) -> Expectation:
@@ -226,8 +228,8 @@ class _Learned:
 
 def _learn(case: Case, seen: Sequence[Seen], before: Sequence[int], after: Sequence[int]) -> list[_Learned]:
     """Rules for the cells that those before leave; those after settle some of them."""
-    first = [case.expectations[place] for place in before]
-    last = [case.expectations[place] for place in after]
+    first = [case.all_expectations[place] for place in before]
+    last = [case.all_expectations[place] for place in after]
     open_ = [each for each in seen if _first(first, each) is _BUILT]
     examples = [
         Example(each.cell.facts(), kind, each.as_expected(_first(last, each)))

@@ -30,7 +30,8 @@ def check(root: Roots, selection: Sequence[str] = (), *, needed: bool = True) ->
         other = titles.setdefault(case.title, case.name)
         if other != case.name:
             sentences.append(f'{file}: title: is the same as that of "{other}"')
-    return sentences
+    # Each case below a faults.toml reports what is wrong with it.
+    return list(dict.fromkeys(sentences))
 
 
 def _doubts(case: Case, file: str) -> list[Problem]:

@@ -82,7 +82,7 @@ def read_cases(
         except CaseError as error:
             problems += error.problems
     if problems:
-        raise CaseError(problems)
+        raise CaseError(list(dict.fromkeys(problems)))  # each case below a faults.toml reports what is wrong with it
     return cases
 
 

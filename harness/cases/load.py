@@ -17,6 +17,7 @@ from typing import Any
 from harness.backends import BACKENDS
 from harness.cases.bundled import is_copy, packaged_cases
 from harness.cases.errors import Report, shown
+from harness.cases.faults import faults_of
 from harness.cases.paths import FILE_NAME, project_of
 from harness.cases.rules import read_rules
 from harness.cases.schema import CASE
@@ -26,7 +27,7 @@ from harness.cases.values import NAME, check_table
 from harness.cases.variants import read_variants
 from harness.errors import did_you_mean
 from harness.git import GitError, git
-from harness.model.case import Case, OptionRule, Variant
+from harness.model.case import Case, Expectation, OptionRule, Variant
 
 OURS = "cumatrix"
 """The project whose cases have no name in front: cumatrix itself."""
@@ -174,7 +175,7 @@ def read_case(text: str, path: Path, root: Path) -> Case:
     report = Report(shown_path, text)
     check_integers(report, data)
     report.close()
-    case = _case(report, name, path, data)
+    case = _case(report, name, path, data, faults_of(path.parent.parent, Path(root)))
     report.close()
     assert case is not None  # a report without problems has a case
     return case
@@ -188,7 +189,7 @@ def display(path: Path, root: Path) -> str:
         return path.as_posix()
 
 
-def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case | None:
+def _case(report: Report, name: str, path: Path, data: dict[str, Any], faults: tuple[Expectation, ...]) -> Case | None:
     good = check_table(report, (), data, CASE)
     programs = read_programs(report, path.parent, good)
     _known_backends(report, good.get("backends", []))
@@ -214,6 +215,7 @@ def _case(report: Report, name: str, path: Path, data: dict[str, Any]) -> Case |
         host_compilers=tuple(dict.fromkeys(good.get("host_compilers", ()))),
         libraries=libraries,
         variants=variants or (Variant(labels={}, definitions={}),),
+        faults=faults,
         **rules,
     )
 

@@ -42,7 +42,16 @@ def _topic_row(topic: str, group: Sequence[Case]) -> list[str]:
     return [f"[{topic}](#{topic})", str(len(group)), ", ".join(features)]
 
 
-def _faults(cases: Iterable[Case]) -> Iterator[list[str]]:
+def _faults(cases: Sequence[Case]) -> Iterator[list[str]]:
+    for rule in dict.fromkeys(rule for case in cases for rule in case.faults):
+        met = [case for case in cases if rule in case.faults]
+        name = "every case" if len(met) == len(cases) else f"every case of {met[0].topic}"
+        yield [
+            f"[{name}](../cases{'' if met == list(cases) else f'/{met[0].topic}'}/faults.toml)",
+            _where(rule),
+            _cell(rule.reason),
+            _link(rule.link),
+        ]
     for case in cases:
         for rule in case.expectations:
             if rule.xfail:

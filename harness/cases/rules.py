@@ -145,6 +145,11 @@ def read_rules(
     }
 
 
+def read_expectations(report: Report, good: Mapping[str, Any]) -> list[Expectation]:
+    """The ``[[expect]]`` tables of a file whose conditions name no parameters; notes problems in `report`."""
+    return _Reader(report, {}).read("expect", good, EXPECT, _expectation)
+
+
 class _Reader:
     """Reads one list after another."""
 

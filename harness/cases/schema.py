@@ -162,6 +162,9 @@ EXPECT: Mapping[str, Key] = {
     "link": _LINK_KEY,
 }
 
+FAULTS: Mapping[str, Key] = {"expect": CASE["expect"]}
+"""Keys of ``faults.toml``."""
+
 
 FILE_NAME = "case.schema.json"
 

@@ -208,7 +208,7 @@ class PreparedToolchain:
             return None, ""
         try:
             self.tools.mkdir(parents=True, exist_ok=True)
-            return native.build(self.tools, "cumatrix-reads.so", native.source("reads.c", "pch_memory.c")), ""
+            return native.build(self.tools, "cumatrix-reads.so", native.source("reads.c")), ""
         except (Ended, OSError, subprocess.SubprocessError) as error:
             return None, str(error)
 

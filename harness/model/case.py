@@ -336,6 +336,8 @@ class Case:
     options, unsupported, expectations : tuple
         Rules, in the order of the file. The first expectation that applies counts; where none
         does, the cell is expected to be built.
+    faults : tuple of Expectation
+        Of libraries, for every case of a topic or of the folder of cases (``faults.toml``). They apply where none of `expectations` does.
     launches, verify : tuple
         How kernels are launched on a device and how results are checked: for each kernel the first launch that
         applies counts, and the first check that does.
@@ -363,6 +365,12 @@ class Case:
     launches: tuple[LaunchRule, ...] = ()
     verify: tuple[VerifyRule, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    faults: tuple[Expectation, ...] = ()
+
+    @property
+    def all_expectations(self) -> tuple[Expectation, ...]:
+        """The case's own expectations, and after them the faults."""
+        return (*self.expectations, *self.faults)
 
     @property
     def has_file(self) -> bool:

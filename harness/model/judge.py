@@ -14,9 +14,10 @@ _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)
 
 
 def expectation_of(cell: Cell) -> Expectation:
-    """First expectation of the cell's case that applies; that it is built where none does."""
-    facts = cell.facts() if cell.case.expectations else {}
-    return next((item for item in cell.case.expectations if item.when(facts)), _BUILT)
+    """First expectation or fault of the cell's case that applies; that it is built where none does."""
+    expectations = cell.case.all_expectations
+    facts = cell.facts() if expectations else {}
+    return next((item for item in expectations if item.when(facts)), _BUILT)
 
 
 def judge(expected: Expectation, outcome: Outcome) -> Verdict:

@@ -53,6 +53,6 @@ def build(tools: Path, name: str, source: str, flags: Sequence[str] = ()) -> Pat
     return library
 
 
-def source(*names: str) -> str:
-    """Text of C files next to this module, as one translation unit."""
-    return "\n".join(Path(__file__).with_name(name).read_text("utf-8") for name in names)
+def source(name: str) -> str:
+    """Text of a C file next to this module."""
+    return Path(__file__).with_name(name).read_text("utf-8")

@@ -59,5 +59,5 @@ def test_the_examples_of_libraries_are_some(load: Load) -> None:
 
 
 def test_the_example_of_parameters_is_one(load: Load) -> None:
-    start, _, parameters = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:3]
+    start, _, _, parameters = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)[:4]
     assert len(load(start + parameters).variants) == 8
