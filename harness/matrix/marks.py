@@ -146,8 +146,7 @@ KINDS: Mapping[str, Mark] = {kind.key: kind for kind in _ALL}
 
 def kind_of(record: Mapping[str, Any]) -> Mark:
     """The kind of a record: by its verdict, and by its status where that says more."""
-    partial = record["status"] == "built" and stopped_at_ptx(record)
-    return _kind_of(record["status"], record["verdict"], partial)
+    return _kind_of(record["status"], record["verdict"], stopped_at_ptx(record))
 
 
 def as_expected(record: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from cells import make_case, make_cell
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.engine import key as keys_module
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.key import Key
@@ -44,6 +46,28 @@ def test_what_utf8_and_64_bits_cannot_hold_has_keys_of_its_own() -> None:
 def test_the_order_of_a_table_does_not_count(table: dict[str, int]) -> None:
     backwards = dict(reversed(table.items()))
     assert Key("x").add("t", table).hex() == Key("x").add("t", backwards).hex()
+
+
+def test_the_engine_is_its_programs_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys_module, "harness", SimpleNamespace(__file__=str(tmp_path / "__init__.py")))
+    first, *_ = keys_module._ENGINE_FOLDERS
+    module, native = tmp_path / first / "a.py", tmp_path / first / "deep/b.c"
+    native.parent.mkdir(parents=True)
+    module.write_text("one")
+    native.write_text("two")
+    seen = [keys_module.engine_digest.__wrapped__()]
+    (tmp_path / first / "notes.md").write_text("x")
+    (tmp_path / "c.py").write_text("x")
+    assert keys_module.engine_digest.__wrapped__() == seen[0]
+    for change in (
+        lambda: module.write_text("One"),
+        lambda: native.write_text("Two"),
+        lambda: module.rename(module.with_name("c.py")),
+        lambda: native.rename(native.parent.parent / "b.c"),
+    ):
+        change()
+        seen.append(keys_module.engine_digest.__wrapped__())
+    assert len(set(seen)) == 5
 
 
 @pytest.fixture
