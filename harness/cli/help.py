@@ -7,6 +7,8 @@ import re
 
 import click
 
+from harness.cli.terminal import say
+
 _OPTION_GROUPS = {
     "Search": ("over", "good", "bad", "releases", "every", "build_command"),
     "Cells": ("backends", "toolkits", "targets", "libraries", "header_libraries", "host_compilers", "where", "shard"),
@@ -56,8 +58,8 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> None:
     for word in words:
         found = command.get_command(here, word) if isinstance(command, click.Group) else None
         if not found:
-            raise click.UsageError(f"no command {' '.join(words)!r}: `cumatrix help` lists them", ctx)
+            raise click.UsageError(f"no command {' '.join(words)[:100]!r}: `cumatrix help` lists them", ctx)
         command, here = found, click.Context(found, info_name=word, parent=here)
     formatter = here.make_formatter()
     click.Command.format_help(command, here, formatter)
-    click.echo(formatter.getvalue().rstrip("\n"))
+    say(formatter.getvalue().rstrip("\n"))

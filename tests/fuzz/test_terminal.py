@@ -175,7 +175,8 @@ def test_what_writes_cases(cases: Path, tmp_path: Path) -> None:
 
 def test_what_reads_cases_and_logs(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "title " in fine(call("cases", "list", "--cases", cases)).out
+    fine(call("cases", "list", "--cases", cases))
+    assert "title " in fine(call("cases", "list", "odd", "--cases", cases)).out
     fine(call("cases", "list", "--cases", cases, "--json"))
     fine(call("cases", "check", "--cases", cases), 0, 2)
     fine(call("cases", "list", BAD, "--cases", cases), 2)
@@ -224,7 +225,7 @@ def test_what_looks_at_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         *(["run", "--python", BAD], ["run", "--require", BAD], ["run", "--environment", BAD], ["run", "--device", BAD], ["try", BAD], ["run", f"--{BAD}"]),
         *(["toolkits", "install", BAD], ["toolkits", "path", BAD], ["toolkits", "remove", BAD], ["doctor", "-t", BAD], ["diff", BAD, BAD], ["report", BAD]),
         *(["bisect", BAD, "--over", "cuda"], ["bisect", "odd/case", "--over", BAD], ["bisect", "odd/case", "--over", "cuda", "--good", BAD], ["try", "k.cu", "--with", BAD], ["try", "k.cu", "--library", BAD]),
-        *(["libraries", "install", BAD], ["libraries", "path", BAD], ["libraries", "remove", BAD], ["libraries", "list", BAD]),
+        *(["libraries", "install", BAD], ["libraries", "path", BAD], ["libraries", "remove", BAD], ["libraries", "list", BAD], ["help", BAD]),
     ],
 )  # fmt: skip
 def test_what_users_write(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]) -> None:
