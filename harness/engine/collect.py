@@ -311,7 +311,8 @@ class Remains(Message):
     def of(cls, cell: Cell, order: Order, ended: Exit, home: Path, tools: Path, *, lost: str = "") -> Remains:
         """The remains of a cell, without what it read, which the scheduler makes sense of."""
         return cls(
-            order=order, ended=replace(ended, reads=None), home=home, tools=tools, source=_source_of(cell), root=cell.case.root,
+            order=order, ended=replace(ended, reads=None), home=home, tools=tools,
+            source=_source_of(cell).absolute(), root=cell.case.root and cell.case.root.absolute(),
             target=str(cell.target), nvcc=BACKENDS[cell.toolchain.backend].nvcc, lost=lost,
         )  # fmt: skip
 

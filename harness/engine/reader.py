@@ -191,7 +191,7 @@ class Reader:
             When the reader is closed meanwhile.
         """
         try:
-            return self._ask(replace(remains, keep=str(self.keep.path) if self.keep else ""))
+            return self._ask(replace(remains, keep=str(self.keep.path.absolute()) if self.keep else ""))
         except _Failed as error:
             with self._lock:
                 self._end()

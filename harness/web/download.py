@@ -5,6 +5,7 @@ This module loads `ssl` and `urllib.request`; import it inside the function that
 
 from __future__ import annotations
 
+import ctypes
 import http.client
 import re
 import socket
@@ -133,6 +134,8 @@ class _Sockets:
                     copy.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     pass  # the server has ended it
+                # What a server goes on sending would still be read: connecting to no family resets the connection (connect(2)).
+                ctypes.CDLL(None).connect(copy.fileno(), bytes(16), 16)
                 copy.close()
 
 

@@ -158,3 +158,18 @@ def test_a_reply_of_replies_costs_its_cell(remains: Callable[..., Remains]) -> N
     outcome = collect_outcome(left)
     assert outcome.status == "crashed"
     assert "nested too deep" in outcome.reason
+
+
+def test_names_do_not_depend_on_where_readers_were_started(
+    remains: Callable[..., Remains], reader: Callable[..., Reader], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = reader(keep=ArtifactFolder(Path("kept")))
+    assert one.read(remains("cell-0", reply={"status": "rejected"})).status == "rejected"
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/kernel.cu").touch()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    left = remains("cell-1", reply={"status": "rejected", "artifact": None})
+    (left.order.scratch / "log").write_text(f"{tmp_path}/elsewhere/kernel.cu(1): error: no such type\n")
+    cell = make_cell(make_case(Path("kernel.cu")), "nvrtc", "12.4", "compute_80")
+    left = Remains.of(cell, left.order, make_exit(), tmp_path / "cuda", tmp_path / "tools")
+    assert one.read(left).log == "kernel.cu(1): error: no such type"

@@ -171,12 +171,15 @@ def peek(path):
     # A process that has just ended has no memory left, and its files are empty.
     if not os.read(os.open(path, os.O_RDONLY), 1):
         raise ProcessLookupError(errno.ESRCH, "")
+def names(path):
+    if not os.listdir(path):
+        raise ProcessLookupError(errno.ESRCH, "")
 for pid in ("1", parent_of(scheduler) or 1, *others()):
     for name in ("environ", "maps", "auxv", "smaps", "pagemap", "io", "stack", "syscall"):
         attempt(peek, f"/proc/{pid}/{name}")
     for name in ("cwd", "root", "exe"):
         attempt(os.readlink, f"/proc/{pid}/{name}")
-    attempt(os.listdir, f"/proc/{pid}/map_files")
+    attempt(names, f"/proc/{pid}/map_files")
     attempt(call, 312, int(pid), os.getpid(), 0, 0, 0)
     attempt(call, 298, ctypes.create_string_buffer(struct.pack("=II", 1, 128) + bytes(120)), int(pid), -1, -1, 0)
 attempt(socket.socket, socket.AF_PACKET, socket.SOCK_RAW)

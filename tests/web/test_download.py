@@ -115,6 +115,7 @@ ENDLESS = {
     "chunks": _for_ever(CHUNKED, b"1\r\nx\r\n"),
     "trailers": _for_ever(CHUNKED + b"0\r\n", b"a: b\r\n"),
     "continue": _for_ever(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "a flood of continue": _for_ever(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000),
     "the body of a redirect": _for_ever(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n", b"x"),
     "a redirect to itself": lambda path: moved("/again"),
     "a status line": _for_ever(b"HTTP/1.1 ", b"2"),
