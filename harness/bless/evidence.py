@@ -106,7 +106,7 @@ def _refuse_wrong(case: Case, records: Sequence[Record], merged: Merged) -> None
         which = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         first = silent[0]
         raise WrongEvidence(
-            f"{case.name}: {_cells(len(silent))} without an answer ({which}), the first {one_line(first['cell'])}: "
+            f"{case.name}: {counted(len(silent), 'cell')} without an answer ({which}), the first {one_line(first['cell'])}: "
             f"{one_line(first['reason'], 200)}; mend that and run again, or leave them out with --where"
         )
     cells = {record["cell"] for record in records}
@@ -114,14 +114,10 @@ def _refuse_wrong(case: Case, records: Sequence[Record], merged: Merged) -> None
     if flaky:
         other = flaky[0].dropped[0]
         raise WrongEvidence(
-            f"{case.name}: {_cells(len(flaky))} with two results that differ, the first {one_line(flaky[0].cell)}: "
+            f"{case.name}: {counted(len(flaky), 'cell')} with two results that differ, the first {one_line(flaky[0].cell)}: "
             f"{failed_at(flaky[0].kept)} in run {one_line(flaky[0].kept['run'], 80)}, {failed_at(other)} in run "
             f"{one_line(other['run'], 80)}; name only the results that hold, or run the cells again with --fresh"
         )
-
-
-def _cells(count: int) -> str:
-    return counted(count, "cell")
 
 
 def place_of(case: Case, cell: Cell) -> int | None:

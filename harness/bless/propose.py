@@ -14,6 +14,7 @@ from harness.matrix.axes import target_key, version_key
 from harness.model import Case, Cell, Expectation, Status
 from harness.model.condition import Condition, Version
 from harness.model.judge import expectation_of
+from harness.protocol.text import counted
 from harness.regex import pattern
 from harness.rules import Example, Inseparable, Rule, TooManyRules, learn
 
@@ -59,11 +60,11 @@ def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:
     """
     case = evidence.case
     if evidence.missing:
-        yield f"{_cells(len(evidence.missing))} of the plan never arrived: {_some(evidence.missing)}"
+        yield f"{counted(len(evidence.missing), 'cell')} of the plan never arrived: {_some(evidence.missing)}"
     if evidence.unsupported:
-        yield f"{_cells(len(evidence.unsupported))} unsupported: nothing is expected of them"
+        yield f"{counted(len(evidence.unsupported), 'cell')} unsupported: nothing is expected of them"
     if evidence.stale:
-        yield f"{_cells(evidence.stale)} of variants that the case does not have any more: left out"
+        yield f"{counted(evidence.stale, 'cell')} of variants that the case does not have any more: left out"
     asked = [*(each.cell for each in evidence.seen), *evidence.unsupported]
     backends = [info.name for info in BACKENDS.values() if info.language(case)]
     if other := [name for name in backends if name not in {cell.toolchain.backend for cell in asked}]:
@@ -92,7 +93,7 @@ def _gaps(evidence: Evidence) -> Iterator[str]:
             spot for spot in product(variants, toolchains, targets) if spot not in known and spot not in unsupported
         )
         first = next(gaps)
-        yield f"{_cells(count)} between those that were tried, such as {' '.join(filter(None, first))}"
+        yield f"{counted(count, 'cell')} between those that were tried, such as {' '.join(filter(None, first))}"
 
 
 def _spot(cell: Cell) -> tuple[str, str, str]:
@@ -103,10 +104,6 @@ def _spot(cell: Cell) -> tuple[str, str, str]:
 def _some(names: Iterable[str]) -> str:
     names = list(names)
     return ", ".join(map(one_line, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count:,} cells"
 
 
 _BUILT = Expectation(when=Condition.always(), status=Status.BUILT)

@@ -1,6 +1,6 @@
 """Reading ``faults.toml``: faults of a library that every case below its folder meets.
 
-One lies in the folder of cases, one in any topic's folder. A case's own expectations come first, then those of its topic, then those of the folder of cases.
+The folder of cases and the folder of each topic may have one. A case's own expectations come first, then those of its topic, then those of the folder of cases.
 """
 
 from __future__ import annotations

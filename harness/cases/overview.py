@@ -45,9 +45,10 @@ def _topic_row(topic: str, group: Sequence[Case]) -> list[str]:
 def _faults(cases: Sequence[Case]) -> Iterator[list[str]]:
     for rule in dict.fromkeys(rule for case in cases for rule in case.faults):
         met = [case for case in cases if rule in case.faults]
-        name = "every case" if len(met) == len(cases) else f"every case of {met[0].topic}"
+        everywhere = len(met) == len(cases)
+        name = "every case" if everywhere else f"every case of {met[0].topic}"
         yield [
-            f"[{name}](../cases{'' if met == list(cases) else f'/{met[0].topic}'}/faults.toml)",
+            f"[{name}](../cases{'' if everywhere else f'/{met[0].topic}'}/faults.toml)",
             _where(rule),
             _cell(rule.reason),
             _link(rule.link),

@@ -18,6 +18,7 @@ from harness.cli.complete import where_option
 from harness.cli.options import cases_option
 from harness.cli.terminal import console_for, say
 from harness.errors import NothingToRun, PartUnavailable, UsageError
+from harness.protocol.text import counted
 from harness.records import merge, read_records
 from harness.records.files import replace_files
 from harness.records.merge import case_of
@@ -127,7 +128,7 @@ def _show(console: Console, each: Blessing) -> None:
         style = "bold" if line.startswith(("---", "+++")) else _STYLES.get(line[:1], "")
         console.print(Text(line, style), soft_wrap=True)
     found = each.proposal
-    cells = "1 cell" if each.cells == 1 else f"{each.cells:,} cells"
+    cells = counted(each.cells, "cell")
     if each.after == each.before:
         say(
             f"{each.name}: all of {cells} are as expected, nothing changes"

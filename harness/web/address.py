@@ -120,5 +120,5 @@ def refuse_credentials(address: str) -> None:
     """
     if redact(address).partition("?")[0] != address.partition("?")[0]:
         raise AddressError(
-            "an address with a password would stand in records: put the password into ~/.netrc or git's credential helper"
+            "an address with a password would be kept in records: put the password into ~/.netrc or git's credential helper"
         )

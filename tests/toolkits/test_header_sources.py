@@ -65,7 +65,7 @@ def test_folders_and_revisions(tmp_path: Path, text: str, read: dict[str, str]) 
         ("git+https://h/a#subdirectory=../b", "what follows # must be subdirectory=FOLDER"),
         ("git+https://h/a\n@x", "is not a version"),
         ("", "'' is not a version"),
-        ("git+https://token@h/a@main", "^'git.https://h/a@main': an address with a password would stand in records"),
+        ("git+https://token@h/a@main", "^'git.https://h/a@main': an address with a password would be kept in records"),
         ("git+ssh://git:se@cret@h/a", "^'git.ssh://git@h/a': an address with a password"),
         ("git+https://h:se@cret/a", "^'git.https://cret/a': an address with a password"),
         ("https://me:secret@h/a", "^'https://h/a' is not a version"),
