@@ -30,7 +30,6 @@ from harness.engine.toolchain import clean_environment
 from harness.errors import CumatrixError, PartUnavailable
 from harness.model import Cell, Status
 from harness.model.target import parse_targets
-from harness.protocol.messages import Limits
 from harness.records import this_machine
 from harness.toolkits import ToolkitStore, parse_toolkits
 
@@ -82,7 +81,7 @@ def _arguments() -> argparse.Namespace:
 def throughput(backend: str, python: str | None, options: argparse.Namespace) -> dict[str, Any]:
     """The engine, the bare loop and fresh processes, cell by cell in turns."""
     store, environment = ToolkitStore(), look(python)
-    context = RunContext(environment, store, None, Limits())
+    context = RunContext(environment, store, None)
     cells = _cells(backend, environment, options)
     with Run(context) as run:
         toolchain = run.resolver.toolchain(cells[0].toolchain)
@@ -136,7 +135,7 @@ def _round(
     jobs: dict[str, Any],
 ) -> dict[str, Any]:
     """Every cell on each side: seconds by cell, in which the engine's first one holds its start."""
-    run = Run(RunContext(environment, store, None, Limits()))
+    run = Run(RunContext(environment, store, None))
     measured: dict[str, Any] = {side: [] for side in ("engine", "loop", "fresh", "engine_cpu", "loop_cpu")}
     loop = Bare(environment.python, jobs)
     measured["loop_start"] = loop.start

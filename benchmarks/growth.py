@@ -18,12 +18,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from harness.cluster.client import Cluster
+from harness.cluster.worker import EnginePlugin, WorkerResults
 from harness.engine.admission import Need
-from harness.engine.cluster import Cluster
-from harness.engine.cluster_worker import EnginePlugin, WorkerResults
 from harness.engine.executor import ThreadExecutor
 from harness.engine.prepared import PreparedCell, Result
-from harness.engine.request import record_of
 from harness.model import Case, Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef, Variant
 from harness.records import RecordWriter, make_plan
 
@@ -70,7 +69,9 @@ def cells_of(count: int) -> list[Cell]:
 def on_threads(cells: Sequence[Cell], threads: int) -> Iterator[Result]:
     """Through the queue of a run on one machine."""
     resolver: Any = argparse.Namespace(
-        context=argparse.Namespace(memory=1 << 40, devices=argparse.Namespace(items=()), trace=None)
+        context=argparse.Namespace(
+            request=argparse.Namespace(total_memory=1 << 40), devices=argparse.Namespace(items=()), trace=None
+        )
     )
     executor = ThreadExecutor(resolver, threads)
     for runner in executor.runners:
@@ -100,7 +101,7 @@ def measure(results: Iterator[Result], cells: Sequence[Cell], folder: Path) -> d
     count = 0
     with RecordWriter(folder / f"{len(cells)}.jsonl", plan, fresh=True) as writer:
         for result in results:
-            writer.append(record_of(result, "made-up"))
+            writer.append(result.record("made-up"))
             count += 1
     assert count == len(cells)
     return {

@@ -23,9 +23,11 @@ from typing import Any
 
 from harness import __version__
 from harness.backends import BACKENDS, nvcc, nvrtc
+from harness.engine.context import prepare
 from harness.engine.executor import Run
+from harness.engine.plan import cells_of
 from harness.engine.prepared import PreparedCell
-from harness.engine.request import Request, cells_of, context_for
+from harness.engine.request import RunRequest
 from harness.engine.toolchain import clean_environment
 from harness.errors import CumatrixError
 from harness.protocol.backend import Job
@@ -109,12 +111,12 @@ def _arguments() -> argparse.Namespace:
 
 def _programs(options: argparse.Namespace, folder: Path) -> list[Program]:
     """The cells that a compiler answers, and how each is compiled by hand."""
-    request = Request(
-        cases=ROOT / "cases", selection=tuple(options.cases.split(",")), backends=options.backend,
-        toolkits=options.toolkit, targets=options.target, device="none", cache=False, python=options.python,
+    request = RunRequest(
+        cases=(ROOT / "cases",), selection=tuple(options.cases.split(",")), backends=options.backend,
+        toolkits=options.toolkit, targets=options.target, device="none", no_cache=True, python=options.python,
     )  # fmt: skip
-    context = context_for(request)
-    cells = cells_of(request, context.environment)
+    context = prepare(request)
+    cells = cells_of(context)
     programs = []
     with Run(context) as run:
         prepared = {cell.id: run.resolver.resolve(cell) for cell in cells}

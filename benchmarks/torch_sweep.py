@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from harness.engine.environment import look
-from harness.engine.request import default_toolkit
+from harness.engine.environments import default_toolkit
 from harness.toolkits import ToolkitStore
 
 CASE = Path(__file__).parents[1] / "cases" / "exceptions" / "torchao-1648"

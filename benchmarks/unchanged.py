@@ -18,8 +18,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.engine.context import prepare
 from harness.engine.executor import Run
-from harness.engine.request import Request, cells_of, context_for
+from harness.engine.plan import cells_of
+from harness.engine.request import RunRequest
 from harness.model import Cell
 
 _TARGETS = "sm_50,sm_60,sm_70,sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
@@ -48,9 +50,9 @@ def write_cases(root: Path, count: int) -> None:
 
 def fill(root: Path, toolkit: str) -> int:
     """Put an answer for every cell into the cache; returns how many cells there are."""
-    request = Request(cases=root, backends="nvrtc", toolkits=toolkit, targets=_TARGETS, device="none")
-    context = context_for(request)
-    cells = cells_of(request, context.environment)
+    request = RunRequest(cases=(root,), backends="nvrtc", toolkits=toolkit, targets=_TARGETS, device="none")
+    context = prepare(request)
+    cells = cells_of(context)
     by_case: dict[str, list[Cell]] = {}
     for cell in cells:
         by_case.setdefault(cell.case.name, []).append(cell)

@@ -17,14 +17,10 @@ import click
 
 from cumatrix._cells import Cell
 from cumatrix._results import Results
-from harness.cli.progress import install_for
 from harness.cli.run import run as run_command
 from harness.cli.run import try_ as try_command
-from harness.cli.selection import Chosen, cells_of_cases, cells_of_files
-from harness.engine.admission import usable_cores
-from harness.engine.executor import Run
+from harness.cli.selection import Selection, select_cases, select_files, start
 from harness.engine.proof import unanswered, without_answer
-from harness.engine.request import record_of
 from harness.errors import UsageError, did_you_mean
 from harness.records import Record, RecordWriter, make_plan, this_commit
 from harness.records.compiled_out import remarks, with_remark
@@ -220,22 +216,22 @@ Progress = Callable[[int, int, Cell], object]
 class _Work:
     """Cells to run, and their closing notes."""
 
-    chosen: Chosen
-    params: dict[str, Any]
+    selection: Selection
+    out: Path | None
+    fresh: bool
     argv: list[str]
     records: list[Record] = field(default_factory=list)
 
     def cells(self) -> Iterator[Cell]:
         """Yield each cell as it finishes; closing the iterator ends the running cells."""
-        run_id, cells, out = uuid.uuid4().hex[:12], self.chosen.cells, self.params["out"]
-        if out:
-            check_writable(out)
-        context = install_for(cells, self.chosen.context, offline=self.params["offline"])
-        plan = make_plan(cells, run=run_id, environment=context.name, argv=self.argv, commit=this_commit())
-        with Run(context, self.params["jobs"] or usable_cores()) as run, ExitStack() as stack:
-            writer = stack.enter_context(RecordWriter(out, plan, fresh=self.params["fresh"])) if out else None
+        run_id, cells = uuid.uuid4().hex[:12], self.selection.cells
+        if self.out:
+            check_writable(self.out)
+        with start(self.selection) as run, ExitStack() as stack:
+            plan = make_plan(cells, run=run_id, environment=run.context.name, argv=self.argv, commit=this_commit())
+            writer = stack.enter_context(RecordWriter(self.out, plan, fresh=self.fresh)) if self.out else None
             for result in run.results(cells):
-                record = record_of(result, run_id)
+                record = result.record(run_id)
                 self.records.append(record)
                 if writer:
                     writer.append(record)
@@ -246,16 +242,16 @@ class _Work:
 
     def results(self, progress: Progress | None) -> Results:
         """All cells, once they have finished, in the order of the plan."""
-        total = len(self.chosen.cells)
+        total = len(self.selection.cells)
         for done, cell in enumerate(self.cells(), 1):
             if progress:
                 progress(done, total, cell)
-        order = {cell.id: place for place, cell in enumerate(self.chosen.cells)}
+        order = {cell.id: place for place, cell in enumerate(self.selection.cells)}
         found = remarks(self.records)
         records = sorted((with_remark(record, found) for record in self.records), key=lambda each: order[each["cell"]])
         silence = without_answer(records)
-        artifacts = self.chosen.context.artifacts
-        notes = [silence] if silence else unanswered(self.chosen.asked, records)
+        artifacts = self.selection.context.artifacts
+        notes = [silence] if silence else unanswered(self.selection.asked, records)
         return Results(records, notes=[*notes, *(artifacts.problems if artifacts else ())])
 
 
@@ -344,16 +340,14 @@ def _of_cases(function: str, selection: Iterable[SourcePath], cases: SourcePath,
     named = [] if os.fspath(cases) == "cases" else [f"--cases={os.fspath(cases)}"]
     argv = [*named, *words, "--", *(os.fspath(each) for each in selection)]
     params = _params(run_command, "run", argv)
-    names = ("selection", "cases", "order", "shard", "costs")
-    rest = {name: value for name, value in params.items() if name not in names}
-    return _Work(cells_of_cases(rest, **{name: params[name] for name in names}), params, ["run", *argv])
+    return _Work(select_cases(params), params["out"], params["fresh"], ["run", *argv])
 
 
 def _of_files(function: str, source: SourcePath | Iterable[SourcePath], language: str, options: TryOptions) -> _Work:
     words = words_of(function, dict(options), TryOptions.__annotations__)
     argv = [*words, "--", *map(str, _files(source, language))]
     params = _params(try_command, "try", argv)
-    return _Work(cells_of_files(params, params["files"]), params, ["try", *argv])
+    return _Work(select_files(params, params["files"]), params["out"], params["fresh"], ["try", *argv])
 
 
 def _params(command: click.Command, name: str, argv: list[str]) -> dict[str, Any]:

@@ -13,12 +13,12 @@ import pytest
 
 from harness.cases.load import load_case
 from harness.diagnostics import clean, no_command, one_line
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, prepare
 from harness.engine.executor import Run
-from harness.engine.header_libraries import Finder
 from harness.engine.install import Step, install
-from harness.engine.proof import asked_of, unanswered, without_answer
-from harness.engine.request import Request, axes_of, cells_of, context_for, record_of
+from harness.engine.plan import axes_of, cells_of
+from harness.engine.proof import requested_names, unanswered, without_answer
+from harness.engine.request import RunRequest
 from harness.errors import CumatrixError, NothingToRun
 from harness.model import Case, Cell, Status, Verdict
 from harness.project.config import Config, limits_of, read_config
@@ -54,7 +54,6 @@ class Session:
         self.worker = getattr(config, "workerinput", None)
         self.run = (self.worker["testrunuid"] if self.worker else uuid.uuid4().hex)[:12]
         self._context: RunContext | None = None
-        self._finder: Finder | None = None
         self._run: Run | None = None
         self._writer: RecordWriter | None = None
         self.problem: CumatrixError | None = None
@@ -68,7 +67,7 @@ class Session:
         silence = without_answer(self.reported)
         if silence:
             return [silence]
-        return unanswered(asked_of(self.request, self.context.environment, self.context.devices), self.reported)
+        return unanswered(requested_names(self.context), self.reported)
 
     @cached_property
     def project(self) -> Config:
@@ -76,8 +75,7 @@ class Session:
         path = found(self.config.rootpath)
         return read_config(path) if path else Config()
 
-    @property
-    def request(self) -> Request:
+    def _request(self) -> RunRequest:
         from os import environ
 
         project = self.project
@@ -87,9 +85,7 @@ class Session:
             return given or project.option(name)
 
         self._check_trust()
-        # What header libraries are named by is looked up once in a session.
-        self._finder = self._finder or Finder(offline=bool(value("offline")))
-        return Request(
+        return RunRequest(
             backends=value("backend"),
             toolkits=value("toolkit"),
             targets=value("target"),
@@ -98,20 +94,19 @@ class Session:
             where=project.option("where"),
             environment=environ.get("CUMATRIX_ENVIRONMENT") or project.option("environment"),
             require=tuple(environ.get("CUMATRIX_REQUIRE", "").split()) or project.option("require") or (),
-            cache=not self.config.getoption("--cumatrix-no-cache"),
+            no_cache=self.config.getoption("--cumatrix-no-cache"),
             libraries=tuple(
                 self.config.getoption("--cumatrix-with")
                 or environ.get("CUMATRIX_WITH", "").split()
                 or project.option("with")
                 or ()
             ),
-            headers=project.option("library") or (),
+            header_libraries=project.option("library") or (),
             host_compilers=tuple(
                 environ.get("CUMATRIX_HOST_COMPILER", "").split() or project.option("host-compiler") or ()
             ),
             limits=limits_of(project),
             offline=bool(value("offline")),
-            finder=self._finder,
             earlier=tuple(self.config.getoption("--cumatrix-from") or environ.get("CUMATRIX_FROM", "").split()),
         )
 
@@ -136,7 +131,7 @@ class Session:
     @property
     def context(self) -> RunContext:
         if self._context is None:
-            self._context = context_for(self.request)
+            self._context = prepare(self._request())
         return self._context
 
     @property
@@ -148,20 +143,20 @@ class Session:
     def cells(self, case: Case) -> list[Cell]:
         """Cells of a case; none, and a `problem`, if the request cannot run."""
         try:
-            axes_of(self.request, self.context.environment, self.context.devices, self.context.others)
+            axes_of(self.context)
         except CumatrixError as error:
             if self.worker:
                 raise
             self.problem = error
             return []
-        return cells_of(self.request, self.context.environment, [case], self.context.devices, self.context.others)
+        return cells_of(self.context, [case])
 
     def begin(self, cells: list[Cell]) -> None:
         """Open the file of records, which the workers of one run share."""
         if not cells or self.config.getoption("--collect-only"):
             return
         check_writable(self.out)
-        self._context = install(cells, self.context, self._report, self._tell, offline=self.request.offline)
+        self._context = install(cells, self.context, self._report, self._tell)
         plan = make_plan(cells, run=self.run, environment=self.context.name, commit=this_commit())
         self._writer = RecordWriter(self.out, plan, fresh=self.config.getoption("--cumatrix-fresh")).__enter__()
 
@@ -184,7 +179,7 @@ class Session:
             raise self.problem
         if self._run is None:
             self._run = Run(self.context, keep=_FORK_SERVERS)
-        record = record_of(self._run.result(cell), self.run)
+        record = self._run.result(cell).record(self.run)
         self._fingerprints.add(record["fingerprint"])
         if self._writer:
             self._writer.append(record)

@@ -13,7 +13,7 @@ from harness.engine.context import RunContext
 from harness.engine.environment import Environment, look
 from harness.engine.executor import Run
 from harness.engine.prepared import Result
-from harness.engine.request import record_of
+from harness.engine.request import RunRequest
 from harness.model import Case, Cell, Expectation, OptionRule, Outcome, Target, Toolchain, ToolkitRef, Variant
 from harness.model.condition import Condition
 from harness.protocol.messages import CellJob, Exit, Limits, Order
@@ -92,7 +92,7 @@ class Place:
     def __init__(self, python: str | None, store: ToolkitStore, *, seconds: float = 800.0) -> None:
         self.environment = look(python)
         self.store = store
-        self.context = RunContext(self.environment, store, None, Limits(seconds=seconds))
+        self.context = RunContext(self.environment, store, None, RunRequest(limits=Limits(seconds=seconds)))
         self._run: Run | None = None
 
     def cell(self, case: Case, backend: str, release: str, target: str) -> Cell:
@@ -134,7 +134,7 @@ def run_all(cells: Sequence[Cell], context: RunContext, jobs: int = 1) -> dict[s
     with Run(context, jobs) as run:
         for result in run.results(cells):
             assert result.cell.id not in records, "a cell finished twice"
-            records[result.cell.id] = record_of(result, "run")
+            records[result.cell.id] = result.record("run")
     return {cell.id: records[cell.id] for cell in cells}
 
 

@@ -13,6 +13,7 @@ from harness.engine.context import RunContext
 from harness.engine.devices import Devices
 from harness.engine.environment import look
 from harness.engine.plan import choose_backends, plan
+from harness.engine.request import RunRequest
 from harness.model import Target
 from harness.protocol.messages import Limits
 from harness.toolkits import ToolkitStore, parse_toolkits
@@ -74,7 +75,9 @@ def run_launched(
 ) -> dict[tuple[str, str, str], Mapping[str, Any]]:  # fmt: skip
     """Records by case, backend and target."""
     environment = look(python)
-    context = RunContext(environment, store, None, Limits(seconds=seconds), devices=devices, sanitizer=sanitizer)
+    context = RunContext(
+        environment, store, None, RunRequest(limits=Limits(seconds=seconds)), devices=devices, sanitizer=sanitizer
+    )
     cells = plan(
         load_cases(root), choose_backends(backends, environment), parse_toolkits(release),
         [Target.parse(target) for target in targets], environment, devices=devices,

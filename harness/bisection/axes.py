@@ -9,10 +9,11 @@ from packaging.version import Version
 
 from harness.bisection.search import release_of
 from harness.bisection.trials import Planned, SearchAxis
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, prepare
 from harness.engine.environments import majors_of
 from harness.engine.install import Missing, missing
-from harness.engine.request import Request, cells_of, context_for, versions_of_python
+from harness.engine.plan import cells_of
+from harness.engine.request import RunRequest
 from harness.environments.index import Index
 from harness.environments.interpreters import parse_pythons
 from harness.environments.releases import choose, parse_with, published
@@ -33,8 +34,8 @@ class LibraryReleases:
     ----------
     library : str
         Its name.
-    request : Request
-        What is asked of each; its libraries are put in here.
+    request : RunRequest
+        The request; `plan` adds the releases.
     case : Case
         The program.
     versions : sequence of str
@@ -44,14 +45,14 @@ class LibraryReleases:
     """
 
     library: str
-    request: Request
+    request: RunRequest
     case: Case
     versions: Sequence[str]
     hopeless: Mapping[str, str]
     place: str = "library"
 
     @classmethod
-    def of(cls, library: str, request: Request, case: Case, releases: str | None) -> LibraryReleases:
+    def of(cls, library: str, request: RunRequest, case: Case, releases: str | None) -> LibraryReleases:
         """Ask the index which releases there are.
 
         Parameters
@@ -71,7 +72,7 @@ class LibraryReleases:
             request = replace(request, toolkits=DEFAULT_TOOLKIT)
         index = Index(data_folder() / "index", offline=request.offline)
         found = choose(parse_with(f"{library}={releases or 'all'}"), published(library, index))
-        asked = versions_of_python(replace(request, libraries=(library,)))
+        asked = replace(request, libraries=(library,)).python_versions
         pythons = parse_pythons(asked) if asked else None
         refs = parse_toolkits(request.toolkits) if request.toolkits else []
         hopeless = {}
@@ -89,10 +90,10 @@ class LibraryReleases:
     def plan(self, versions: Sequence[str]) -> Planned:
         """The cells of some releases, whose environments are resolved at once."""
         request = replace(self.request, libraries=(f"{self.library}={','.join(versions)}",))
-        context = context_for(request)
+        context = prepare(request)
         cells: dict[str, list[Cell]] = {}
         try:
-            planned = cells_of(request, context.environment, [self.case], context.devices, context.others)
+            planned = cells_of(context, [self.case])
         except NothingToRun as error:
             return Planned(context, {}, dict.fromkeys(versions, str(error)))
         for cell in planned:
@@ -111,9 +112,7 @@ class HeaderReleases:
     library : HeaderLibrary
         The library.
     context : RunContext
-        What cells are run with.
-    request : Request
-        What is asked of each.
+        The request, and the parts of this machine.
     case : Case
         The program.
     versions : sequence of str
@@ -122,7 +121,6 @@ class HeaderReleases:
 
     library: HeaderLibrary
     context: RunContext
-    request: Request
     case: Case
     versions: Sequence[str]
     hopeless: Mapping[str, str] = field(default_factory=dict)
@@ -142,9 +140,7 @@ class HeaderReleases:
         for version in versions:
             try:
                 case = with_version(self.case, self.library, version)
-                cells[version] = cells_of(
-                    self.request, self.context.environment, [case], self.context.devices, self.context.others
-                )
+                cells[version] = cells_of(self.context, [case])
             except NothingToRun as error:
                 reasons[version] = str(error)
         return Planned(self.context, cells, reasons)
@@ -238,9 +234,7 @@ class CudaReleases:
     Parameters
     ----------
     context : RunContext
-        The run's context, for cells without requested libraries.
-    request : Request
-        What is asked of each; its toolkits are put in here.
+        The request, and the parts of this machine; `plan` adds the toolkits.
     case : Case
         The program.
     versions : sequence of str
@@ -250,7 +244,6 @@ class CudaReleases:
     """
 
     context: RunContext
-    request: Request
     case: Case
     versions: Sequence[str]
     compiler: str = ""
@@ -264,12 +257,12 @@ class CudaReleases:
     def plan(self, versions: Sequence[str]) -> Planned:
         """The cells of some releases."""
         words = [f"{self.compiler}+headers{version}" if self.compiler else version for version in versions]
-        request = replace(self.request, toolkits=",".join(words))
-        # Which distribution of a library is taken depends on the toolkit.
-        context = context_for(request) if request.libraries else self.context
+        context = self.context.asking(toolkits=",".join(words))
+        if context.request.libraries:  # the toolkit decides on the distribution of a library
+            context = prepare(context.request, context.finder)
         cells: dict[str, list[Cell]] = {}
         try:
-            planned = cells_of(request, context.environment, [self.case], context.devices, context.others)
+            planned = cells_of(context, [self.case])
         except NothingToRun as error:
             return Planned(context, {}, dict.fromkeys(versions, str(error)))
         for cell in planned:

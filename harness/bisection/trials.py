@@ -25,7 +25,6 @@ from harness.engine.context import RunContext
 from harness.engine.executor import Run
 from harness.engine.key import Key
 from harness.engine.prepared import Result
-from harness.engine.request import record_of
 from harness.model import Case, Cell
 from harness.records import Record, RecordError, RecordWriter, make_plan, this_commit
 from harness.records.store import read_file
@@ -112,7 +111,7 @@ def place_for(case: Case, context: RunContext, words: Iterable[str], outside: Pa
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
     except OSError:
         return None
-    key = Key("bisect").add("words", list(words)).add("limits", asdict(context.limits)).add("program", stamp)
+    key = Key("bisect").add("words", list(words)).add("limits", asdict(context.request.limits)).add("program", stamp)
     key.add("python", context.environment.python).add("sanitizer", context.sanitizer)
     return folder / key.hex()[:32]
 
@@ -133,7 +132,7 @@ def _stamp(case: Case, context: RunContext, outside: Path | None) -> list[Any] |
     """The state of every file that belongs to a program: of its folder and of include directories; None where these are too many."""
     files = [path.absolute() for path in (case.path, *case.sources.values(), *case.together)]
     named = [case.path.parent / folder for rule in case.options for folder in rule.values.get("include", ())]
-    folders = {folder.absolute() for folder in (*context.include, *named, *(path.parent for path in files))}
+    folders = {folder.absolute() for folder in (*context.request.include, *named, *(path.parent for path in files))}
     found: list[Any] = [str(path) for path in files]
     for folder in sorted(folders):
         if outside and folder.is_relative_to(outside):
@@ -300,7 +299,7 @@ class Bisection:
             else:
                 asked.append(cell)
         for result in run.results(asked):
-            record = record_of(result, name)
+            record = result.record(name)
             self.kept.append(record)
             yield result.cell, record
 

@@ -39,15 +39,15 @@ from harness.cli.files import SUFFIXES
 from harness.cli.nvcc_options import TryCommand, habits
 from harness.cli.options import Seconds, axes, cases_option, program_options
 from harness.cli.progress import install_for
-from harness.cli.request import program_request, programs_asked, with_nvcc
+from harness.cli.selection import program_request, programs_asked, with_nvcc
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
 from harness.engine.admission import usable_cores
-from harness.engine.context import RunContext
+from harness.engine.context import RunContext, prepare
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
 from harness.engine.header_libraries import parse_chosen
-from harness.engine.request import Request, cells_of, context_for, own_python, record_of
+from harness.engine.plan import cells_of
 from harness.environments.releases import NAMES
 from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean
 from harness.model import Case
@@ -252,7 +252,7 @@ _TOOLKIT = {"-t", "--toolkit"}
 OVER = ("cupy", "numba", "numba-cuda", "torch", "cuda", "headers", "cutlass", "cccl", "git:PATH")
 
 
-def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
+def program_of(what: str, options: Mapping[str, Any]) -> Case:
     """The one program that is named: a file, or a case, with ``[name=value,…]`` for some of its variants.
 
     Raises
@@ -277,7 +277,7 @@ def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
         )
     found = re.fullmatch(r"([^\[\]]+)\[(.+)\]", what)
     name, wanted = (found[1], found[2].split(",")) if found else (what, [])
-    several = load_cases(cases, [name])
+    several = load_cases(options["cases"], [name])
     if len(several) > 1:
         names = ", ".join(case.name for case in several[:4])
         raise UsageError(
@@ -301,9 +301,7 @@ def program_of(what: str, cases: Path, options: Mapping[str, Any]) -> Case:
     return replace(case, variants=tuple(chosen))
 
 
-def axis_of(
-    over: str, request: Request, case: Case, context: RunContext, releases: str | None, console: Console
-) -> SearchAxis:
+def axis_of(over: str, case: Case, context: RunContext, releases: str | None, console: Console) -> SearchAxis:
     """The search axis, with the requested releases.
 
     Raises
@@ -313,27 +311,28 @@ def axis_of(
     PartUnavailable
         When the index cannot be asked which there are.
     """
+    request = context.request
     if over == "cuda":
         if releases and request.toolkits:
             raise UsageError("--over cuda goes over toolkits: name them with -t or with --releases, not with both")
         versions = releases_of(releases or request.toolkits)
-        request, case = as_meant(replace(request, toolkits=",".join(versions)), case, context, console)
-        return CudaReleases(context, request, case, versions)
+        context, case = as_meant(context.asking(toolkits=",".join(versions)), case, console)
+        return CudaReleases(context, case, versions)
     if over == "headers":
         compiler = releases_of(request.toolkits or default_toolkit(context.environment))
         if len(compiler) != 1:
             raise UsageError(f"--over headers takes one compiler: -t {compiler[-1]}")
-        request, case = as_meant(replace(request, toolkits=compiler[0]), case, context, console)
-        return CudaReleases(context, request, case, releases_of(releases), compiler[0])
+        context, case = as_meant(context.asking(toolkits=compiler[0]), case, console)
+        return CudaReleases(context, case, releases_of(releases), compiler[0])
     if over in LIBRARIES:
-        if over in parse_chosen(request.headers, Path.cwd()):
+        if over in parse_chosen(request.header_libraries, Path.cwd()):
             raise UsageError(
                 f"--over {over} searches versions of {over}: name them with --releases, and not with --library"
             )
         versions = versions_of(LIBRARIES[over], releases)
         with_version(case, LIBRARIES[over], versions[0])  # says where the case has nothing to do with it
-        request, case = as_meant(request, case, context, console)
-        return HeaderReleases(LIBRARIES[over], context, request, case, versions)
+        context, case = as_meant(context, case, console)
+        return HeaderReleases(LIBRARIES[over], context, case, versions)
     if over in NAMES:
         if request.libraries:
             raise UsageError(
@@ -352,9 +351,9 @@ def axis_of(
     raise UsageError(f"--over {over!r}: no such axis{did_you_mean(over, OVER)}")
 
 
-def as_meant(request: Request, case: Case, context: RunContext, console: Console) -> tuple[Request, Case]:
+def as_meant(context: RunContext, case: Case, console: Console) -> tuple[RunContext, Case]:
     """A program of the host is meant for nvcc."""
-    return with_nvcc(request, case, context.environment, context.store, console) if case.program else (request, case)
+    return with_nvcc(context, case, console) if case.program else (context, case)
 
 
 def again(argv: Sequence[str], over: str, releases: Sequence[str]) -> str:
@@ -415,7 +414,7 @@ def _options(command: Any) -> Any:
 @axes
 @habits
 @program_options
-def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path, as_json: bool, **options: Any) -> int:
+def bisect(what: str, over: str, good: str | None, bad: str | None, as_json: bool, **options: Any) -> int:
     """Find the release or commit that changed an outcome.
 
     CASE is a case, with [name=value] for some of its variants. FILE is CUDA C++ (.cu) or Python (.py).
@@ -443,21 +442,22 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
     git = over.removeprefix("git:") if over.startswith("git:") else None
     if options["git_step"]:
         folder, old = options["git_step"]
-        tried = partial(_records, what, cases, options, errors)
+        tried = partial(_records, what, options, errors)
         return step(
             Checkout.at(git or ".", clean=False), CommitLog(Path(folder)), old, tried,
             options["build_command"], options["build_timeout"], errors,
         )  # fmt: skip
-    case, request = program_of(what, cases, options), program_request(options, cases=cases)
+    case, request = program_of(what, options), program_request(options)
     if git is not None:
         if options["releases"] or options["every"] or options["out"]:
             raise UsageError("--releases, --every and --out are not for --over git:PATH, whose commits git chooses")
-        return _over_git(over, case, context_for(request), good, bad, errors, as_json=as_json)
+        return _over_git(over, case, prepare(request), good, bad, errors, as_json=as_json)
     if options["build_command"]:
         raise UsageError("--build is for --over git:PATH: releases come as wheels")
     # Environments of libraries are made for the releases that are tried.
-    context = context_for(replace(request, libraries=(), python=own_python(replace(request, libraries=(over,)))))
-    axis = axis_of(over, request, case, context, options["releases"], errors)
+    python = replace(request, libraries=(over,)).interpreter
+    context = replace(prepare(replace(request, libraries=(), python=python)), request=request)
+    axis = axis_of(over, case, context, options["releases"], errors)
     ends = Ends.of(axis.versions, good, bad, axis.called("").strip())
     hopeless = dict(axis.hopeless)
     if request.offline:
@@ -468,12 +468,11 @@ def bisect(what: str, over: str, good: str | None, bad: str | None, cases: Path,
     interrupted = False
     with Progressing(errors) as watch:
         kept = kept_for(case, context, [over])
-        install = partial(install_for, offline=request.offline)
         found = Bisection(
             axis,
             Search[Lane](ends.versions, every=options["every"], hopeless=hopeless),
             watch,
-            install,
+            install_for,
             kept,
             options["jobs"] or 0,
             options["out"],
@@ -519,12 +518,9 @@ def _over_git(
         return show(found, again(sys.argv[1:], over, found.sides), as_json=as_json)
 
 
-def _records(what: str, cases: Path, options: Mapping[str, Any], errors: Console) -> list[Record]:
+def _records(what: str, options: Mapping[str, Any], errors: Console) -> list[Record]:
     """Compile what is checked out now."""
-    case, request = program_of(what, cases, options), program_request(options, cases=cases)
-    context = context_for(request)
-    request, case = as_meant(request, case, context, errors)
-    cells = cells_of(request, context.environment, [case], context.devices, context.others)
-    context = install_for(cells, context, offline=request.offline)
-    with Run(context, options["jobs"] or usable_cores()) as run:
-        return [record_of(result, "bisect") for result in run.results(cells)]
+    context, case = as_meant(prepare(program_request(options)), program_of(what, options), errors)
+    cells = cells_of(context, [case])
+    with Run(install_for(cells, context), context.request.jobs or usable_cores()) as run:
+        return [result.record("bisect") for result in run.results(cells)]

@@ -15,8 +15,8 @@ from harness.project.trust import Untrusted, require_trust
 _ALL = {setting.parameter: name for name, setting in AXES.items()}
 
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "run": {**_ALL, "cases": "cases", "page": "page", "keep_artifacts": "artifacts"},
-    "try": {**{name: key for name, key in _ALL.items() if key != "where"}, "keep_artifacts": "artifacts"},
+    "run": {**_ALL, "cases": "cases", "page": "page", "artifacts": "artifacts"},
+    "try": {**{name: key for name, key in _ALL.items() if key != "where"}, "artifacts": "artifacts"},
     "report": {"results": "results", "out": "page", "cases": "cases", "artifacts": "artifacts"},
     "annotate": {"results": "results", "cases": "cases"},
     "merge": {"results": "results"},

@@ -8,28 +8,25 @@ import sys
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 from rich.table import Table
 from rich.text import Text
 
 from harness.cli.progress import Compiling
+from harness.cli.selection import Selection
 from harness.cli.summary import show_summary
 from harness.cli.terminal import console_for, say_json
 from harness.diagnostics import clean, one_line, telling_part
 from harness.engine.admission import available, usable_cores
-from harness.engine.cluster import AwayRun, Cluster
-from harness.engine.context import RunContext
 from harness.engine.executor import Run
 from harness.engine.install import missing
-from harness.engine.plan import cost_of
 from harness.engine.prepared import PreparedCell, Result
-from harness.engine.proof import RequestedName, unanswered, without_answer
-from harness.engine.remote_cache import Earlier
-from harness.engine.request import record_of
+from harness.engine.proof import unanswered, without_answer
+from harness.engine.shards import cost_of
 from harness.matrix.marks import kind_of
 from harness.model import Cell, Status
 from harness.protocol.text import counted
@@ -104,26 +101,30 @@ class KeptRecords(Sequence[Record]):
 
 
 def perform(
-    cells: Sequence[Cell],
-    context: RunContext,
-    *,
-    out: Path | None,
-    as_json: bool,
-    jobs: int | None,
-    fresh: bool = False,
-    table: bool = False,
-    asked: Sequence[RequestedName] = (),
-    shard: Mapping[str, Any] | None = None,
-    cluster: Cluster | None = None,
+    selection: Selection, run: Run, *, out: Path | None, as_json: bool, fresh: bool = False, table: bool = False
 ) -> int:
-    """Run cells; returns the exit code.
+    """Run the selected cells; returns the exit code.
 
-    Records go to `out` as cells finish, and to stdout where `as_json` asks for that. Everything else goes to stderr, and with it
-    what was `asked` for by name and got no answer. Cells are compiled on this machine, or by a `cluster`.
+    Parameters
+    ----------
+    selection : Selection
+        The cells, and the names that a compiler has to answer for.
+    run : Run
+        Compiles them, here or on a cluster.
+    out : Path or None
+        File that gets each record as its cell finishes.
+    as_json : bool
+        Print records to stdout; everything else goes to stderr.
+    fresh : bool
+        Drop earlier records from `out`.
+    table : bool
+        Show the matrix.
     """
-    console = console_for(sys.stderr)
+    console, context, cells = console_for(sys.stderr), run.context, selection.cells
     run_id = uuid.uuid4().hex[:12]
-    plan = make_plan(cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit(), shard=shard)
+    plan = make_plan(
+        cells, run=run_id, environment=context.name, argv=sys.argv[1:], commit=this_commit(), shard=selection.shard
+    )
     records = KeptRecords()
     count = 0
     taken, missed = Counter[str](), Counter[str]()
@@ -132,9 +133,8 @@ def perform(
     keys: list[str] = []
     unexpected, interrupted = 0, False
     terminal = console.is_terminal
-    runners = jobs or usable_cores()
-    begun = AwayRun(context, cluster) if cluster else Run(context, runners)
-    with begun as run, contextlib.ExitStack() as stack:
+    runners = context.request.jobs or usable_cores()
+    with run, contextlib.ExitStack() as stack:
         writer = stack.enter_context(RecordWriter(out, plan, fresh=fresh)) if out else None
         needs = run.resolver.needs
         progress = stack.enter_context(
@@ -149,13 +149,13 @@ def perform(
 
         def finished(result: Result) -> None:
             nonlocal count, unexpected
-            record = record_of(result, run_id)
+            record = result.record(run_id)
             kind = kind_of(record)
             count += 1
             statuses.add(record["status"])
             keys.append(record["fingerprint"])
             unexpected += not kind.as_expected
-            if isinstance(context.cache, Earlier) and not result.cached and result.outcome.status.answered:
+            if context.cache and not result.cached and result.outcome.status.answered:
                 missed[context.cache.why_not(*identity(record))] += 1
             taken[result.taken_from] += 1
             if writer:
@@ -181,23 +181,11 @@ def perform(
             writer.inputs = run.inputs(keys)
     show_summary(console, records, planned=len(cells), table=table)
     silence = "" if interrupted else without_answer(records)
-    for sentence in [silence] if silence or interrupted else unanswered(asked, records):
+    for sentence in [silence] if silence or interrupted else unanswered(selection.asked, records):
         if sentence:
             console.print(Text(one_line(sentence, 500), "bold yellow"), soft_wrap=True)
-    for text in cluster.told if cluster else ():
-        console.print(clean(f"cumatrix: {text}"), markup=False, soft_wrap=True)
-    for why, count in run.resolver.finisher.unkept.most_common(3):
-        console.print(
-            clean(f"not kept for later runs ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True
-        )
-    for sentence in context.artifacts.problems if context.artifacts else ():
+    for sentence in _notes(run, len(records), taken, missed):
         console.print(clean(sentence), markup=False, soft_wrap=True)
-    for where, count in taken.items():
-        if where:
-            console.print(clean(f"taken from {where}: {count} of {len(records)} cells"), markup=False, soft_wrap=True)
-    for why, count in missed.most_common():
-        if why:
-            console.print(clean(f"not taken ({count} of {len(records)} cells): {why}"), markup=False, soft_wrap=True)
     if writer:
         kept = f", which keeps {writer.kept} of earlier runs" if writer.kept else ""
         console.print(f"records: {out}{kept}", markup=False, soft_wrap=True)
@@ -205,6 +193,16 @@ def perform(
         console.print("interrupted: what finished is kept", markup=False)
         return 130
     return exit_code(statuses, unexpected=unexpected, answered=not silence)
+
+
+def _notes(run: Run, total: int, taken: Counter[str], missed: Counter[str]) -> Iterator[str]:
+    """Sentences on cells whose results could not be kept, or came from somewhere else."""
+    yield from (f"cumatrix: {text}" for text in run.notes)
+    for why, count in run.resolver.finisher.unkept.most_common(3):
+        yield f"not kept for later runs ({count} of {total} cells): {why}"
+    yield from run.context.artifacts.problems if run.context.artifacts else ()
+    yield from (f"taken from {where}: {count} of {total} cells" for where, count in taken.items() if where)
+    yield from (f"not taken ({count} of {total} cells): {why}" for why, count in missed.most_common() if why)
 
 
 def exit_code(statuses: Container[str], *, unexpected: int, answered: bool) -> int:
@@ -274,10 +272,10 @@ class Forecast:
     missing: dict[str, int]
 
 
-def forecast(cells: Sequence[Cell], context: RunContext, *, jobs: int | None, as_json: bool) -> int:
+def forecast(selection: Selection, *, as_json: bool) -> int:
     """Print the estimate of a run; returns the exit code, 4 if a requested part is missing."""
-    with Run(context, 1) as run:
-        found = _of(cells, run, jobs or usable_cores())
+    with Run(selection.context, 1) as run:
+        found = _of(selection.cells, run, selection.context.request.jobs or usable_cores())
     if as_json:
         say_json(asdict(found))
     else:
@@ -320,7 +318,7 @@ def _of(cells: Sequence[Cell], run: Run, jobs: int) -> Forecast:
         processor_seconds=round(sum(seconds), 3),
         seconds=round(max(sum(seconds) / jobs, max(seconds, default=0.0)), 3),
         memory_bytes=sum(largest),
-        memory_available_bytes=run.context.memory or available(),
+        memory_available_bytes=run.context.request.total_memory or available(),
         backends=dict(Counter(cell.toolchain.backend for cell, _ in needs)),
         missing=dict(reasons),
     )

@@ -14,7 +14,7 @@ _OPTION_GROUPS = {
     "Cells": ("backends", "toolkits", "targets", "libraries", "header_libraries", "host_compilers", "where", "shard"),
     "Program": ("include", "define", "std", "extra", "compile_commands", "signature"),
     "Run": ("device", "jobs", "timeout", "memory", "offline", "python", "trust", "earlier", "dask", "dry_run"),
-    "Output": ("as_json", "out", "page", "keep_artifacts"),
+    "Output": ("as_json", "out", "page", "artifacts"),
 }  # fmt: skip
 """Names of parameters; options in none of them are listed by name."""
 

@@ -61,6 +61,14 @@ class Rlimit(click.ParamType):  # type: ignore[type-arg]  # as above
         return name, Size().convert(number, param, ctx)
 
 
+def _executor(_context: click.Context, _param: click.Parameter, name: str) -> str:
+    if name:
+        from harness.engine.executor import executor_named  # with the engine
+
+        executor_named(name)
+    return name
+
+
 # `harness.cli.config_defaults.check_trust` reads it.
 trust_option = click.option("--trust", is_flag=True, help="Trust the project's configuration in this run. `cumatrix trust` does so permanently.")  # fmt: skip
 
@@ -130,11 +138,11 @@ def axes(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Write a trace for https://ui.perfetto.dev. It shows what each runner did when.",
         ),
         click.option(
-            "--keep-artifacts", "keep_artifacts", type=click.Path(path_type=Path), metavar="DIR",
+            "--keep-artifacts", "artifacts", type=click.Path(path_type=Path), metavar="DIR",
             help="Keep PTX, cubins and objects in DIR. Each file is named by its SHA-256; cumatrix report --artifacts DIR shows it. A cell whose artifact DIR lacks is compiled again. About 10 kB per cell; nothing is ever removed from DIR.",
         ),
         click.option(
-            "--executor", envvar="CUMATRIX_EXECUTOR", default="", metavar="NAME",
+            "--executor", envvar="CUMATRIX_EXECUTOR", default="", metavar="NAME", callback=_executor,
             help="Where cells compile. Default: threads, on this machine. Other distributions add others.",
         ),
         click.option(

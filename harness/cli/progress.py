@@ -206,7 +206,7 @@ class _Moving(ProgressColumn):
         return Text(self._text(task))
 
 
-def install_for(cells: Sequence[Cell], context: RunContext, *, offline: bool) -> RunContext:
+def install_for(cells: Sequence[Cell], context: RunContext) -> RunContext:
     """Install what the cells need, and say on stderr what that is; see `harness.engine.install.install`."""
     console = console_for(sys.stderr)
 
@@ -214,7 +214,7 @@ def install_for(cells: Sequence[Cell], context: RunContext, *, offline: bool) ->
         console.print(f"cumatrix: {text}", soft_wrap=True)
 
     then = f"{len(cells)} cells" if len(cells) > 1 else "a cell"
-    return install(cells, context, shown_on(console, then), tell, offline=offline)
+    return install(cells, context, shown_on(console, then), tell)
 
 
 def shown_on(console: Console, then: str = "") -> Report:

@@ -14,8 +14,8 @@ from harness.cli.files import digest_of, place_of, programs_of
 from harness.cli.find_cell import cells_in, one_cell
 from harness.cli.nvcc_options import rules_of
 from harness.cli.options import RESULTS, trust_option
-from harness.cli.request import of_build
 from harness.cli.run import try_
+from harness.cli.selection import of_build
 from harness.cli.terminal import say
 from harness.engine.header_libraries import Finder, parse_chosen, with_libraries
 from harness.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from harness.cli.nvcc_options import TryCommand, habits
 from harness.cli.options import ORDERS, RESULTS, all_cases_option, axes, dask_option, program_options
 from harness.errors import UsageError
 from harness.project.current import here
+
+if TYPE_CHECKING:
+    from harness.cluster.client import Cluster
 
 
 @click.command(cls=Command)
@@ -54,19 +57,7 @@ from harness.project.current import here
     help="Count cells and estimate the time. Compiles nothing.",
 )
 def run(
-    selection: tuple[str, ...],
-    cases: tuple[Path, ...],
-    page: Path | None,
-    out: Path | None,
-    fresh: bool,
-    order: str,
-    shard: str | None,
-    costs: Path | None,
-    dry_run: bool,
-    dask: str | None,
-    as_json: bool,
-    jobs: int | None,
-    **options: Any,
+    page: Path | None, out: Path | None, fresh: bool, dry_run: bool, dask: str | None, as_json: bool, **options: Any
 ) -> int:
     """Compile cases with every backend, toolkit and target.
 
@@ -81,40 +72,41 @@ def run(
     cumatrix run csrc/softmax.cu --page reports/html
     cumatrix run --where 'fragment == "tf32" and cc >= "8.0"' --json | jq .status
     """
-    # What compiles is imported when it is asked for: help and completion need not wait.
+    # The engine is imported now: help and completion need not wait.
     from harness.engine.probes import begin_own
 
     begin_own(options["python"])
-    from harness.cli.execute import perform
-    from harness.cli.selection import cells_of_cases, cluster_for, ready_for
+    from harness.cli.execute import forecast, perform
+    from harness.cli.selection import select_cases, start
     from harness.records.files import check_writable
 
     if out:
         check_writable(out)
     with ExitStack() as stack:
-        cluster = cluster_for(dask, jobs, stack)
-        chosen = cells_of_cases(
-            options, selection=selection, cases=cases, order=order, shard=shard, costs=costs, cluster=cluster
-        )
+        cluster = _cluster(dask, options["jobs"], stack)
+        selection = select_cases(options, cluster)
         if dry_run:
-            from harness.cli.execute import forecast
-
-            return forecast(chosen.cells, chosen.context, jobs=jobs, as_json=as_json)
+            return forecast(selection, as_json=as_json)
         if out is None and not as_json:
-            out = (here().option("results") or RESULTS) / f"{chosen.context.name}.jsonl"
+            out = (here().option("results") or RESULTS) / f"{selection.context.name}.jsonl"
             check_writable(out)
         if page and out is None:
             raise UsageError("--page needs a file of records: name one with --out beside --json")
-        context = ready_for(chosen, cluster, options)
-        code = perform(
-            chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, asked=chosen.asked, shard=chosen.shard,
-            cluster=cluster,
-        )  # fmt: skip
+        code = perform(selection, start(selection, cluster), out=out, as_json=as_json, fresh=fresh)
     if page and out and code != 130:
         from harness.cli.report import write_page
 
-        write_page([out], page, cases, artifacts=options["keep_artifacts"])
+        write_page([out], page, options["cases"], artifacts=options["artifacts"])
     return code
+
+
+def _cluster(place: str | None, jobs: int | None, stack: ExitStack) -> Cluster | None:
+    """The cluster of ``--dask``, which is left when `stack` ends."""
+    if not place:
+        return None
+    from harness.cluster.client import Cluster  # with Dask
+
+    return stack.enter_context(Cluster(place, jobs))
 
 
 @click.command("try", cls=TryCommand)
@@ -137,13 +129,7 @@ def run(
 )
 @click.option("--fresh", is_flag=True, help="Drop earlier records from that file.")
 def try_(
-    files: tuple[Path, ...],
-    out: Path | None,
-    fresh: bool,
-    dask: str | None,
-    as_json: bool,
-    jobs: int | None,
-    **options: Any,
+    files: tuple[Path, ...], out: Path | None, fresh: bool, dask: str | None, as_json: bool, **options: Any
 ) -> int:
     """Find out where a file compiles.
 
@@ -168,21 +154,17 @@ def try_(
     A program for the host (with main(), launches, or headers such as <vector>) needs nvcc. NVRTC and CuPy compile device code only. They
     get such a program only if -b names them.
     """
-    # What compiles is imported when it is asked for: help and completion need not wait.
+    # The engine is imported now: help and completion need not wait.
     from harness.engine.probes import begin_own
 
     begin_own(options["python"])
     from harness.cli.execute import perform
-    from harness.cli.selection import cells_of_files, cluster_for, ready_for
+    from harness.cli.selection import select_files, start
     from harness.records.files import check_writable
 
     if out:
         check_writable(out)
     with ExitStack() as stack:
-        cluster = cluster_for(dask, jobs, stack)
-        chosen = cells_of_files(options, files, cluster)
-        context = ready_for(chosen, cluster, options)
-        return perform(
-            chosen.cells, context, out=out, as_json=as_json, jobs=jobs, fresh=fresh, table=True, asked=chosen.asked,
-            cluster=cluster,
-        )  # fmt: skip
+        cluster = _cluster(dask, options["jobs"], stack)
+        selection = select_files(options, files, cluster)
+        return perform(selection, start(selection, cluster), out=out, as_json=as_json, fresh=fresh, table=True)

@@ -1,4 +1,4 @@
-"""From options, as click reads them, to the cells of ``run`` and ``try``, and to what they are run with.
+"""The cells of ``run`` and ``try``, and the parts that they run with.
 
 The commands and `cumatrix`, the public package, begin here.
 """
@@ -6,44 +6,50 @@ The commands and `cumatrix`, the public package, begin here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
 
 from harness.backends import BACKENDS
 from harness.cli.progress import install_for
-from harness.cli.request import request_of
 from harness.cli.terminal import console_for
 from harness.diagnostics import one_line
-from harness.engine.cluster import Cluster
-from harness.engine.context import RunContext
-from harness.engine.install import with_made
-from harness.engine.plan import Shard, choose_backends, costs_of, newest_for
-from harness.engine.proof import RequestedName, asked_of, without_left_out
-from harness.engine.request import Request, cells_of, context_for
+from harness.engine.admission import usable_cores
+from harness.engine.context import RunContext, prepare
+from harness.engine.environments import default_toolkit
+from harness.engine.executor import Run
+from harness.engine.plan import cells_of, choose_backends, newest_for, toolkit_with_nvcc
+from harness.engine.proof import RequestedName, requested_names, without_left_out
+from harness.engine.request import RunRequest
+from harness.engine.shards import Shard, costs_of
 from harness.errors import NothingToRun, UsageError
-from harness.model import Case, Cell
-from harness.project.current import here
-from harness.project.programs import configured
+from harness.hints import hint
+from harness.model import Case, Cell, UnsupportedRule
+from harness.model.condition import Condition
+from harness.project.current import programs_here
 from harness.records import read_records
+
+if TYPE_CHECKING:
+    from harness.cluster.client import Cluster
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
-    """The selected cells and their parts.
+class Selection:
+    """The cells of a run, and its parts.
 
     Parameters
     ----------
     cells : list of Cell
         The chosen cells.
     context : RunContext
-        What there is; what is missing is not installed yet.
+        The request and its parts; missing ones are not installed yet.
     asked : list of RequestedName
-        What was named, and has to be answered for.
+        The names in the request that a compiler has to answer for.
     shard : Mapping or None
-        Which part of a run the cells are, as plans have it.
+        The part of a run that the cells are, as plans have it.
     """
 
     cells: list[Cell]
@@ -52,84 +58,125 @@ class Chosen:
     shard: Mapping[str, Any] | None = None
 
 
-def cells_of_cases(
-    options: Mapping[str, Any], *, selection: Sequence[str], cases: Sequence[Path], order: str, shard: str | None, costs: Path | None,
-    cluster: Cluster | None = None,
-) -> Chosen:  # fmt: skip
-    """The cells of ``run``; parameters are called as its options are. On a `cluster`, its devices count."""
-    programs = tuple(configured(here()))
-    request = request_of(options, cases=tuple(cases), programs=programs, selection=tuple(selection), order=order)
-    context = _with_devices(context_for(request), cluster, request.device)
-    environments = (context.environment, None, context.devices, context.others)
+def select_cases(options: Mapping[str, Any], cluster: Cluster | None = None) -> Selection:
+    """The cells of ``run``, out of its options. On a `cluster`, its devices count."""
+    context = _prepared(RunRequest.of(options, programs=tuple(programs_here())), cluster)
+    request = context.request
     with context.trace.span("plan"):
-        cells = cells_of(request, *environments)
-    part = Shard.parse(shard) if shard else None
+        cells = cells_of(context)
     whole, in_plan = cells, None
-    if part:
-        before = costs_of(read_records([costs]).records) if costs else None
+    if request.shard:
+        part = Shard.parse(request.shard)
+        before = costs_of(read_records([request.costs]).records) if request.costs else None
         in_plan = part.in_plan(cells, before)
         cells = part.take(cells, before)
-    elif costs:
+    elif request.costs:
         raise UsageError("--costs is for --shard: it says what cells took before")
-    asked = asked_of(request, context.environment, context.devices)
+    asked = requested_names(context)
     if request.where:
-        whole = cells_of(replace(request, where=None), *environments)
-    return Chosen(cells=cells, context=context, asked=without_left_out(asked, whole, cells), shard=in_plan)
+        whole = cells_of(context.asking(where=None))
+    return Selection(cells=cells, context=context, asked=without_left_out(asked, whole, cells), shard=in_plan)
 
 
-def cells_of_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Cluster | None = None) -> Chosen:
-    """The cells of ``try``."""
-    from harness.cli.files import files_in
-    from harness.cli.request import program_request, programs_asked  # for which cases need not wait
+def select_files(options: Mapping[str, Any], files: Sequence[Path], cluster: Cluster | None = None) -> Selection:
+    """The cells of ``try``, out of its options."""
+    from harness.cli.files import files_in  # with the readers of projects, which cases do not need
 
     cases = programs_asked(files_in(files), options)
-    request = program_request(options)
-    context = _with_devices(context_for(request), cluster, request.device)
-    whole, cells = _cells(request, cases, context)
-    asked = [*_files(cases), *asked_of(request, context.environment, context.devices)]
-    return Chosen(cells=cells, context=context, asked=without_left_out(asked, whole, cells))
+    context = _prepared(program_request(options), cluster)
+    whole, cells = _cells(context, cases)
+    named = [
+        RequestedName(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases
+    ]
+    asked = [*named, *requested_names(context)]
+    return Selection(cells=cells, context=context, asked=without_left_out(asked, whole, cells))
 
 
-def _with_devices(context: RunContext, cluster: Cluster | None, device: str) -> RunContext:
-    return replace(context, devices=cluster.devices(device)) if cluster else context
+def _prepared(request: RunRequest, cluster: Cluster | None) -> RunContext:
+    context = prepare(request)
+    return replace(context, devices=cluster.devices(request.device)) if cluster else context
 
 
-def _cells(request: Request, cases: Sequence[Case], context: RunContext) -> tuple[list[Cell], list[Cell]]:
+def start(selection: Selection, cluster: Cluster | None = None) -> Run:
+    """Install what the cells need, and start the run here; or start it on the cluster, whose workers install."""
+    if cluster:
+        return cluster.start(selection.context, selection.cells)
+    context = install_for(selection.cells, selection.context)
+    return Run(context, context.request.jobs or usable_cores())
+
+
+def programs_asked(files: Sequence[Path], options: Mapping[str, Any]) -> list[Case]:
+    """A case for each file, with the options that click has read."""
+    from harness.cli.files import programs_of
+    from harness.cli.nvcc_options import rules_of
+
+    rules = rules_of(options, options["extra"])
+    cases = programs_of(
+        files, include=options["include"], define=options["define"], rules=rules, signatures=options["signature"]
+    )
+    return of_build(cases, options["compile_commands"])
+
+
+def of_build(cases: Sequence[Case], database: Path | None) -> list[Case]:
+    """The programs as a build compiles them, where one is named; says what of its command lines is left out."""
+    if not database:
+        return list(cases)
+    from harness.cli.files import place_of, tried
+    from harness.project.commands import unit_of
+    from harness.project.detect import with_unit
+
+    found = []
+    for case in cases:
+        source = next(iter(case.sources.values()))
+        unit = unit_of(database, source)
+        if unit.dropped:
+            hint(f"{case.name}: of its command line in {database} is left out: {' '.join(unit.dropped)}")
+        built = with_unit(case, unit, database)
+        found.append(built if case.program else tried(built, place_of(source)))
+    return found
+
+
+def program_request(options: Mapping[str, Any]) -> RunRequest:
+    """The request of options for programs."""
+    from harness.cli.nvcc_options import targets_of
+
+    include = tuple(folder.resolve() for folder in options["include"])
+    return RunRequest.of(options, cases=(), targets=targets_of(options), include=include)
+
+
+def _cells(context: RunContext, cases: Sequence[Case]) -> tuple[list[Cell], list[Cell]]:
     """Cells of every file, all of them and those that are chosen; a file that no backend takes is reported where others have any."""
-    from harness.cli.request import with_nvcc  # as above
-
     whole: list[Cell] = []
     cells: list[Cell] = []
     nothing: NothingToRun | None = None
-    said: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     console = console_for(sys.stderr)
-    store, environment = context.store, context.environment
-    left = request.toolkits is None and not context.others
+    request, environment = context.request, context.environment
+    unnamed = request.toolkits is None and not context.others
     newest = {
-        info.name: newest_for(info, environment, store, offline=request.offline)
-        for info in (choose_backends(request.backends, environment, context.others) if left else ())
+        info.name: newest_for(info, environment, context.store, offline=request.offline)
+        for info in (choose_backends(request.backends, environment, context.others) if unnamed else ())
     }
     for each in cases:
-        nvcc = newest.get("nvcc", ("", ""))[0]
-        asking, case = with_nvcc(request, each, environment, store, console, context.others, nvcc)
+        asking, case = with_nvcc(context, each, console, newest.get("nvcc", ("", ""))[0])
         fitting = (
             {name: chosen for name, chosen in newest.items() if BACKENDS[name].language(case)}
-            if asking.toolkits is None
+            if asking.request.toolkits is None
             else {}
         )
         for sentence in _reasons(fitting):
-            said.setdefault(sentence)
-        asked = [replace(asking, backends=name, toolkits=release) for name, (release, _) in fitting.items()] or [asking]
-        for one in asked:
+            reasons.setdefault(sentence)
+        each_backend = [asking.asking(backends=name, toolkits=release) for name, (release, _) in fitting.items()]
+        for one in each_backend or [asking]:
             try:
-                whole += cells_of(replace(one, where=None), environment, [case], context.devices, context.others)
-                cells += cells_of(one, environment, [case], context.devices, context.others)
+                whole += cells_of(one.asking(where=None), [case])
+                cells += cells_of(one, [case])
             except NothingToRun as error:
                 nothing = error
     if nothing and not cells:
         raise nothing
-    for sentence in said:
-        console.print(one_line(sentence), markup=False, soft_wrap=True)
+    for sentence in reasons:
+        _say(console, sentence)
     return whole, cells
 
 
@@ -141,18 +188,56 @@ def _reasons(chosen: Mapping[str, tuple[str, str]]) -> list[str]:
     return [f"{', '.join(names)}: CUDA {release}, {why}; -t names others" for (release, why), names in groups.items()]
 
 
-def _files(cases: Sequence[Case]) -> list[RequestedName]:
-    return [RequestedName(kind="case", called="file", word=case.name, values=frozenset((case.name,))) for case in cases]
+DEVICE_ONLY = tuple(info.name for info in BACKENDS.values() if "cuda" in info.languages and not info.nvcc)
+"""Backends that take CUDA C++ and have no pass of the host."""
+_ALL_FOR_THE_DEVICE = ("-default-device", "--device-as-default-execution-space")
 
 
-def cluster_for(place: str | None, jobs: int | None, stack: ExitStack) -> Cluster | None:
-    """The cluster that is named, which is left when `stack` ends; None where none is."""
-    return stack.enter_context(Cluster(place, jobs)) if place else None
+def with_nvcc(context: RunContext, case: Case, console: Console, newest: str = "") -> tuple[RunContext, Case]:
+    """The context and the case for a program of the host; those of any other program are returned as they are.
+
+    Without ``-b``, backends that compile device code alone are not applicable, and without ``-t`` the toolkit is one with an nvcc: `newest`,
+    or the one that fits the environment. A named backend compiles the program all the same.
+    """
+    request, environment = context.request, context.environment
+    named = None if request.backends in (None, "all") else choose_backends(request.backends, environment)
+    signs = _signs(case, request.include)
+    if not signs:
+        return context, case
+    what = f"a host program ({', '.join(signs)})"
+    if named:
+        asked = ", ".join(info.name for info in named if info.name in DEVICE_ONLY)
+        if asked:
+            _say(console, f"{case.name} is {what}: {asked} will refuse it, nvcc compiles it (leave -b out)")
+        return context, case
+    toolkits = request.toolkits or newest or toolkit_with_nvcc(default_toolkit(environment), context.store)
+    taken = "" if request.toolkits else f", of CUDA {toolkits}"
+    _say(
+        console, f"{case.name} is {what}: nvcc compiles it{taken}; NVRTC and CuPy, for device code alone, are left out"
+    )
+    rule = UnsupportedRule(
+        when=Condition.parse(" or ".join(f'backend == "{name}"' for name in DEVICE_ONLY), {}),
+        reason=f"{what}, and this backend compiles device code alone: nvcc is what compiles it",
+    )
+    chosen = [info.name for info in choose_backends(request.backends, environment, context.others)]
+    backends = ",".join(dict.fromkeys([*chosen, "nvcc"]))
+    return context.asking(backends=backends, toolkits=toolkits), replace(case, unsupported=(rule, *case.unsupported))
 
 
-def ready_for(chosen: Chosen, cluster: Cluster | None, options: Mapping[str, Any]) -> RunContext:
-    """Install here what the cells need, or tell the cluster what they are; the context that they are run with."""
-    if cluster is None:
-        return install_for(chosen.cells, chosen.context, offline=options["offline"])
-    cluster.begin(chosen.context, chosen.cells, device=options["device"], offline=options["offline"])
-    return with_made(chosen.context)
+def _say(console: Console, text: str) -> None:
+    console.print(one_line(text), markup=False, soft_wrap=True)
+
+
+def _signs(case: Case, include: Iterable[Path]) -> list[str]:
+    from harness.cases.preprocessor import host_signs
+
+    flags = [flag for rule in case.options for flag in rule.values.get("flags", ())]
+    if "cuda" not in case.sources or any(flag.startswith(_ALL_FOR_THE_DEVICE) for flag in flags):
+        return []
+    macros = {name: str(value) for name, value in case.variants[0].definitions.items()}
+    found = host_signs(case.sources["cuda"].read_text("utf-8"), macros)
+    # Somebody may have headers of these names for NVRTC.
+    return [
+        str(sign) for sign in found
+        if sign.kind != "header" or not any((folder / sign.what.strip("<>")).is_file() for folder in include)
+    ]  # fmt: skip

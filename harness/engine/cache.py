@@ -107,6 +107,9 @@ class ResultStore(Protocol):
     def taken_from(self, key: str) -> str:
         """The origin of the outcome under a key; empty for the cache's own."""
 
+    def why_not(self, cell: str, program: str) -> str:
+        """The reason why the results of others did not answer a cell; empty where they have none of it."""
+
 
 class CacheUnavailable(UsageError):
     """A cache that this run does without: its disk is full, or a newer cumatrix made it."""
@@ -193,6 +196,10 @@ class ResultCache:
 
     def taken_from(self, key: str) -> str:
         """The cache's own outcomes have no other origin."""
+        return ""
+
+    def why_not(self, cell: str, program: str) -> str:
+        """Nothing is taken from others."""
         return ""
 
     @classmethod

@@ -1,134 +1,58 @@
-"""The request of a run, and the parts to run it with.
-
-The format is the "Trace Event Format" of Chrome
-(https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): spans in microseconds, a lane for each thread.
-"""
+"""The parts of one run: environments, toolkits, devices and cache, for one request."""
 
 from __future__ import annotations
 
-import json
-import os
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.engine.cache import ResultStore
-from harness.engine.devices import Devices
-from harness.engine.environment import Environment
+from harness.engine.cache import ResultCache, ResultStore
+from harness.engine.devices import Devices, find_devices, find_sanitizer
+from harness.engine.environment import Environment, look
+from harness.engine.environments import others_of
 from harness.engine.file_states import Roots
-from harness.errors import UsageError
+from harness.engine.header_libraries import Finder
+from harness.engine.request import RunRequest
+from harness.engine.trace import Trace
+from harness.errors import PartUnavailable
+from harness.hints import hint
 from harness.model import Toolchain
-from harness.protocol.messages import Limits
+from harness.plugins import problems
 from harness.records.files import ArtifactFolder
-from harness.toolkits import ToolkitStore
+from harness.toolkits import LibraryStore, ToolkitStore
 from harness.toolkits.store import data_folder
-
-
-class Trace:
-    """Spans of the threads of one run; may be used by several threads at a time.
-
-    Parameters
-    ----------
-    path : Path or None
-        Where `write` puts them; None keeps none.
-    """
-
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path
-        self._began, self._day = time.perf_counter_ns(), time.time()
-        self._lock = threading.Lock()
-        self._events: list[dict[str, Any]] = []
-        self._lanes: dict[int, int] = {}
-        if path:
-            self.write()  # a path that cannot be written is known before anything is compiled
-
-    @contextmanager
-    def span(self, name: str, **details: str | float) -> Iterator[None]:
-        """The time that the body takes, in the lane of this thread."""
-        if not self.path:
-            yield
-            return
-        started = time.perf_counter_ns()
-        try:
-            yield
-        finally:
-            self._add(name, started, time.perf_counter_ns(), details)
-
-    def write(self) -> None:
-        """Write what there is.
-
-        Raises
-        ------
-        UsageError
-            When the file cannot be written.
-        """
-        if not self.path:
-            return
-        with self._lock:
-            other = {"began": self._day}  # seconds since 1970, of what is 0 here
-            text = json.dumps({"traceEvents": self._events, "displayTimeUnit": "ms", "otherData": other})
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(text, "ascii")
-        except OSError as error:
-            raise UsageError(f"--trace: cannot write {self.path}: {error.strerror}") from None
-
-    def _add(self, name: str, started: int, ended: int, details: dict[str, str | float]) -> None:
-        with self._lock:
-            place = {"pid": os.getpid(), "tid": self._lane()}
-            times = {"ts": (started - self._began) / 1000, "dur": (ended - started) / 1000}
-            self._events.append({"name": name, "ph": "X", **place, **times, "args": details})
-
-    def _lane(self) -> int:
-        thread = threading.current_thread()
-        assert thread.ident is not None
-        if thread.ident not in self._lanes:
-            lane = self._lanes[thread.ident] = len(self._lanes)
-            name = "scheduler" if thread is threading.main_thread() else thread.name
-            where = {"pid": os.getpid(), "tid": lane}
-            self._events.append({"name": "thread_name", "ph": "M", **where, "args": {"name": name}})
-        return self._lanes[thread.ident]
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """Environment, toolkits, cache and limits of one run.
+    """A request, and the parts of this machine that it runs with.
 
     Parameters
     ----------
     environment : Environment
-        The environment under test that is there.
+        The existing environment under test.
     store : ToolkitStore
         The installed toolkits.
     cache : ResultStore or None
         Outcomes of earlier runs; None compiles everything.
-    limits : Limits
-        What a cell may use.
-    include : tuple of Path
-        Include directories in addition to the toolkit's, for every cell.
-    memory : int
-        What all cells together may need at a time, in bytes; what the machine has free, when 0.
+    request : RunRequest
+        The request.
     devices : Devices
         The real devices that cells may run on.
-    sanitizer : str
-        Path of compute-sanitizer, which then goes over every launch; empty for none.
-    longest_first : bool
-        Whether cells that took long before are compiled first; else they keep their order.
-    trace : Trace
-        Where it is noted what every runner does when.
     others : tuple of Environment
         Further environments under test, one for each release of ``--with``; each has a name of its own.
-    executor : str
-        Where cells are compiled (`harness.engine.executor.EXECUTORS`); threads of this process when empty.
+    sanitizer : str
+        Path of compute-sanitizer, which then runs over every launch; empty for none.
+    artifacts : ArtifactFolder or None
+        Folder that keeps cubins and PTX; cells without any there are compiled, whatever the cache has.
+    trace : Trace
+        Spans of the runners.
+    finder : Finder
+        Headers of no release, each looked up once.
     absent : str
         The reason of cells with missing parts, if nothing may be installed; empty if each part names its own command.
-    artifacts : ArtifactFolder or None
-        Where what was built is kept; what is not there yet is compiled, whatever the cache has.
     named : Roots or None
         Names of folders for a run that another machine requested.
     """
@@ -136,23 +60,24 @@ class RunContext:
     environment: Environment
     store: ToolkitStore
     cache: ResultStore | None
-    limits: Limits = field(default_factory=Limits)
-    include: tuple[Path, ...] = ()
-    memory: int = 0
+    request: RunRequest = field(default_factory=RunRequest)
     devices: Devices = field(default_factory=Devices)
-    sanitizer: str = ""
-    longest_first: bool = True
-    trace: Trace = field(default_factory=Trace)
     others: tuple[Environment, ...] = ()
-    executor: str = ""
-    absent: str = ""
+    sanitizer: str = ""
     artifacts: ArtifactFolder | None = None
+    trace: Trace = field(default_factory=Trace)
+    finder: Finder = field(default_factory=Finder, compare=False)
+    absent: str = ""
     named: Roots | None = None
 
     @cached_property
     def roots(self) -> Roots:
         """Names of this machine's folders in keys."""
         return self.named or Roots.of(self.environment.python)
+
+    def asking(self, **changes: Any) -> RunContext:
+        """The same parts for a request with other values of some fields."""
+        return replace(self, request=replace(self.request, **changes))
 
     def environment_of(self, toolchain: Toolchain) -> Environment:
         """The environment that the cells of a toolchain run in."""
@@ -169,3 +94,50 @@ class RunContext:
     def tools(self) -> Path:
         """Folder of the small libraries that cumatrix builds for itself."""
         return data_folder() / "tools"
+
+
+def prepare(request: RunRequest, finder: Finder | None = None) -> RunContext:
+    """Look at the environment and the machine's devices, and open the cache.
+
+    Parameters
+    ----------
+    request : RunRequest
+        The request.
+    finder : Finder, optional
+        Of an earlier context with the same headers.
+
+    Raises
+    ------
+    UsageError, PartUnavailable
+        When a part that the request names is not there.
+    """
+    trace = Trace(request.trace)
+    for problem in problems():
+        hint(problem)
+    # Each of them starts a process; neither waits for the other.
+    with trace.span("look at the environment"), ThreadPoolExecutor(1) as pool:
+        found = pool.submit(find_devices, request.device)
+        environment = look(request.interpreter, name=request.environment, require=request.require)
+        devices = found.result()
+    cache: ResultStore | None = None if request.no_cache else ResultCache.if_there_is_room()
+    if request.earlier:
+        from harness.engine.remote_cache import Earlier, read_source  # for --from alone
+
+        with trace.span("read earlier results"):
+            cache = Earlier(cache, Roots.of(environment.python), [read_source(place) for place in request.earlier])
+    store = ToolkitStore()
+    store.sweep()
+    LibraryStore().sweep()
+    if request.sanitize and not devices.items:
+        raise PartUnavailable(f"--sanitize needs a CUDA device, and there is none: {devices.problem}")
+    return RunContext(
+        environment, store, cache, request, devices,
+        others=others_of(
+            request.libraries, request.toolkits, request.python_versions, offline=request.offline,
+            there=environment if request.interpreter else None,
+        ),
+        sanitizer=find_sanitizer([toolkit.home for toolkit in store.installed()]) if request.sanitize else "",
+        artifacts=ArtifactFolder(request.artifacts) if request.artifacts else None,
+        trace=trace,
+        finder=finder or Finder(offline=request.offline),
+    )  # fmt: skip

@@ -198,7 +198,7 @@ class ThreadExecutor:
         devices: DevicePool | None = None,
     ) -> None:
         context = resolver.context
-        memory = memory or Memory(context.memory or available())
+        memory = memory or Memory(context.request.total_memory or available())
         devices = devices or DevicePool(context.devices)
         self._work = _Queue()
         self._results: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
@@ -374,7 +374,7 @@ class Run:
         self.context = context
         if context.artifacts:
             context.artifacts.open()
-        made = executor_named(context.executor or "threads")
+        made = executor_named(context.request.executor or "threads")
         self.resolver = Resolver(context)
         try:
             self.executor = executor or made(self.resolver, jobs, keep)
@@ -390,7 +390,7 @@ class Run:
                 yield resolved
             else:
                 waiting.append(resolved)
-        if self.context.longest_first:
+        if self.context.request.order == "plan":
             waiting.sort(
                 key=lambda prepared: -prepared.need.seconds
             )  # a long cell begun last would be waited for alone
@@ -401,6 +401,11 @@ class Run:
         """The result of one cell."""
         (result,) = self.results([cell])
         return result
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences for the user."""
+        return ()
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
         """The inputs of this run's outcomes, by their content keys."""

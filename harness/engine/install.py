@@ -199,9 +199,7 @@ def _install_release(store: ToolkitStore, release: Release) -> None:
     store.install(release)
 
 
-def install(
-    cells: Sequence[Cell], context: RunContext, report: Report, tell: Callable[[str], None], *, offline: bool = False
-) -> RunContext:
+def install(cells: Sequence[Cell], context: RunContext, report: Report, tell: Callable[[str], None]) -> RunContext:
     """Install what the cells need; one message lists unavailable parts, whose cells become ``unavailable``.
 
     Parameters
@@ -214,14 +212,13 @@ def install(
         Shows what is under way (`Report`).
     tell : callable
         Is given a sentence for users.
-    offline : bool
-        Install nothing, and tell what is missing with the command that installs it.
 
     Returns
     -------
     RunContext
         With the environments that are made now.
     """
+    offline = context.request.offline  # names what is missing, with the command that installs it
     wanted = missing(cells, context, offline=offline)
     used = {cell.toolchain.environment for cell in cells}
     context = replace(context, others=tuple(each for each in context.others if each.name in used))

@@ -1,25 +1,31 @@
-"""From cases and axes to cells."""
+"""From a request to cells: cases, backends, toolkits and targets."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS, BackendInfo
+from harness.cases.discovery import load_cases
+from harness.engine.context import RunContext
 from harness.engine.devices import Devices
 from harness.engine.environment import Environment
 from harness.engine.environments import default_toolkit
-from harness.engine.host_compilers import HostCompilers
-from harness.errors import LibraryMissing, NothingToRun, UsageError, did_you_mean
+from harness.engine.header_libraries import parse_chosen, with_libraries
+from harness.engine.host_compilers import HostCompilers, parse_host_compilers
+from harness.engine.request import RunRequest
+from harness.errors import LibraryMissing, NothingToRun, PartUnavailable, UsageError, did_you_mean
 from harness.git import with_local
+from harness.hints import hint
 from harness.libraries import LIBRARIES
-from harness.model import Case, Cell, HostCompiler, Target, Toolchain, ToolkitRef
+from harness.model import KNOWN_TARGETS, Case, Cell, HostCompiler, Target, TargetError, Toolchain, ToolkitRef
 from harness.model.condition import VALUES, Version
 from harness.model.condition_names import CELLS, none_left, read_where
-from harness.toolkits import RELEASES, ToolkitStore
+from harness.model.target import DEFAULT_TARGETS, check_known, parse_targets
+from harness.toolkits import RELEASES, ToolkitStore, parse_toolkits
 from harness.toolkits.releases import find_local
 
 
@@ -328,83 +334,99 @@ def _newest(store: ToolkitStore, major: str, *, offline: bool) -> str:
     return (there or fitting)[-1]
 
 
-Costs = Mapping[tuple[str, str, str], float]
-"""Seconds by case, variant and backend."""
+def cells_of(context: RunContext, cases: Sequence[Case] | None = None) -> list[Cell]:
+    """Every cell of a request.
+
+    Parameters
+    ----------
+    context : RunContext
+        The request, and the parts of this machine.
+    cases : sequence of Case, optional
+        The only cases; by default, the cases that the request selects.
+
+    Raises
+    ------
+    UsageError
+        On anything that cannot be read.
+    NothingToRun
+        When the selection is empty.
+    """
+    request = context.request
+    selected = _selected(request) if cases is None else cases
+    chosen = with_libraries(selected, parse_chosen(request.header_libraries, Path.cwd()), context.finder)
+    backends, toolkits, targets = axes_of(context)
+    named, hosts = request.backends is not None, parse_host_compilers(request.host_compilers)
+    cells = plan(
+        chosen, backends, toolkits, targets, context.environment, request.where, devices=context.devices, others=context.others,
+        nvcc_of=lambda toolkit: named or toolkit.local or int(toolkit.release.split(".")[0]) >= 13,
+        host_compilers=HostCompilers(hosts),
+    )  # fmt: skip
+    if hosts and cells and not any(cell.toolchain.host.name for cell in cells):
+        raise UsageError(
+            "--host-compiler is for what nvcc compiles, and none of the chosen cells is: add -b nvcc -t 13.0"
+        )
+    if not cells:
+        raise nothing(chosen, backends, context.environment, named=named, releases=bool(context.others))
+    if request.order == "reverse":
+        cells.reverse()
+    elif request.order == "random":
+        random.shuffle(cells)
+    return cells
 
 
-@dataclass(frozen=True)
-class Shard:
-    """A part of a run: ``2/5`` is the second of five."""
-
-    number: int
-    of: int
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """Read ``2/5``.
-
-        Raises
-        ------
-        UsageError
-            When it is something else.
-        """
-        match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text.strip())
-        if not match or not 1 <= int(match[1]) <= int(match[2]):
-            raise UsageError(f"--shard {text!r} is not a part such as 2/5, the second of five")
-        return cls(int(match[1]), int(match[2]))
-
-    def take(self, cells: Sequence[Cell], costs: Costs | None = None) -> list[Cell]:
-        """The cells of this part, in their order; the parts together are all of them, and take about as long each.
-
-        Parameters
-        ----------
-        cells : sequence of Cell
-            All cells, the same for every part.
-        costs : Mapping, optional
-            What cells took before, the same for every part; else a cell counts as its backend says.
-
-        Raises
-        ------
-        NothingToRun
-            When nothing is left for this part.
-        """
-        taken = [0.0] * self.of
-        mine = set()
-        for cost, _, cell in sorted(
-            ((cost_of(cell, costs or {}), _spread(cell), cell.id) for cell in cells), reverse=True
-        ):
-            place = min(range(self.of), key=lambda number: (taken[number], number))
-            taken[place] += cost
-            if place == self.number - 1:
-                mine.add(cell)
-        if not mine:
-            raise NothingToRun(
-                f"nothing is left for part {self.number} of {self.of}: there are {len(cells)} cells in all"
-            )
-        return [cell for cell in cells if cell.id in mine]
-
-    def in_plan(self, cells: Sequence[Cell], costs: Costs | None = None) -> dict[str, Any]:
-        """What the plan of this part says of the whole: which cells, and what they were taken to cost, for that decides who has which."""
-        lines = sorted(f"{cell.id}\0{cost_of(cell, costs or {})!r}" for cell in cells)
-        whole = hashlib.sha256("\0".join(lines).encode()).hexdigest()[:16]
-        return {"number": self.number, "of": self.of, "whole": whole}
+def _selected(request: RunRequest) -> list[Case]:
+    """The cases that a request names; without names, all except heavy ones."""
+    cases = load_cases(request.cases, request.selection, request.programs)
+    heavy = [case.name for case in cases if case.heavy]
+    if request.selection or not heavy:
+        return cases
+    hint(
+        f"left out, since they take long: {', '.join(heavy)}. `cumatrix run {heavy[0]}` runs what is named, `cumatrix run '*'` everything"
+    )
+    return [case for case in cases if not case.heavy]
 
 
-def costs_of(records: Iterable[Mapping[str, Any]]) -> Costs:
-    """What cells of records took: the longest over architectures and releases."""
-    found: dict[tuple[str, str, str], float] = {}
-    for record in records:
-        key = (record["case"], record["variant"], record["backend"])
-        found[key] = max(found.get(key, 0.0), float(record["seconds"] or 0.0))
-    return found
+def axes_of(context: RunContext) -> tuple[list[BackendInfo], list[ToolkitRef], list[Target]]:
+    """Backends, toolkits and targets that the request names, or that fit the environment.
+
+    Raises
+    ------
+    UsageError
+        On an unknown name.
+    """
+    request, others = context.request, context.others
+    backends = choose_backends(request.backends, context.environment, others)
+    named = backends if request.backends not in (None, "all") else []
+    if others and not request.toolkits:
+        toolkits = sorted({ref for each in others for ref in each.toolkits}, key=lambda ref: ref.sort_key)
+    else:
+        toolkits = parse_toolkits(request.toolkits or toolkit_for(named, default_toolkit(context.environment)))
+    try:
+        targets = parse_targets(with_native(request.targets or DEFAULT_TARGETS, context.devices))
+        # A toolkit of the machine's own may know architectures that no table has.
+        if not any(toolkit.local for toolkit in toolkits):
+            for target in targets:
+                check_known(target)
+    except TargetError as error:
+        raise UsageError(str(error)) from None
+    return backends, toolkits, targets
 
 
-def cost_of(cell: Cell, costs: Costs) -> float:
-    """Seconds that a cell may take."""
-    backend = cell.toolchain.backend
-    return costs.get((cell.case.name, cell.variant.name, backend)) or BACKENDS[backend].seconds
+def with_native(targets: str, devices: Devices) -> str:
+    """``native`` on the axis of targets, as in nvcc: the targets of this machine's devices.
 
-
-def _spread(cell: Cell) -> str:
-    # Neighbours fail alike and take alike: they are dealt out by a hash, which no other cell that comes or goes changes.
-    return hashlib.sha256(cell.id.encode()).hexdigest()
+    Raises
+    ------
+    PartUnavailable
+        When there is no device.
+    """
+    parts = [part.strip() for part in targets.split(",")]
+    named = [part for part in parts if part != "native"]
+    if named == parts:
+        return targets
+    native = [str(target) for target in KNOWN_TARGETS if devices.name_for(target)]
+    if not native:
+        raise PartUnavailable(
+            f"the target native needs a CUDA device, and there is none: {devices.problem or 'none was looked for'}"
+        )
+    return ",".join([*named, *native])

@@ -20,9 +20,11 @@ from harness.engine.marks import observes_place
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import PartUnavailable
 from harness.model import Case, Cell, HeaderLibrary, Headers, Outcome
+from harness.model.judge import expectation_of, judge
 from harness.nvidia.includes import first_includes
 from harness.protocol.limits import limits_of_cell
 from harness.protocol.messages import CellJob, Limits, Options, Ready, Tools, header_options
+from harness.records import Record, make_record
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
 
 
@@ -49,6 +51,14 @@ class Result:
     cached: bool = False
     key: str = ""
     taken_from: str = ""
+
+    def record(self, run: str) -> Record:
+        """Judge the outcome by what the case expects; `run` names the run."""
+        expected = expectation_of(self.cell)
+        return make_record(
+            self.cell, self.outcome, expected, judge(expected, self.outcome), run=run, cached=self.cached,
+            fingerprint=self.key, taken_from=self.taken_from,
+        )  # fmt: skip
 
 
 _UNKNOWN = Need(0)

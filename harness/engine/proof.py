@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.cases.discovery import names_of
-from harness.engine.devices import Devices
-from harness.engine.environment import Environment
-from harness.engine.plan import choose_backends
-from harness.engine.request import Request, with_native
+from harness.engine.context import RunContext
+from harness.engine.plan import choose_backends, with_native
 from harness.model import Cell, Status
 from harness.model.target import parse_targets
 from harness.toolkits import parse_toolkits
@@ -39,17 +37,18 @@ class RequestedName:
     called: str = ""
 
 
-def asked_of(request: Request, environment: Environment, devices: Devices | None = None) -> list[RequestedName]:
-    """Every case, backend, toolkit and target that a request names; what it leaves to cumatrix is not among them."""
+def requested_names(context: RunContext) -> list[RequestedName]:
+    """Every case, backend, toolkit and target that the request names."""
+    request = context.request
 
     def words(text: str | None) -> Iterator[str]:
         return filter(None, (word.strip() for word in (text or "").split(",")))
 
     found: dict[str, dict[str, Iterable[str]]] = {
         "case": {item: names_of(request.cases, [item], request.programs) for item in request.selection},
-        "backend": {word: [info.name for info in choose_backends(word, environment)] for word in words(request.backends)},
+        "backend": {word: [info.name for info in choose_backends(word, context.environment)] for word in words(request.backends)},
         "toolkit": {word: map(str, parse_toolkits(word)) for word in words(request.toolkits)},
-        "target": {word: map(str, parse_targets(with_native(word, devices))) for word in words(request.targets)},
+        "target": {word: map(str, parse_targets(with_native(word, context.devices))) for word in words(request.targets)},
     }  # fmt: skip
     return [
         RequestedName(kind=kind, word=word, values=frozenset(values))

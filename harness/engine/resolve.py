@@ -374,7 +374,7 @@ class Resolver:
         self._earlier = LookUp(context.cache, self.answers, context.artifacts)
         self._libraries = HeaderLibraries()
         self._tools = OtherToolkits(context.store)
-        self._jobs = Jobs(context.include, context.limits, context.roots)
+        self._jobs = Jobs(context.request.include, context.request.limits, context.roots)
         self._toolchains: dict[Toolchain, PreparedToolchain] = {}
         self._workers: dict[str, Worker] = {}
         self._said: dict[Path, Worker] = {}
@@ -446,7 +446,7 @@ class Resolver:
     def _prepared(self, asked: CellRequest) -> PreparedCell:
         cell, worker = asked.cell, asked.worker
         return PreparedCell(
-            cell, asked.toolchain, asked.common.job_of(cell), self.context.limits, asked.question, self.needs.of(cell),
+            cell, asked.toolchain, asked.common.job_of(cell), self.context.request.limits, asked.question, self.needs.of(cell),
             frozenset(worker.keys if worker else ()),
         )  # fmt: skip
 
@@ -455,7 +455,7 @@ class Resolver:
         if toolchain not in self._toolchains:
             self._toolchains[toolchain] = PreparedToolchain.of(
                 toolchain, self.context.environment_of(toolchain), self.context.store, self.context.tools, self._steps.path,
-                self.context.devices.variables if toolchain.device else {}, self.context.limits.memory, self.context.roots,
+                self.context.devices.variables if toolchain.device else {}, self.context.request.limits.memory, self.context.roots,
                 self.context.absent,
             )  # fmt: skip
         return self._toolchains[toolchain]

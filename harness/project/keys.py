@@ -38,7 +38,7 @@ PLACES: Mapping[str, Setting] = {
         help="folder of the page, which a run then writes when it has ended",
     ),
     "artifacts": Setting(
-        kind="line", parameter="keep_artifacts", default="nothing is kept",
+        kind="line", parameter="artifacts", default="nothing is kept",
         help="folder that what was built is kept in, as --keep-artifacts has it; pages then show PTX and SASS",
     ),
 }  # fmt: skip

@@ -18,6 +18,7 @@ from harness.engine.environment import look
 from harness.engine.environments import default_toolkit
 from harness.engine.executor import Run
 from harness.engine.plan import plan
+from harness.engine.request import RunRequest
 from harness.model.target import parse_targets
 from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore, parse_toolkits
@@ -136,7 +137,7 @@ def test_cases_compile_to_the_same_with_an_empty_table(
     cells = plan(cases, [BACKENDS["cupy-jitify"]], parse_toolkits(BEFORE_12_2), parse_targets("sm_80"), environment)
 
     def outcomes() -> dict[str, tuple[Any, ...]]:
-        with Run(RunContext(environment, store, None, Limits(seconds=300))) as run:
+        with Run(RunContext(environment, store, None, RunRequest(limits=Limits(seconds=300)))) as run:
             found = [(cell.id, run.result(cell).outcome) for cell in cells]
         return {name: (each.status, each.artifact, each.diagnostics) for name, each in found}
 
@@ -228,7 +229,7 @@ def test_headers_out_of_wheels(
     toolkit("12.9")
     environment = look(venv(f"cupy-cuda12x=={version}", WHEELS[version]))
     assert default_toolkit(environment) == "12.9"
-    with Run(RunContext(environment, store, None, Limits(seconds=120))) as run:
+    with Run(RunContext(environment, store, None, RunRequest(limits=Limits(seconds=120)))) as run:
         outcomes = {}
         half, none = "#include <cuda_fp16.h>\n" + PLAIN, {"toolkit_headers": False}
         for name, text, options in (("plain", half, {}), ("matrix", ACCUMULATOR, {}), ("alone", half, none)):
@@ -258,7 +259,7 @@ def test_headers_of_a_wheel_that_nobody_asked_for(
     environment = look(venv("cupy-cuda12x==14.2.0", WHEELS["14.2.0"]))
     source = tmp_path / "kernel.cu"
     source.write_text(PLAIN)
-    with Run(RunContext(environment, store, None, Limits(seconds=120))) as run:
+    with Run(RunContext(environment, store, None, RunRequest(limits=Limits(seconds=120)))) as run:
         cell = make_cell(make_case(source), "cupy-nvrtc", "12.4", environment=environment)
         outcome = run.result(cell).outcome
     assert outcome.status == "unavailable"

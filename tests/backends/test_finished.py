@@ -12,6 +12,7 @@ from harness.backends import BACKENDS
 from harness.engine.context import RunContext
 from harness.engine.environment import look
 from harness.engine.executor import Run
+from harness.engine.request import RunRequest
 from harness.model import Outcome
 from harness.protocol.messages import Limits, made_for
 from harness.toolkits import Installed, ToolkitStore
@@ -58,7 +59,7 @@ def compile_(store: ToolkitStore, tmp_path_factory: pytest.TempPathFactory) -> I
     environment = look(None)
     source = tmp_path_factory.mktemp("finished") / "kernel.cu"
     source.write_text(TEXT)
-    with Run(RunContext(environment, store, None, Limits(seconds=300)), keep=2) as run:
+    with Run(RunContext(environment, store, None, RunRequest(limits=Limits(seconds=300))), keep=2) as run:
 
         def compiled(release: str, target: str, backend: str = "nvrtc", **options: object) -> Outcome:
             case = make_case(source, entries={"k": ""}, options=options)
@@ -117,7 +118,9 @@ class TestFinished:
         source.write_text(TEXT)
         environment = look(None)
         case = make_case(source, entries={"k": ""}, options={"linker": "12.9"})
-        with Run(RunContext(environment, ToolkitStore(tmp_path / "toolkits"), None, Limits(seconds=300))) as run:
+        with Run(
+            RunContext(environment, ToolkitStore(tmp_path / "toolkits"), None, RunRequest(limits=Limits(seconds=300)))
+        ) as run:
             outcome = run.result(make_cell(case, "nvrtc", "12.4", "sm_90", environment=environment)).outcome
         assert outcome.status == "unavailable"
         assert "cumatrix toolkits install 12.9" in outcome.reason

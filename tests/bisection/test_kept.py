@@ -68,7 +68,7 @@ def test_each_question_has_a_file_of_its_own(tmp_path: Path, context: RunContext
     assert kept_for(case, context, ["cuda"]).path == first
     others = {
         kept_for(case, context, ["headers"]).path,
-        kept_for(case, replace(context, limits=Limits(seconds=5)), ["cuda"]).path,
+        kept_for(case, context.asking(limits=Limits(seconds=5)), ["cuda"]).path,
     }
     (folder / "found.jsonl").write_text("{}\n")
     assert kept_for(case, context, ["cuda"]).path == first

@@ -13,7 +13,7 @@ import pytest
 from command import Command
 
 from harness.cli.files import programs_of
-from harness.cli.request import of_build
+from harness.cli.selection import of_build
 from harness.toolkits import Installed
 
 CONFIG = """

@@ -11,7 +11,7 @@ import pytest
 
 from harness.engine import devices as module
 from harness.engine.devices import Device, DevicePool, Devices, find_devices
-from harness.engine.request import with_native
+from harness.engine.plan import with_native
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target
 from harness.protocol.probes import DeviceProperties, Driver
@@ -38,7 +38,7 @@ def test_a_device_runs_its_own_targets_only(target: str, name: str) -> None:
 def test_native_on_the_axis_of_targets(capfd: pytest.CaptureFixture[str]) -> None:
     assert with_native("native", TWO) == "sm_89,sm_90,sm_90a"
     assert with_native("sm_75,native", TWO) == "sm_75,sm_89,sm_90,sm_90a"
-    assert with_native("sm_75", None) == "sm_75"
+    assert with_native("sm_75", Devices()) == "sm_75"
     assert capfd.readouterr().err == ""
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.environments import default_toolkit, line_up, plan_environment, toolkit_of_time, toolkits_of
-from harness.engine.plan import choose_backends, plan
-from harness.engine.request import Request, axes_of, own_python, versions_of_python
+from harness.engine.plan import axes_of, choose_backends, plan
+from harness.engine.request import RunRequest
 from harness.environments.requirements import Recipe
 from harness.environments.store import EnvironmentStore, Resolved
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target, ToolkitRef
 from harness.protocol.probes import Distribution
+from harness.toolkits import ToolkitStore
 from harness.toolkits.releases import release_of
 
 from .test_plan import CASES, TARGETS, TOOLKITS, environment
@@ -105,14 +107,18 @@ def test_each_environment_has_cells_of_its_own() -> None:
     assert {cell.toolchain.environment for cell in chosen} == {"numba-0.59.1"}
 
 
+def asking(others: Sequence[Environment], **fields: str) -> RunContext:
+    return RunContext(environment(), ToolkitStore(), None, RunRequest(**fields), others=tuple(others))  # type: ignore[arg-type]
+
+
 def test_without_a_toolkit_the_others_say_which() -> None:
     others = [
         replace(made("numba", version), toolkits=(ref,))
         for version, ref in zip(("0.61.2", "0.59.0"), TOOLKITS[::-1], strict=True)
     ]
-    _, toolkits, targets = axes_of(Request(targets="sm_80"), environment(), None, others)
+    _, toolkits, targets = axes_of(asking(others, targets="sm_80"))
     assert (toolkits, targets) == (TOOLKITS, [Target.parse("sm_80")])
-    assert [ref.release for ref in axes_of(Request(toolkits="13.1"), environment(), None, others)[1]] == ["13.1"]
+    assert [ref.release for ref in axes_of(asking(others, toolkits="13.1"))[1]] == ["13.1"]
 
 
 @pytest.mark.parametrize(
@@ -122,8 +128,8 @@ def test_without_a_toolkit_the_others_say_which() -> None:
 def test_python_is_an_axis_beside_libraries_and_a_path_everywhere(
     python: str | None, libraries: tuple[str, ...], versions: str | None, own: str | None
 ) -> None:
-    request = Request(python=python, libraries=libraries)
-    assert (versions_of_python(request), own_python(request)) == (versions, own)
+    request = RunRequest(python=python, libraries=libraries)
+    assert (request.python_versions, request.interpreter) == (versions, own)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +140,7 @@ def test_a_version_of_python_that_is_for_nothing_is_refused(
     python: str, libraries: tuple[str, ...], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        own_python(Request(python=python, libraries=libraries))
+        _ = RunRequest(python=python, libraries=libraries).interpreter
 
 
 def test_without_the_network_all_that_is_not_known_is_told_at_once(

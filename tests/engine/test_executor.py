@@ -14,6 +14,7 @@ from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.executor import Run, ThreadExecutor, _Queue
 from harness.engine.prepared import PreparedCell
+from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.model import Cell
 from harness.protocol.messages import Limits
@@ -41,7 +42,7 @@ def prepared_of(store: ToolkitStore, cell: Cell) -> PreparedCell:
 
 
 def test_a_run_may_be_asked_again_and_keeps_its_fork_servers(store: ToolkitStore, cell: Cell) -> None:
-    with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
+    with Run(RunContext(PLAIN, store, None, RunRequest(limits=Limits(seconds=120)))) as run:
         first = run.result(cell)
         assert isinstance(run.executor, ThreadExecutor)
         servers = list(run.executor.runners[0].fork_servers.running.values())
@@ -52,7 +53,7 @@ def test_a_run_may_be_asked_again_and_keeps_its_fork_servers(store: ToolkitStore
 
 
 def test_who_stops_listening_ends_what_is_under_way(store: ToolkitStore, cell: Cell) -> None:
-    with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
+    with Run(RunContext(PLAIN, store, None, RunRequest(limits=Limits(seconds=120)))) as run:
         targets = ("sm_75", "sm_80", "sm_90")
         results = run.results([make_cell(cell.case, target=target, environment=PLAIN) for target in targets])
         next(results)

@@ -15,6 +15,7 @@ from cells import Place, lasting, make_case, run_all
 from traces import processes
 
 from harness.engine.context import RunContext
+from harness.engine.request import RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.records import Record
@@ -113,7 +114,10 @@ def perform(place: Place, programs: Callable[[str, str], Path]) -> Perform:
             text = text.replace("{" + key + "}", value)
         case = make_case(programs(name, text + "\n" + KERNEL), f"hostile/{name}", entries={"scale": "void(float32[:])"})
         context = RunContext(
-            place.environment, place.store, None, Limits(seconds=seconds, memory=memory or 16 << 30, output=output)
+            place.environment,
+            place.store,
+            None,
+            RunRequest(limits=Limits(seconds=seconds, memory=memory or 16 << 30, output=output)),
         )
         (record,) = run_all([place.cell(case, "numba", RELEASE, "sm_80")], context).values()
         return record
@@ -222,10 +226,13 @@ def test_the_neighbours_do_not_notice(place: Place, programs: Callable[[str, str
     names = [name for name in PROGRAMS if name not in ("plain", "sleeps", "stops", "floods")]
     neighbours = [plain(f"beside-{name}") for name in names] + [plain("last")]
     mixed = [cell for pair in zip(neighbours, map(hostile, names), strict=False) for cell in pair] + neighbours[-1:]
-    alone = run_all(neighbours, RunContext(place.environment, place.store, None, Limits(seconds=600, memory=memory)))
+    alone = run_all(
+        neighbours,
+        RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=600, memory=memory))),
+    )
     # The one that never ends is waited for.
     limits = Limits(seconds=deadline(max(record["seconds"] for record in alone.values())), memory=memory)
-    among = run_all(mixed, RunContext(place.environment, place.store, None, limits), jobs=2)
+    among = run_all(mixed, RunContext(place.environment, place.store, None, RunRequest(limits=limits)), jobs=2)
     assert len(among) == len(mixed)
     assert {record["status"] for record in alone.values()} == {"built"}
     for name, record in alone.items():
@@ -244,9 +251,11 @@ def control(
         neighbour.parent.mkdir(exist_ok=True)
         neighbour.write_text("__global__ void k(int *a) { *a = 1; }")
         cells = [place.cell(make_case(path), "nvrtc", "12.4", "sm_80") for path in (source, neighbour)]
-        (alone,) = run_all(cells[1:], RunContext(place.environment, place.store, None, Limits(seconds=600))).values()
+        (alone,) = run_all(
+            cells[1:], RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=600)))
+        ).values()
         limits = Limits(seconds=deadline(alone["seconds"]))
-        records = run_all(cells, RunContext(place.environment, place.store, None, limits))
+        records = run_all(cells, RunContext(place.environment, place.store, None, RunRequest(limits=limits)))
         first, second = (records[cell.id] for cell in cells)
         assert second["status"] == "built"
         return first

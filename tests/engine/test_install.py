@@ -13,12 +13,12 @@ from harness.engine.context import RunContext
 from harness.engine.environments import line_up
 from harness.engine.install import Step, install, missing
 from harness.engine.prepared import Result
+from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.environments.index import File, Index
 from harness.errors import UsageError
 from harness.model import Case, Cell, HeaderLibrary, Target, Toolchain, ToolkitRef, UnsupportedRule, Variant
 from harness.model.condition import Condition
-from harness.protocol.messages import Limits
 from harness.toolkits import ToolkitStore
 
 from .test_environments import made
@@ -34,8 +34,8 @@ def _empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUMATRIX_HOME", str(tmp_path / "home"))
 
 
-def context() -> RunContext:
-    return RunContext(environment(), ToolkitStore(), None, Limits(), others=OTHERS)
+def context(*, offline: bool = False) -> RunContext:
+    return RunContext(environment(), ToolkitStore(), None, RunRequest(offline=offline), others=OTHERS)
 
 
 def cell(
@@ -85,7 +85,7 @@ def none_shown(steps: Sequence[Step]) -> Callable[[Step], AbstractContextManager
 def test_offline_says_once_what_is_missing() -> None:
     said: list[str] = []
     cells = [cell("numba", release, name=other.name) for release in ("12.4", "12.9") for other in OTHERS]
-    after = install(cells, context(), none_shown, said.append, offline=True)
+    after = install(cells, context(offline=True), none_shown, said.append)
     (sentence,) = said
     assert sentence.startswith(
         "not installed, and --offline downloads nothing: numba 0.59.0, numba 0.59.1, CUDA 12.4, CUDA 12.9. "
@@ -104,7 +104,7 @@ def test_what_was_never_resolved_is_told_with_the_same_command(monkeypatch: pyte
     assert all(each.broken for each in others)
     cells = [cell("torch-nvcc" if each.library == "torch" else each.library, "12.4", name=each.name) for each in others]
     said: list[str] = []
-    after = install(cells, replace(context(), others=others), none_shown, said.append, offline=True)
+    after = install(cells, replace(context(offline=True), others=others), none_shown, said.append)
     # Which CUDA PyTorch was built for, its wheels would tell.
     command = (
         "cumatrix toolkits install 12.4 && "
@@ -142,5 +142,5 @@ def test_what_cannot_be_had_is_told_and_the_rest_goes_on(monkeypatch: pytest.Mon
 
 
 def test_environments_that_no_cell_runs_in_are_left_out() -> None:
-    after = install([cell("numba", name="numba-0.59.0")], context(), none_shown, lambda text: None, offline=True)
+    after = install([cell("numba", name="numba-0.59.0")], context(offline=True), none_shown, lambda text: None)
     assert [each.name for each in after.others] == ["numba-0.59.0"]

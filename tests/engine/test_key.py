@@ -21,6 +21,7 @@ from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.key import Key
 from harness.engine.prepared import PreparedCell
+from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.model import Case
 from harness.protocol.messages import Limits
@@ -108,7 +109,7 @@ def key(store: ToolkitStore, tmp_path: Path) -> Callable[..., str]:
         source.parent.mkdir(exist_ok=True)
         source.write_text(text or SOURCES[suffix])
         made: Case = make_case(source, case, **fields)
-        context = RunContext(environment, store, None, limits, include)
+        context = RunContext(environment, store, None, RunRequest(limits=limits, include=include))
         cell = make_cell(made, backend, release, target, environment=environment, headers=headers)
         resolver = Resolver(context)
         prepared = resolver.resolve(cell)
@@ -153,7 +154,7 @@ def test_a_librarys_version_counts(key: Callable[..., str]) -> None:
 
 
 def test_without_knowing_what_the_worker_read_there_is_no_key(store: ToolkitStore, tmp_path: Path) -> None:
-    context = RunContext(ENVIRONMENT, store, None, LIMITS)
+    context = RunContext(ENVIRONMENT, store, None, RunRequest(limits=LIMITS))
     source = tmp_path / "kernel.cu"
     source.touch()
     cell = make_cell(make_case(source, "a/b"), "nvrtc", "12.4", "sm_80", environment=ENVIRONMENT)

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell
 
-from harness.engine.cluster_worker import Engine, WorkerRequest
+from harness.cluster.source_transfer import Sent, collect, digests, has
+from harness.cluster.worker import Engine, WorkerRequest
 from harness.engine.context import RunContext
 from harness.engine.environment import look
 from harness.engine.executor import Run
 from harness.engine.key import engine_digest
-from harness.engine.source_transfer import Sent, collect, digests, has
+from harness.engine.request import RunRequest
 from harness.errors import UsageError
 from harness.model import Cell, Status
-from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore
 
 
@@ -70,8 +70,8 @@ def test_a_folder_that_is_too_large_is_not_sent(cell: Cell) -> None:
 
 def asked(context: RunContext, sent: Sent, **fields: object) -> WorkerRequest:
     plain = WorkerRequest(
-        engine=engine_digest(), environment=context.environment, others=(), limits=context.limits, include=context.include, sanitizer="",
-        own_python=True, same_machine=False, memory=0, device="none", cache=False, offline=True, sent=sent,
+        engine=engine_digest(), request=replace(context.request, device="none", no_cache=True, offline=True),
+        environment=context.environment, others=(), sanitizer="", own_python=True, same_machine=False, sent=sent,
     )  # fmt: skip
     return replace(plain, **fields)  # type: ignore[arg-type]
 
@@ -81,10 +81,10 @@ def test_a_machine_of_other_folders_tells_the_same_under_the_same_key(
     cell: Cell, store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
     toolkit("12.4")
-    context = RunContext(look(), store, None, Limits(), (tmp_path / "far",))
+    context = RunContext(look(), store, None, RunRequest(include=(tmp_path / "far",)))
     with Run(context) as run:
         here = run.result(cell)
-    engine = Engine(asked(context, collect([cell], context.include, Path.cwd())), 1)
+    engine = Engine(asked(context, collect([cell], context.request.include, Path.cwd())), 1)
     try:
         (outcome, cached, key), *_ = (answer := engine.run([cell])).results
     finally:
@@ -97,7 +97,7 @@ def test_a_machine_of_other_folders_tells_the_same_under_the_same_key(
 
 
 def test_another_cumatrix_answers_nothing(cell: Cell, store: ToolkitStore) -> None:
-    context = RunContext(look(), store, None, Limits())
+    context = RunContext(look(), store, None)
     engine = Engine(asked(context, Sent(str(Path.cwd())), engine="another"), 1)
     try:
         ((outcome, _, _),) = engine.run([cell]).results

@@ -17,6 +17,7 @@ from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.executor import Run, ThreadExecutor
 from harness.engine.prepared import PreparedCell, Result
+from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.model import Cell, Headers, Outcome, Status, Target
 from harness.protocol.messages import Limits
@@ -28,7 +29,7 @@ TEXT = 'extern "C" __global__ void k(float *x) { *x = 1; }\n'
 
 @pytest.fixture
 def resolver(store: ToolkitStore) -> Iterator[Resolver]:
-    made = Resolver(RunContext(PLAIN, store, None, Limits(seconds=120)))
+    made = Resolver(RunContext(PLAIN, store, None, RunRequest(limits=Limits(seconds=120))))
     yield made
     made.close()
 
@@ -157,7 +158,9 @@ def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
     unknown = replace(cell, target=Target.parse("sm_120"))
     inputs = []
     for time in ("first", "later"):
-        with Run(RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), Limits(seconds=120))) as run:
+        with Run(
+            RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), RunRequest(limits=Limits(seconds=120)))
+        ) as run:
             resolved = list(run.resolver.resolve_all([cell, unknown]))
             assert [isinstance(each, Result) for each in resolved] == [time == "later"] * 2
             results = {result.cell.id: result for result in run.results([cell, unknown])}

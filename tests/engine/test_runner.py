@@ -17,6 +17,7 @@ from harness.engine.environment import Environment
 from harness.engine.executor import Runner
 from harness.engine.fork_server import ForkServerDied
 from harness.engine.prepared import PreparedCell, Result
+from harness.engine.request import RunRequest
 from harness.engine.resolve import ForkServers, Resolver
 from harness.engine.toolchain import PreparedToolchain
 from harness.model import Cell, Toolchain, ToolkitRef
@@ -47,7 +48,7 @@ def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(cache, "keep_fact", full)
-    resolver = Resolver(RunContext(PLAIN, store, cache, Limits(seconds=120)))
+    resolver = Resolver(RunContext(PLAIN, store, cache, RunRequest(limits=Limits(seconds=120))))
     done: list[Result | BaseException] = []
     runner = Runner(resolver, Memory(available()), DevicePool(Devices()), done.append)
     prepared = resolver.resolve(cell)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.engine.cluster import WHY, Done, Task, one_by_one
-from harness.engine.cluster_worker import WorkerResults
+from harness.cluster.client import WHY, Done, Task, one_by_one
+from harness.cluster.worker import WorkerResults
 from harness.model import Case, Cell, Target, Toolchain, ToolkitRef, Variant
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from record_builders import cell
 
+from harness.cluster.client import tasks_of
 from harness.engine.admission import Need
-from harness.engine.cluster import tasks_of
 from harness.model import Cell
 
 

@@ -16,6 +16,7 @@ from traces import processes
 
 import harness
 from harness.engine.context import RunContext
+from harness.engine.request import RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.toolkits.store import data_folder
@@ -58,7 +59,7 @@ def run_programs(place: Place, programs: Mapping[str, str], tmp_path_factory: py
     mixed = [hostile(name) for name in programs]
     for number, neighbour in enumerate(neighbours):
         mixed.insert(6 * number + 5, neighbour)
-    context = RunContext(place.environment, place.store, None, Limits(seconds=300))
+    context = RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=300)))
     temporary, before = tmp_path_factory.mktemp("temporary"), _objects()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(temporary))

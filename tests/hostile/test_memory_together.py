@@ -13,6 +13,7 @@ from cells import Place, lasting, make_case, run_all
 
 from harness.engine import fork_server
 from harness.engine.context import RunContext
+from harness.engine.request import RunRequest
 from harness.model import Cell
 from harness.process_locks import TEMPORARY
 from harness.protocol.messages import Limits
@@ -77,7 +78,7 @@ def test_all_of_a_cell_together(place: Place, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(fork_server, "group_for", group_for)
     innocent = [cell(f"innocent-{number}", KERNEL.format(number)) for number in range(3)]
     hungry = [cell("eats-together", EATS_TOGETHER), cell("goes-on", GOES_ON)]
-    context = RunContext(place.environment, place.store, None, Limits(seconds=300, memory=MEMORY))
+    context = RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=300, memory=MEMORY)))
     alone = run_all(innocent, context)
     mixed: Any = run_all([innocent[0], hungry[0], innocent[1], hungry[1], innocent[2]], context)
     for each in hungry:

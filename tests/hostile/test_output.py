@@ -9,6 +9,7 @@ import pytest
 from cells import Place, lasting, make_case, run_all
 
 from harness.engine.context import RunContext
+from harness.engine.request import RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.toolkits import Installed
@@ -41,7 +42,7 @@ def test_it_costs_one_cell(
     python = backend == "numba"
     hostile = [cell(name, text_of(OUTPUT[f"numba-{name}"], {}) if python else str(TEXTS[name])) for name in HOSTILE]
     neighbour = cell("innocent", KERNEL.format(1) if python else INNOCENT)
-    context = RunContext(place.environment, place.store, None, Limits(seconds=120))
+    context = RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=120)))
     alone = run_all([neighbour], context)
     records = run_all([*hostile, neighbour], context)
     assert lasting(records[neighbour.id]) == lasting(alone[neighbour.id])

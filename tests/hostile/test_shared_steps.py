@@ -10,6 +10,7 @@ import pytest
 from cells import Place, make_case, run_all
 
 from harness.engine.context import RunContext
+from harness.engine.request import RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.toolkits import Installed
@@ -46,7 +47,7 @@ def test_only_those_of_its_own_case_are_reached(
         return place.cell(make_case(tmp_path / name / "kernel.cu", name, options=options), "nvcc", "13.0", "sm_80")
 
     cells = [cell("innocent"), cell("hostile", flags=[f"-ccbin={compiler}"])]
-    records = run_all(cells, RunContext(place.environment, place.store, None, Limits(seconds=300)))
+    records = run_all(cells, RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=300))))
     innocent, hostile = (records[each.id] for each in cells)
     assert (innocent["status"], hostile["status"]) == ("built", "built"), (innocent["log"], hostile["log"])
     for what in ("folder", "lock"):

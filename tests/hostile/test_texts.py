@@ -17,6 +17,7 @@ from traces import processes
 
 from harness.engine.collect import LOG_LIMIT
 from harness.engine.context import RunContext
+from harness.engine.request import RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits
 from harness.toolkits import Installed
@@ -47,8 +48,12 @@ class Texts:
         mixed = [self._cell(name, TEXTS[name]) for name in names]
         for number, each in enumerate(neighbours):
             mixed.insert(number * (len(mixed) // 4) + 1, each)
-        patient = RunContext(place.environment, place.store, None, Limits(seconds=600, memory=MEMORY))
-        limited = RunContext(place.environment, place.store, None, Limits(seconds=SECONDS[backend], memory=MEMORY))
+        patient = RunContext(
+            place.environment, place.store, None, RunRequest(limits=Limits(seconds=600, memory=MEMORY))
+        )
+        limited = RunContext(
+            place.environment, place.store, None, RunRequest(limits=Limits(seconds=SECONDS[backend], memory=MEMORY))
+        )
         temporary = root / "temporary"
         temporary.mkdir()
         with pytest.MonkeyPatch.context() as patch:

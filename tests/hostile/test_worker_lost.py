@@ -21,6 +21,7 @@ from harness.engine import fork_server
 from harness.engine.context import RunContext
 from harness.engine.executor import Run, ThreadExecutor
 from harness.engine.fork_server import ForkServer, ForkServerDied
+from harness.engine.request import RunRequest
 from harness.model import Cell
 from harness.protocol.messages import Limits, Setup
 from harness.toolkits import Installed
@@ -106,7 +107,7 @@ def lost(
         os.mkfifo(tmp_path / "waits" / "never")
         cells = [waits, cell(place, tmp_path / "plain", program, program.plain)]
         records: dict[str, Any] = {}
-        context = RunContext(place.environment, place.store, None, Limits(seconds=100_000))
+        context = RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=100_000)))
         thread = threading.Thread(target=lambda: records.update(run_all(cells, context)), daemon=True)
         thread.start()
         wait_for(lambda: list(temporary.glob(f"cumatrix-*/cell-*/{program.ready}")))
@@ -158,7 +159,7 @@ def test_one_that_was_lost_between_cells_is_replaced(
     """No cell is charged for it."""
     toolkit(RELEASE)
     place = places("")
-    context = RunContext(place.environment, place.store, None, Limits(seconds=600))
+    context = RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=600)))
     with Run(context) as run:
         assert run.result(cell(place, tmp_path / "one", NVRTC, PLAIN)).outcome.status == "built"
         assert isinstance(run.executor, ThreadExecutor)
@@ -192,7 +193,7 @@ def test_one_that_is_lost_while_it_loads_is_started_once_more(
 
     monkeypatch.setattr(ForkServer, "__init__", hit)
     cells = [cell(place, tmp_path / name, NVRTC, PLAIN) for name in ("one", "two", "three")]
-    context = RunContext(place.environment, place.store, None, Limits(seconds=600))
+    context = RunContext(place.environment, place.store, None, RunRequest(limits=Limits(seconds=600)))
     records = run_all(cells, context).values()
     assert len(started) == 2
     assert {record["status"] for record in records} == ({"built"} if times == 1 else {"unavailable"})

@@ -13,6 +13,7 @@ from cells import Place, lasting, make_case, run_all
 from command import Command
 
 from harness.engine.context import RunContext
+from harness.engine.request import RunRequest
 from harness.model import Outcome, Stage, Status
 from harness.nvidia.nvcc import device_only
 from harness.protocol.messages import Limits
@@ -132,7 +133,7 @@ def test_a_tool_that_dies_is_named_and_its_neighbours_are_built(
                 make_case(source, f"made/{name}", options={"depth": depth, "std": "c++20"}), "nvcc", "13.0", "sm_80"
             )
         )
-    records = run_all(cells, RunContext(place.environment, store, None, Limits()), jobs=2)
+    records = run_all(cells, RunContext(place.environment, store, None), jobs=2)
     dies = records[cells[1].id]
     assert (dies["status"], dies["signal"]) == ("crashed", signal)
     assert f"{tool} was ended by signal {signal}" in dies["reason"]
@@ -198,7 +199,7 @@ def test_a_memory_limit_is_no_refusal_of_the_program(
     source = tmp_path / "kernel.cu"
     source.write_text("template <int N> struct S { char a[N]; S<N - 1> next; };\ntemplate <> struct S<0> {};\n"
                       "__global__ void k() { S<100000> s; }")  # fmt: skip
-    context = RunContext(place.environment, store, None, Limits(memory=300 << 20, seconds=60))
+    context = RunContext(place.environment, store, None, RunRequest(limits=Limits(memory=300 << 20, seconds=60)))
     case = make_case(source, "made/large", options={"flags": ["-ftemplate-depth=200000"], "depth": "device"})
     (record,) = run_all([place.cell(case, "nvcc", "13.0", "sm_80")], context).values()
     assert record["status"] in ("crashed", "timed_out"), record["log"][-500:]
@@ -224,10 +225,12 @@ def test_a_deadline_ends_the_whole_tree(
     plain.write_text("__global__ void k(int *x) { x[0] = 1; }")
     cells = [place.cell(make_case(path, f"made/{path.stem}", options={"depth": "device"}), "nvcc", "13.0", "sm_80")
              for path in (plain, source)]  # fmt: skip
-    (built,) = run_all(cells[:1], RunContext(place.environment, store, None, Limits(seconds=600))).values()
+    (built,) = run_all(
+        cells[:1], RunContext(place.environment, store, None, RunRequest(limits=Limits(seconds=600)))
+    ).values()
     # Long enough to get to the compiler, however busy the machine is.
     limits = Limits(seconds=4 + 4 * built["seconds"])
-    (record,) = run_all(cells[1:], RunContext(place.environment, store, None, limits)).values()
+    (record,) = run_all(cells[1:], RunContext(place.environment, store, None, RunRequest(limits=limits))).values()
     assert (record["status"], record["stage"]) == ("timed_out", "compile")
     assert source.name not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
 

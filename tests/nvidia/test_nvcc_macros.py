@@ -11,7 +11,6 @@ from cells import Place, make_case, run_all
 from harness.engine.context import RunContext
 from harness.model import Status
 from harness.nvidia.tools import Hidden, Step
-from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore
 
 # Each word is what stands between the quotes of a text of C++; {} is a file that a shell would make.
@@ -66,7 +65,7 @@ def test_a_macro_is_what_the_program_sees(
     options = {"depth": depth, "flags": ["-DA=1,B=2"]}  # nvcc's own list
     case = make_case(tmp_path / "call.cu", "made/call", options=options, definitions={"CALL": "sum(1,2)"})
     cells.append(place.cell(case, "nvcc", "13.0", "sm_80"))
-    records = run_all(cells, RunContext(place.environment, store, None, Limits()), jobs=2)
+    records = run_all(cells, RunContext(place.environment, store, None), jobs=2)
     assert {name: record["log"] for name, record in records.items() if record["status"] != Status.BUILT} == {}
     assert not list(tmp_path.glob("made-*"))
 

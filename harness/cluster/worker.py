@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from distributed import Worker, WorkerPlugin, get_worker
 
+from harness.cluster.source_transfer import Places, Sent
 from harness.engine.admission import Memory, available
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
@@ -26,12 +26,11 @@ from harness.engine.executor import ThreadExecutor
 from harness.engine.install import install
 from harness.engine.key import engine_digest
 from harness.engine.prepared import Result
+from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
-from harness.engine.source_transfer import Places, Sent
 from harness.libraries import LIBRARIES
 from harness.model import Cell, Outcome, Status, Toolchain
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
-from harness.protocol.messages import Limits
 from harness.records.inputs import Inputs
 from harness.toolkits import ToolkitStore
 
@@ -47,34 +46,25 @@ class WorkerRequest:
     ----------
     engine : str
         Hash of the cumatrix that asks (`engine_digest`): keys of another one would not be the same.
-    environment, others, limits, include, sanitizer
+    request : RunRequest
+        The request; its memory is that of one worker.
+    environment, others, sanitizer
         As in `RunContext`.
     own_python : bool
         Whether the interpreter of the environment is the one that cumatrix itself runs in.
     same_machine : bool
         Whether the worker shares files and interpreter with the client.
-    memory : int
-        What the cells of one worker may need at a time; 0 for what its machine has.
-    device : str
-        ``--device``.
-    cache, offline : bool
-        Whether earlier outcomes may answer; whether nothing may be installed.
     sent : Sent
         The programs.
     """
 
     engine: str
+    request: RunRequest
     environment: Environment
     others: tuple[Environment, ...]
-    limits: Limits
-    include: tuple[Path, ...]
     sanitizer: str
     own_python: bool
     same_machine: bool
-    memory: int
-    device: str
-    cache: bool
-    offline: bool
     sent: Sent
 
 
@@ -183,7 +173,6 @@ class Engine:
                 self._whole(),
                 lambda _steps: lambda _step: nullcontext(),
                 answer.told.append,
-                offline=self.asked.offline,
             )
             self._ready[wanted] = found
             if environment not in self._resolvers:
@@ -196,15 +185,15 @@ class Engine:
             asked = self.asked
             places = self._lay_out()
             environment = asked.environment if asked.same_machine else _own(asked)
-            devices = (
-                Devices() if asked.device == "none" else find_devices(asked.device if asked.same_machine else "auto")
-            )
+            device = asked.request.device
+            devices = Devices() if device == "none" else find_devices(device if asked.same_machine else "auto")
             context = RunContext(
-                environment, ToolkitStore(), ResultCache.if_there_is_room() if asked.cache else None, asked.limits,
-                tuple(map(places.of, asked.include)), asked.memory or available(), devices, asked.sanitizer,
-                others=asked.others, named=places.roots(environment.python),
+                environment, ToolkitStore(), None if asked.request.no_cache else ResultCache.if_there_is_room(),
+                replace(asked.request, include=tuple(map(places.of, asked.request.include))), devices, asked.others,
+                asked.sanitizer, named=places.roots(environment.python),
             )  # fmt: skip
-            self._memory, self._devices = Memory(context.memory), DevicePool(devices)
+            memory = asked.request.total_memory or available()
+            self._memory, self._devices = Memory(memory), DevicePool(devices)
             self._context = context
         return self._context
 

@@ -13,24 +13,25 @@ import sys
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from harness.cluster.source_transfer import Sent, collect, digests, has
 from harness.engine.admission import Need, available, usable_cores
 from harness.engine.context import RunContext
 from harness.engine.devices import Devices
 from harness.engine.executor import Run
+from harness.engine.install import with_made
 from harness.engine.key import engine_digest
-from harness.engine.plan import cost_of
 from harness.engine.prepared import Result
-from harness.engine.source_transfer import Sent, collect, digests, has
+from harness.engine.shards import cost_of
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Cell, Diagnostic, Outcome, Stage, Status, Toolchain
 from harness.records.inputs import Inputs
 
 if TYPE_CHECKING:
-    from harness.engine.cluster_worker import WorkerResults
+    from harness.cluster.worker import WorkerResults
 
 
 _SECONDS = 2.0
@@ -221,7 +222,7 @@ class Cluster:
         PartUnavailable
             When none comes, or one has another cumatrix.
         """
-        from harness.engine.cluster_worker import about
+        from harness.cluster.worker import about
 
         self._wait()
         try:
@@ -235,20 +236,32 @@ class Cluster:
         items = {item.name: item for _, devices in found.values() for item in devices.items}
         return Devices(tuple(items.values()), problem="" if items else "no worker has one")
 
-    def begin(self, context: RunContext, cells: Sequence[Cell], *, device: str, offline: bool) -> None:
-        """Give every worker, and those that join later, an engine for this run."""
-        from harness.engine.cluster_worker import EnginePlugin, WorkerRequest
+    def start(self, context: RunContext, cells: Sequence[Cell]) -> ClusterRun:
+        """Give every worker, and those that join later, an engine for this run, and start it.
 
+        Raises
+        ------
+        UsageError
+            On ``--keep-artifacts``.
+        """
+        from harness.cluster.worker import EnginePlugin, WorkerRequest
+
+        if context.artifacts:
+            raise UsageError(
+                "--keep-artifacts and --dask exclude each other: what was built lies on the cluster's machines"
+            )
         here, programs = Path.cwd(), {} if self.local else digests(cells, Path.cwd())
         shares = bool(self.local) or all(self.client.run(has, programs).values())
+        memory = context.request.total_memory // (self.local or 1) or self.memory
         asked = WorkerRequest(
-            engine=engine_digest(), environment=context.environment, others=context.others, limits=context.limits, include=context.include,
-            sanitizer=context.sanitizer, own_python=context.environment.python == sys.executable, same_machine=bool(self.local),
-            memory=context.memory // (self.local or 1) or self.memory, device=device, cache=context.cache is not None, offline=offline,
-            sent=Sent(str(here)) if shares else collect(cells, context.include, here),
+            engine=engine_digest(), request=replace(context.request, programs=(), total_memory=memory),
+            environment=context.environment, others=context.others, sanitizer=context.sanitizer,
+            own_python=context.environment.python == sys.executable, same_machine=bool(self.local),
+            sent=Sent(str(here)) if shares else collect(cells, context.request.include, here),
         )  # fmt: skip
         self._begun = True
         self.client.register_plugin(EnginePlugin(self._name, asked), name=self._name)
+        return ClusterRun(with_made(context), self)
 
     def run(self, cells: Sequence[tuple[Cell, Need]]) -> Iterator[Done]:
         """Yield the cells' results, a task at a time as they end; a lost worker only costs time."""
@@ -289,7 +302,7 @@ class Cluster:
 
     def submit(self, task: Task, worker: str = "") -> Any:
         """Hand a task out, to one worker alone where it is named; returns its future."""
-        from harness.engine.cluster_worker import compile_cells
+        from harness.cluster.worker import compile_cells
 
         device = task.cells[0].toolchain.device
         having = [place for place, names in self._devices.items() if device in names] if device else None
@@ -411,7 +424,7 @@ def _local(place: str) -> int:
     return int(count or "2")
 
 
-class AwayRun(Run):
+class ClusterRun(Run):
     """Resolves cells here, and has those that need a compiler, or a part that is not here, compiled by the workers of a cluster.
 
     Parameters
@@ -419,14 +432,10 @@ class AwayRun(Run):
     context : RunContext
         The request, and the parts of this machine.
     cluster : Cluster
-        Which has begun this run (`Cluster.begin`).
+        The cluster, whose workers have an engine for this run.
     """
 
     def __init__(self, context: RunContext, cluster: Cluster) -> None:
-        if context.artifacts:
-            raise UsageError(
-                "--keep-artifacts and --dask exclude each other: what was built lies on the cluster's machines"
-            )
         super().__init__(context)
         self.cluster = cluster
         self._inputs = Inputs()
@@ -451,6 +460,11 @@ class AwayRun(Run):
                 if outcome.status not in (Status.CRASHED, Status.TIMED_OUT) and not cached:
                     self.resolver.needs.learn(cell, outcome)
                 yield Result(cell, outcome, cached, key)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the user."""
+        return self.cluster.told
 
     def inputs(self, keys: Iterable[str]) -> Inputs:
         """The inputs of this run's outcomes, by their content keys."""
