@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from harness.cases.errors import CaseError, Problem
 from harness.cases.paths import FILE_NAME
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from harness.model.case import Case
 
 Roots = Path | Sequence[Path]
-Read = TypeVar("Read")
 
 
 def find_cases(root: Roots, selection: Sequence[str] = ()) -> list[Path]:
@@ -60,25 +59,18 @@ def load_cases(root: Roots, selection: Sequence[str] = (), programs: Sequence[Ca
     CaseError
         As `find_cases`, or with the problems of all chosen files.
     """
-    from harness.cases.load import load_case  # imported late: listing names does not need it
+    from harness.cases.load import load_case  # completion of names does not need it
 
-    return read_cases(root, selection, programs, load_case)
-
-
-def read_cases(
-    root: Roots, selection: Sequence[str], programs: Sequence[Case], read: Callable[[Path, Path], Read]
-) -> list[Read | Case]:
-    """As `load_cases`, with another function that takes a file and its folder of cases."""
     found = _found(root, needed=not programs)
     own = {case.name: case for case in programs}
-    cases: list[Read | Case] = []
+    cases: list[Case] = []
     problems: list[Problem] = []
     for name in _names(found, selection, own):
         if name in own:
             cases.append(own[name])
             continue
         try:
-            cases.append(read(*found[name]))
+            cases.append(load_case(*found[name]))
         except CaseError as error:
             problems += error.problems
     if problems:

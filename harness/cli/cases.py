@@ -43,14 +43,15 @@ def list_(selection: tuple[str, ...], root: tuple[Path, ...], as_json: bool) -> 
     cumatrix cases list
     cumatrix cases list wmma shared-memory/static
     """
-    from harness.cases.summary import summaries
+    from harness.cases.discovery import load_cases
+    from harness.cases.summary import summary_of
 
     programs = programs_here()
     if root == (Path("cases"),) and not root[0].exists() and not programs:
         from harness.cases.bundled import packaged_cases
 
         root = (packaged_cases(),)
-    found = summaries(root, selection, programs)
+    found = [summary_of(case) for case in load_cases(root, selection, programs)]
     if as_json:
         for summary in found:
             say_json(summary.to_json())
@@ -82,9 +83,9 @@ def _cases(found: Sequence[CaseSummary]) -> list[tuple[str, ...]]:
 @click.option("--write-schema", is_flag=True, help="Also write the JSON Schema that editors read, beside the cases.")
 def check(selection: tuple[str, ...], root: tuple[Path, ...], **options: bool) -> int:
     """Check cases and the project's configuration without compiling anything."""
-    from harness.cases.check import check as check_cases
     from harness.cases.discovery import load_cases
     from harness.cases.schema import write_schema
+    from harness.cases.summary import check as check_cases
 
     for folder in root if options["write_schema"] else ():
         write_schema(folder / "case.schema.json")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.cases.check import check
 from harness.cases.discovery import load_cases
 from harness.cases.overview import PAGE, page
 from harness.cases.rules import options_for
+from harness.cases.summary import check
 from harness.model import Case, Cell, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.model.judge import expectation_of
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -81,20 +80,6 @@ def test_every_command_tells_of_itself_without_the_extras() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert {*COMMANDS, "cases list", "bless"} <= {*done.stdout.splitlines()}
-
-
-def test_a_list_of_cases_that_were_read_before_imports_nothing_that_reads_them(tmp_path: Path) -> None:
-    (tmp_path / "cases/topic/some").mkdir(parents=True)
-    (tmp_path / "cases/topic/some/case.toml").write_text(
-        'title = "A case"\n[source]\ncuda = "kernel.cu"\n[entry]\ncuda = ["f"]\n'
-    )
-    (tmp_path / "cases/topic/some/kernel.cu").write_text("")
-    listing = ("cases", "list", "--cases", str(tmp_path / "cases"))
-    time.sleep(2.1)  # what has changed a moment ago is read again
-    first, second = (_loaded(*listing, CUMATRIX_CACHE=str(tmp_path / "cache")) for _ in range(2))
-    read = {"tomllib", "rich.table", "harness.cases.load", "harness.model", "harness.project.config"}
-    assert read & first >= {"harness.cases.load"}
-    assert not read & second
 
 
 def test_a_command_that_is_none() -> None:
