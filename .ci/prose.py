@@ -31,7 +31,7 @@ HABITS = {
     "comes to": re.compile(r"\b(comes?|came) (to the same|to an end|of it)\b|\bwhat \w+ comes? to\b", re.IGNORECASE),
     "mend": re.compile(r"\bmend(s|ed|ing)?\b", re.IGNORECASE),
     "anew": re.compile(r"\banew\b", re.IGNORECASE),
-    "of which": re.compile(r"\b(of|for|by|to|from|in|on|with) (which|whom|whose)\b", re.IGNORECASE),
+    "of which": re.compile(r"\b(of|by|to|from|on|with) (which|whom|whose)\b", re.IGNORECASE),
 }
 """Habits by name. The first one looks only at the beginning of a docstring."""
 _CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)

@@ -1,6 +1,6 @@
 """The libraries under test and their companions, in one table.
 
-What an environment is asked for, which versions conditions can compare, what ``--require`` watches, which CUDA release fits
+Probes of environments, versions in conditions, ``--require``, the default CUDA release
 when none is named, and the environments in ``tox.ini`` (`.ci/tox_environments.py`) follow from it. Workers import this
 module: it needs the standard library only.
 """

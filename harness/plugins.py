@@ -1,7 +1,7 @@
 """Extensions of other distributions by entry points: backends, libraries, causes, executors, exporters.
 
 A distribution names objects under these groups; cumatrix looks once, when it first needs a table. What cannot be loaded is left out and told
-(`problems`); nothing that is cumatrix's own is replaced. Workers look at no entry points: they are told what to load. The standard library only.
+(`problems`); cumatrix's own entries are never replaced. Workers look at no entry points: the scheduler names what to load. The standard library only.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def plugged(group: str) -> Mapping[str, Any]:
 @cache
 def _points() -> EntryPoints:
     """All that are installed, read once: every distribution's file is opened for it."""
-    from importlib.metadata import entry_points  # for which workers need not wait, nor who turns plugins off
+    from importlib.metadata import entry_points  # slow to load: not in workers, nor without plugins
 
     points: Any = entry_points()
     return points  # type: ignore[no-any-return]

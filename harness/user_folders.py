@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """What the user names (``CUMATRIX_CACHE``), or the cache folder of the user's."""
+    """``$CUMATRIX_CACHE``, or the folder in the user's cache folder."""
     named = os.environ.get("CUMATRIX_CACHE")
     return Path(named).expanduser() if named else users("XDG_CACHE_HOME", "~/.cache")
 

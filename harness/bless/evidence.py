@@ -107,7 +107,7 @@ def _refuse_wrong(case: Case, records: Sequence[Record], merged: Merged) -> None
         first = silent[0]
         raise WrongEvidence(
             f"{case.name}: {counted(len(silent), 'cell')} without an answer ({which}), the first {one_line(first['cell'])}: "
-            f"{one_line(first['reason'], 200)}; mend that and run again, or leave them out with --where"
+            f"{one_line(first['reason'], 200)}; fix that and run again, or leave them out with --where"
         )
     cells = {record["cell"] for record in records}
     flaky = [conflict for conflict in merged.conflicts if conflict.cell in cells]

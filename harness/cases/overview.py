@@ -28,7 +28,7 @@ def page(cases: Sequence[Case]) -> str:
     parts = [_INTRODUCTION.format(cases=len(cases), topics=len(topics))]
     parts.append(_table(["topic", "cases", "about"], [_topic_row(topic, group) for topic, group in topics]))
     parts.append(
-        "## Known faults\n\nWhat somebody should mend, or has mended since: cells that fail for these reasons are `xfail`, and `xpass` the day that they are built.\n"
+        "## Known faults\n\nFaults that should be fixed, or were fixed later: cells that fail for these reasons are `xfail`, and `xpass` when they are built.\n"
     )
     parts.append(_table(["case", "where", "why", "upstream"], list(_faults(cases))))
     for topic, group in topics:

@@ -157,7 +157,7 @@ EXPECT: Mapping[str, Key] = {
     "status": Key(kind="choice", required=True, choices=EXPECTED, help="the expected status"),
     "stage": Key(kind="choice", choices=tuple(map(str, Stage)), help="where it happens; any stage when left out"),
     "diagnostic": Key(kind="regex", help="found in the message of a diagnostic (a regular expression of RE2)"),
-    "xfail": Key(kind="flag", help="true for what somebody should mend: a build is then reported as xpass"),
+    "xfail": Key(kind="flag", help="true for a fault that should be fixed: a build is then reported as xpass"),
     "reason": _REASON,
     "link": _LINK_KEY,
 }

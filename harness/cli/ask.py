@@ -36,7 +36,7 @@ def ask(question: tuple[str, ...], results: tuple[Path, ...], as_json: bool) -> 
     cumatrix ask gcc-14 nvcc 13.0
     cumatrix ask cutlass 3.5.1 cuda 13.0 sm_90 --results nightly.parquet
     """
-    # For which help and completion need not wait.
+    # Help and completion stay fast.
     from harness.cli.ask_output import elsewhere, put, show, sources_of, to_json
 
     asked, vocabulary, found = put(" ".join(question), sources_of(results))

@@ -28,7 +28,7 @@ def cache() -> None:
 @cache.command("info")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(as_json: bool) -> int:
-    """Where it is, how many entries it has, how large it is and may become."""
+    """Show its folder, entries, size and size limit."""
     store = ResultCache()
     folder, entries, used, limit = store.folder, store.entries, store.size, store.limit
     store.close()

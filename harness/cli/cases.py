@@ -118,7 +118,6 @@ def new(name: str, origin: Path | None, root: Path) -> int:
     cumatrix cases new demo/scale && cumatrix run demo/scale
     cumatrix cases new csrc/softmax --from csrc/softmax.cu
     """
-    # for which `cases list` need not wait, nor for what the others import
     from harness.project.init import new_case
 
     for path in new_case(name, root, origin):

@@ -1,4 +1,4 @@
-"""Commands that tell their users of an option given twice, of which click would silently take the last; and that take defaults from the project."""
+"""Commands: options given twice are errors, and the project's configuration sets defaults."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Command(click.Command):
                 )
         if not found(Path.cwd()):
             return super().parse_args(ctx, args)
-        from harness.cli.config_defaults import (  # for which nobody waits who has no configuration
+        from harness.cli.config_defaults import (  # only with a configuration
             check_trust,
             take_defaults,
         )

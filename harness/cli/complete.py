@@ -1,4 +1,4 @@
-"""What a shell offers where a word is begun: backends, releases, architectures, libraries and cases, also within lists."""
+"""Shell completion of backends, releases, architectures, libraries and cases, also within lists."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _backends() -> Iterable[str]:
 
 
 def _toolkits() -> Iterable[str]:
-    from harness.tables import read_table  # with Python's reader of TOML, for which help need not wait
+    from harness.tables import read_table  # loads tomllib; help stays fast
 
     return (*sorted(read_table("toolkits/releases.toml"), key=_numbers), "all", "local")
 
@@ -53,7 +53,7 @@ def _numbers(release: str) -> list[int]:
 
 
 def _targets() -> Iterable[str]:
-    from harness.model.target import KNOWN_TARGETS  # for which help need not wait
+    from harness.model.target import KNOWN_TARGETS  # help stays fast
 
     return (*map(str, KNOWN_TARGETS), "native", "all")
 

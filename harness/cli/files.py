@@ -48,7 +48,7 @@ def languages_of(file: Path) -> tuple[str, ...]:
         return ("cuda",)
     imported = _imported(text)
     cupy = bool(imported & {"cupy", "cupyx"})
-    # What imports neither may do so by another file beside it.
+    # A file that imports neither may do so through another file in its folder.
     return (
         ("cupy",)
         if cupy and "numba" not in imported

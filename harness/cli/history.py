@@ -103,7 +103,7 @@ def list_(folder: Path, where: str | None, as_json: bool) -> int:
 @_WHERE
 @_JSON
 def cell(cell: str, folder: Path, where: str | None, as_json: bool) -> int:
-    """What became of CELL (an id, or the part of one that no other has) from run to run.
+    """Follow CELL (an id, or a unique part of one) from run to run.
 
     \b
     cumatrix history cell cupy-8156 --where 'backend == "nvrtc" and toolkit == "12.4" and cc == "9.0"'

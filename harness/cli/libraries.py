@@ -113,7 +113,7 @@ def _spelled(made: Made) -> str:
 def install_(wanted: tuple[str, ...], toolkits: str | None, python: str | None, force: bool) -> int:
     """Make environments: cupy=12,13.0,13.1..14, numba=all, cupy=13.6.0+cuda13.
 
-    As `cumatrix run --with` does, for which they are. What is there already is left as it is.
+    `cumatrix run --with` uses them. Existing environments stay as they are.
     """
     console = console_for(sys.stderr)
     planned = [each for text in wanted for each in _line_up(text, toolkits, python)]

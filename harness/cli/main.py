@@ -88,7 +88,7 @@ class LazyGroup(click.Group):
 
 
 class _Documented(click.Command):
-    """A command of which only the help is needed."""
+    """A command for its help alone."""
 
 
 def _docstring(where: str) -> str:
@@ -107,7 +107,7 @@ def interrupted_once() -> None:
     """Make the first of these signals a ``KeyboardInterrupt``, and let those after it pass.
 
     A second Ctrl-C while processes are ended and records are written would leave some of both behind; that takes seconds at most. What was
-    ignored by whoever started the command (``nohup``) still is.
+    ignored by the parent (``nohup``) stays ignored.
     """
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -212,7 +212,7 @@ def _run() -> int:
     except CumatrixError as error:
         return _say(str(error), error.exit_code)
     except BrokenPipeError:
-        return 1  # whoever read the output has gone; nothing more can be said to them
+        return 1  # the reader of the output is gone
     except SystemExit:
         return 1  # rich's way to say the same
     except OSError as error:
@@ -235,7 +235,7 @@ def _advice(error: OSError) -> str:
     if error.errno == errno.EMFILE:
         return "; raise their number, as with `ulimit -n 1024`"
     if error.errno == errno.ENOSPC and not error.filename:
-        import tempfile  # with much of the standard library, for which nobody waits whose disk has room
+        import tempfile  # slow to load, and needed on a full disk only
 
         place = tempfile.gettempdir()
         return f": make room where the output goes, or in the temporary folder {place}, or set TMPDIR to another one"
@@ -243,7 +243,7 @@ def _advice(error: OSError) -> str:
 
 
 def _say(text: str, code: int) -> int:
-    with contextlib.suppress(OSError):  # nobody reads it
+    with contextlib.suppress(OSError):  # the stream is closed
         for line in clean(text).strip().splitlines():
             say(f"cumatrix: {line}", err=True)
     return code

@@ -123,7 +123,7 @@ def _codes(text: str) -> list[str]:
     found = re.fullmatch(r"arch=(compute_\w+),code=(?:\\?\"|\[)?([\w,]+?)(?:\\?\"|\])?", text.replace(" ", ""))
     if not found:
         raise UsageError(f"-gencode {text!r} is not arch=compute_XY,code=sm_XY")
-    from harness.model.target import TargetError, parse_targets  # for which completion need not wait
+    from harness.model.target import TargetError, parse_targets  # completion stays fast
 
     try:
         (virtual,), codes = parse_targets(found[1]), parse_targets(found[2])

@@ -236,7 +236,7 @@ def _signs(case: Case, include: Iterable[Path]) -> list[str]:
         return []
     macros = {name: str(value) for name, value in case.variants[0].definitions.items()}
     found = host_signs(case.sources["cuda"].read_text("utf-8"), macros)
-    # Somebody may have headers of these names for NVRTC.
+    # -I may have headers of these names for NVRTC.
     return [
         str(sign) for sign in found
         if sign.kind != "header" or not any((folder / sign.what.strip("<>")).is_file() for folder in include)

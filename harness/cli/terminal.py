@@ -1,8 +1,8 @@
-"""The one door to the terminal: whatever is printed goes through here, and nothing in it can act on a terminal or on a CI.
+"""Output to the terminal: all of it passes through here, without anything that acts on a terminal or a CI.
 
 Names, titles, messages and paths come out of records, cases and compilers. Escape sequences, control characters and those that
 reorder what is read are taken out here (`harness.protocol.text.clean`), and no line is a command to the CI that keeps it
-(`harness.protocol.text.no_command`), whether or not whoever prints has thought of it.
+(`harness.protocol.text.no_command`), whichever module prints it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WIDTH = 200
 
 def console_for(stream: TextIO, *, log_width: int = _WIDTH) -> Console:
     """A console that colours and folds on a terminal only (``NO_COLOR`` and ``FORCE_COLOR`` are rich's own)."""
-    from harness.cli.console import SafeConsole  # a tenth of a second, for which --help and completion need not wait
+    from harness.cli.console import SafeConsole  # takes a tenth of a second; --help and completion stay fast
 
     console = SafeConsole.on(stream)
     return console if console.is_terminal else SafeConsole.on(stream, width=log_width)
@@ -47,7 +47,7 @@ def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
 
     A long list is printed so: rich's tables, which fold and colour more, take longer to load than the list takes to print.
     """
-    from harness.cli.columns import columns  # as above, for which others need not wait
+    from harness.cli.columns import columns  # as above
 
     width = _WIDTH
     if sys.stdout.isatty():

@@ -59,7 +59,7 @@ def trust(*, place: Path | None, listed: bool, revoked: bool) -> int:
 
 
 def _file(place: Path, *, gone: bool) -> Path:
-    """The configuration that a folder or file stands for; one that has been deleted can still be revoked."""
+    """The configuration in a folder or file; a deleted one can still be revoked."""
     if place.is_file():
         return place.absolute()
     file = found(place.absolute())

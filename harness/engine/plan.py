@@ -100,7 +100,7 @@ def plan(
     others : sequence of Environment
         Environments for the backends of one library each, which do not run in `environment` then.
     nvcc_of : callable
-        Whether cells of nvcc alone are wanted for a toolkit: where nobody named the backend, only those that have one.
+        Return whether to plan cells of nvcc for a toolkit; without ``-b``, only where the toolkit has one.
     host_compilers : HostCompilers, optional
         Those of the cells of backends that run nvcc; what the cases name and the machine has, when left out.
 
@@ -264,12 +264,12 @@ _USUAL = "13.0"  # the first release whose wheels have an nvcc
 
 
 def toolkit_for(named: Iterable[BackendInfo], own: str, store: ToolkitStore | None = None) -> str:
-    """The environment's `own` toolkit, or one that has an nvcc where nvcc is asked for by name, and no library that needs its own.
+    """The environment's `own` toolkit, or one with an nvcc if ``-b`` names nvcc and no library that needs its own.
 
     Parameters
     ----------
     named : iterable of BackendInfo
-        Backends that were asked for by name.
+        Backends that the user named.
     own : str
         Release that fits the environment.
     store : ToolkitStore, optional

@@ -1,4 +1,4 @@
-"""What goes into an executor and what comes out: a cell with all that its compilation needs, and a cell with what became of it; and what compiles it."""
+"""Input and output of an executor: prepared cells, and results."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class PreparedCell:
 
     @cached_property
     def alike(self) -> str:
-        """What it has in common with the cells for which its fork server prepares something once; empty where there is no such thing."""
+        """The cells for which its fork server prepares something once have equal values; empty without preparation."""
         prepares = BACKENDS[self.toolchain.toolchain.backend].prepares
         includes = _first_includes(self.job.source) if "includes" in prepares else ()
         if not includes and "options" not in prepares:
@@ -120,13 +120,13 @@ class PreparedCell:
 
 
 def first_key(worker: str, question: str) -> str:
-    """First key of the answer to a question, of a worker that has read what the key `worker` stands for; empty without one."""
+    """First key of the answer to a question, for a worker with the key `worker`; empty without one."""
     return Key("cell").add("worker, question", [worker, question]).hex() if worker else ""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """What is known of the fork servers of one toolchain.
+    """Facts of the fork servers of one toolchain.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def source_of(cell: Cell) -> Path:
 
 
 class OtherToolkits:
-    """Toolkits of which one tool takes part in cells: each is looked for once in a run.
+    """Toolkits that lend one tool to cells; each is looked up once in a run.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class OtherToolkits:
 
 @dataclass(frozen=True)
 class Common:
-    """What cells of one case, toolchain and choice of options have in common.
+    """The part of jobs that cells of one case, toolchain and choice of options share.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class Common:
 
 
 def _own(cell: Cell) -> dict[str, Any]:
-    """What the job of a cell has for itself, by the names of its fields."""
+    """The cell's own fields of its job, by name."""
     return {
         "target": str(cell.target),
         "definitions": dict(cell.variant.definitions),
@@ -253,7 +253,7 @@ class Jobs:
     Parameters
     ----------
     include : sequence of Path
-        Include directories that the run was asked for.
+        Include directories of the request.
     limits : Limits
         What a cell may use.
     roots : Roots
@@ -274,7 +274,7 @@ class Jobs:
         libraries: Mapping[str, Installed | Headers],
         tools: Mapping[str, Installed],
     ) -> Common:
-        """What a cell has in common with others.
+        """The part of a cell's job that others share.
 
         Parameters
         ----------

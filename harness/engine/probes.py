@@ -20,7 +20,7 @@ from harness.protocol import process_output
 from harness.protocol.codec import Message, WireError
 
 SECONDS = 60
-"""How long a probe may take."""
+"""Time limit of a probe."""
 _SCRIPTS = Path(harness.__file__).parent / "worker"
 
 _Asked = tuple[str, str, tuple[str, ...], str]
@@ -28,7 +28,7 @@ _begun: dict[_Asked, Future[process_output.Finished]] = {}
 
 
 def libraries() -> list[str]:
-    """What an interpreter is asked about: distributions, with the modules that are imported from them."""
+    """Distributions that an interpreter is asked about, with the modules imported from them."""
     return [
         f"{distribution}:{library.modules[0]}" if library.modules else distribution
         for library in LIBRARIES.values()
@@ -46,7 +46,7 @@ def begin_own(python: str | None) -> None:
 
 
 def finished(python: str, script: str, arguments: Sequence[str], *, without: str) -> process_output.Finished:
-    """What a probe has said; of one that was begun, once.
+    """The output of a probe; that of one begun early, once.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a user asked for by name and no compiler answered: a run that is green for want of an answer is no proof."""
+"""Names in a request that no compiler answered for: a run without an answer proves nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.toolkits import parse_toolkits
 
 @dataclass(frozen=True, kw_only=True)
 class RequestedName:
-    """One word of a user's, and what it stands for.
+    """One word of a request, and its values.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class RequestedName:
     word : str
         As the user wrote it.
     values : frozenset of str
-        Values of that key that it stands for.
+        Values of that key that it means.
     called : str
         What users call the kind, where that is another word: a ``file`` that has no case.
     """
@@ -60,7 +60,7 @@ def requested_names(context: RunContext) -> list[RequestedName]:
 def without_left_out(
     asked: Iterable[RequestedName], whole: Iterable[Cell], chosen: Iterable[Cell]
 ) -> list[RequestedName]:
-    """What is still to be answered for after a condition chose cells: that it left all cells of a word out is no news to who wrote it.
+    """The names that still need an answer after a condition chose cells; those that the condition excludes do not.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _values(cells: Iterable[Cell]) -> dict[str, set[str]]:
 
 
 def answered(record: Mapping[str, Any]) -> bool:
-    """Whether a compiler had its say."""
+    """Return whether a compiler answered."""
     return Status(record["status"]).answered
 
 
@@ -97,7 +97,7 @@ def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def unanswered(asked: Iterable[RequestedName], records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each thing that was asked for by name and of which no compiler answered a single cell."""
+    """A sentence for each requested name without a single answered cell."""
     waiting: dict[RequestedName, Counter[str]] = {item: Counter() for item in asked}
     # Once over all of them: a run keeps its records packed.
     for record in records:

@@ -36,7 +36,7 @@ _LOADING = 60.0
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """What reading one cell's output may take.
+    """Limits for reading one cell's output.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def _read(descriptor: int, host: int, memory: int, largest: int) -> None:
     descriptor : int
         The socket.
     host : int
-        Process id of the parent, with which this process ends.
+        Process id of the parent; this process ends with it.
     memory : int
         Address space that this process may have, in bytes.
     largest : int

@@ -1,4 +1,4 @@
-"""What a process read, from the records of the library that followed it (``native/reads.c``)."""
+"""Files that a process read, from the log of the preloaded library (``native/reads.c``)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ A directory whose names were listed has a sum over these in the place of its tim
 """
 
 DIRECTORY: Signature = (0,)
-"""Stands for a directory whose names were not listed."""
+"""State of a directory whose names were not listed."""
 
 LINK = "link:"
-"""Stands before the path of a symbolic link of which it was asked where it leads, and not what lies there."""
+"""Prefix of a symbolic link whose target was read, and not the file behind it."""
 
 TIMES = "times:"
 """Prefix of a path whose mode, owner, size and time of modification a program asked for, rather than its content."""
@@ -51,7 +51,7 @@ _RECORD = re.compile(r"[RrMEDLKkTWXYBNA](?: -?\d{1,20}){5} ")
 
 @dataclass(frozen=True)
 class Reads:
-    """What was opened or looked for.
+    """Files that were opened or looked for.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def reads_of(records: Sequence[str] | None, own: Iterable[str]) -> Reads:
 
 
 def _out_of_proc(path: str) -> tuple[str, bool]:
-    """A path through ``/proc`` as every process sees it, and whether it cannot be told where that is."""
+    """A path through ``/proc`` as every process sees it, and whether its place is unknown."""
     plain = "/" + os.path.normpath(path).lstrip("/")
     found = _OUT_OF_PROC.fullmatch(plain)
     if not found:

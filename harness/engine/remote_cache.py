@@ -1,7 +1,7 @@
 """Outcomes out of results that others have published (``--from``): taken where they follow from the very same files and question.
 
 Keys are made here, from what lies on this machine now (`harness.engine.fingerprints`); results only say which files to look at, and what
-came out under a key. So nothing is taken of which anything has changed, and whoever is asked for results has to be trusted as a
+came out under a key. An outcome with a changed input is never taken. The publisher of results has to be trusted as a
 compiler is: their outcomes are believed.
 """
 
@@ -32,7 +32,7 @@ _SECONDS = 300.0
 
 
 def is_address(place: str) -> bool:
-    """Whether this names results by address, and not by file."""
+    """Return whether this is the address of results, and not a file."""
     return "://" in place
 
 
@@ -42,7 +42,7 @@ def fetch(address: str, folder: Path, largest: int = _LARGEST, seconds: float = 
     Parameters
     ----------
     address : str
-        Of ``results.parquet``, of a ``.jsonl``, or of a published page, beside which the former lies.
+        Of ``results.parquet``, of a ``.jsonl``, or of a published page with a ``results.parquet``.
     folder : Path
         Where to put it.
     largest : int
@@ -55,7 +55,7 @@ def fetch(address: str, folder: Path, largest: int = _LARGEST, seconds: float = 
     UsageError
         When it is no address of the web.
     PartUnavailable
-        When nothing can be had from there within the limits.
+        When the download fails or exceeds the limits.
     """
     try:
         read_address(address)
@@ -213,17 +213,17 @@ class Earlier:
         return outcome
 
     def read_ahead(self, keys: Iterable[str]) -> None:
-        """Have the cache read what is asked for next."""
+        """Have the cache read the next keys."""
         if self.cache:
             self.cache.read_ahead(keys)
 
     def note_use(self) -> None:
-        """Have the cache note what was asked for."""
+        """Have the cache note which entries were used."""
         if self.cache:
             self.cache.note_use()
 
     def taken_from(self, key: str) -> str:
-        """Whose results answered; empty where that was the cache."""
+        """Origin of the results that answered; empty for the cache."""
         return self._taken.get(key, "")
 
     def keep_outcome(self, key: str, outcome: Outcome) -> None:
@@ -232,7 +232,7 @@ class Earlier:
             self.cache.keep_outcome(key, outcome)
 
     def fact(self, key: str) -> dict[str, Any] | None:
-        """What is known under a key: of sets of files, those of the cache and those of results."""
+        """The fact under a key; sets of files of the cache and of results are joined."""
         here, there = self.cache.fact(key) if self.cache else None, self._facts.get(key)
         if here and there and isinstance(here.get("sets"), list):
             return {"sets": list(dict.fromkeys((*map(str, here["sets"]), *there["sets"])))}
@@ -244,7 +244,7 @@ class Earlier:
             self.cache.keep_fact(key, value)
 
     def why_not(self, cell: str, program: str) -> str:
-        """Why a cell's record was not taken; empty where there is none."""
+        """The reason why a cell's record was not taken; empty without a record."""
         record, source = self._cells.get((cell, program), self._cells.get((cell, ""), (None, None)))
         if record is None or source is None:
             return ""

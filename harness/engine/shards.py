@@ -68,14 +68,14 @@ class Shard:
         return [cell for cell in cells if cell.id in mine]
 
     def in_plan(self, cells: Sequence[Cell], costs: Costs | None = None) -> dict[str, Any]:
-        """What the plan of this part says of the whole: which cells, and what they were taken to cost, for that decides who has which."""
+        """The entry of a plan for this part: a hash of all cells and their costs, which decide on the parts."""
         lines = sorted(f"{cell.id}\0{cost_of(cell, costs or {})!r}" for cell in cells)
         whole = hashlib.sha256("\0".join(lines).encode()).hexdigest()[:16]
         return {"number": self.number, "of": self.of, "whole": whole}
 
 
 def costs_of(records: Iterable[Mapping[str, Any]]) -> Costs:
-    """What cells of records took: the longest over architectures and releases."""
+    """Seconds of the cells of records: the longest over architectures and releases."""
     found: dict[tuple[str, str, str], float] = {}
     for record in records:
         key = (record["case"], record["variant"], record["backend"])

@@ -43,7 +43,7 @@ def condition_facts(
     device : bool
         Whether the cell requests a real device.
     packages, libraries : Mapping[str, str]
-        Versions of distributions, some of which conditions know, and of header libraries.
+        Versions of distributions and of header libraries.
     labels : Mapping, optional
         The case's own parameters.
     host : HostCompiler

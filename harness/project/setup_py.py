@@ -192,7 +192,7 @@ def extensions_of(path: Path) -> list[Extension]:
     """The CUDAExtensions of a ``setup.py``.
 
     Names are followed, with what is added to them line by line, for CUDA on Linux; so are joined and globbed paths. What depends
-    on the machine (an environment variable, a condition) is not, and is told of in `Extension.unread`. Architectures
+    on the machine (an environment variable, a condition) is not, and is listed in `Extension.unread`. Architectures
     (``-gencode``, ``-arch``) are left out of the flags: cumatrix chooses them.
 
     Raises

@@ -1,7 +1,7 @@
 """Trust in configurations: what a folder's file names is run once its user has allowed it, as direnv does it.
 
 Trust belongs to a file at a path with what it names. It is kept in the user's configuration folder, where no repository has files; a change of what is
-named, or another path, needs trust anew.
+named, or another path, needs new trust.
 """
 
 from __future__ import annotations

@@ -356,7 +356,7 @@ def unpack(what: str, wheels: Sequence[Wheel], site: Path, folder: Path) -> None
     Raises
     ------
     PartUnavailable
-        When one cannot be had, or is not the one that the index has told of.
+        When one cannot be downloaded, or differs from the index's entry.
     """
     requirements = folder / "requirements.txt"
     requirements.write_text("".join(f"{w.name}=={w.version} --hash=sha256:{w.sha256}\n" for w in wheels), "utf-8")
@@ -384,7 +384,7 @@ def lock(what: str, lines: Sequence[str], folder: Path, *, deps: bool, python: s
     Raises
     ------
     PartUnavailable
-        When there is no answer, or one cannot be had.
+        When the index does not answer, or a download fails.
     """
     requirements = folder / "requirements.in"
     requirements.write_text("".join(f"{line}\n" for line in lines), "utf-8")

@@ -65,7 +65,7 @@ class LibraryStore:
         Raises
         ------
         PartUnavailable
-            When the wheel cannot be had, is not the one that cumatrix knows, or is of another version than was asked for.
+            When the wheel cannot be downloaded, has another hash than the pinned one, or another version than requested.
         """
         package, number = library.wheel(version)
 
@@ -111,7 +111,7 @@ class LibraryStore:
 
 
 def observed_version(library: HeaderLibrary, installed: Installed | Headers) -> dict[str, str]:
-    """What the installed headers say of themselves, and what their wheel or their checkout says."""
+    """The versions in the installed headers, and of their wheel or checkout."""
     if isinstance(installed, Headers):
         return dict(installed.told)
     told = {"wheel": next(iter(installed.packages.values()), "")}
@@ -161,7 +161,7 @@ def needed(cases: Iterable[Case]) -> list[tuple[HeaderLibrary, str]]:
 
 
 def is_release(text: str) -> bool:
-    """Whether this is a version, and no folder or revision (`harness.toolkits.header_sources`)."""
+    """Return whether this is a version, and no folder or revision (`harness.toolkits.header_sources`)."""
     try:
         return bool(Version(text)) and text == text.strip()
     except InvalidVersion:

@@ -1,4 +1,4 @@
-"""What names headers that are no release: a folder, a checkout, a revision of a repository, a range of commits."""
+"""Headers that are no release: a folder, a checkout, a revision of a repository, a range of commits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, kw_only=True)
 class HeaderSource:
-    """Where headers come from that are no release.
+    """The source of headers that are no release.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_source(text: str, base: Path) -> HeaderSource:
     Parameters
     ----------
     text : str
-        As it stands in a case or on the command line.
+        As written in a case or on the command line.
     base : Path
         The folder that relative paths start from.
 
@@ -130,14 +130,14 @@ MOST_COMMITS = 500
 
 
 class Repository:
-    """A repository, of which a copy is kept in ``$CUMATRIX_HOME/repositories``.
+    """A repository with a copy in ``$CUMATRIX_HOME/repositories``.
 
     Parameters
     ----------
     url : str
         As git takes it.
     tell : callable
-        Is told what takes long before it begins.
+        Receives a sentence before a long step.
     offline : bool
         Ask no other machine: what is in the copy counts.
     """
@@ -177,7 +177,7 @@ class Repository:
         return list(dict.fromkeys([first, *line]))
 
     def has(self, commit: str, folder: str) -> bool:
-        """Whether a commit has a folder."""
+        """Return whether a commit has a folder."""
         try:
             return self._git("cat-file", "-t", f"{commit}:{folder.strip('./')}").strip() == "tree"
         except GitError:
@@ -198,7 +198,7 @@ class Repository:
         Raises
         ------
         PartUnavailable
-            When they cannot be had: the repository has to be asked for files again, where it was copied without them.
+            When the repository does not answer: a copy without files has to fetch them.
         """
         key = hashlib.sha256("\0".join(folders).encode()).hexdigest()[:8]
         place = home / f"{commit}-{key}"
@@ -270,7 +270,7 @@ def headers_of(
 ) -> dict[str, Headers]:
     """Headers by their numbers: of a range one for each commit, in their order.
 
-    A folder is used as it stands, whatever is in it when a compiler reads it. Of a repository a copy is kept, and the
+    A folder is used as it is when a compiler reads it. cumatrix keeps a copy of a repository, and the
     include directories of each commit.
 
     Parameters
@@ -280,7 +280,7 @@ def headers_of(
     source : HeaderSource
         What names them.
     tell : callable
-        Is told what takes long before it begins.
+        Receives a sentence before a long step.
     offline : bool
         Ask no other machine.
 

@@ -51,7 +51,7 @@ def move(site: Path, home: Path, place_of: Callable[[str], str | None]) -> tuple
     PartUnavailable
         When a wheel has nothing that is needed, or names a file outside of itself.
     """
-    from importlib.metadata import Distribution  # for which only an installation waits
+    from importlib.metadata import Distribution  # only installations need it
 
     packages: dict[str, str] = {}
     hashes: dict[str, str] = {}

@@ -26,7 +26,7 @@ MANIFEST = "cumatrix-toolkit.json"
 
 @dataclass(frozen=True)
 class Installed:
-    """What was laid out from wheels: a CUDA release or a header library.
+    """A CUDA release or a header library, laid out from wheels.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ class Installed:
 
     @property
     def what(self) -> str:
-        """What messages call it: ``CUDA 12.4``, ``cutlass 3.5.1``."""
+        """Its name in messages: ``CUDA 12.4``, ``cutlass 3.5.1``."""
         return f"{self.library or 'CUDA'} {self.release}"
 
     @property
     def spelled(self) -> str:
-        """What users name it by on the command line: ``12.4``, ``cutlass==3.5.1``."""
+        """Its name on the command line: ``12.4``, ``cutlass==3.5.1``."""
         return f"{self.library}=={self.release}" if self.library else self.release
 
     @property
@@ -94,7 +94,7 @@ _LIBRARIES = ("libnvrtc*", "libnvvm*", "libnvJitLink*", "libcudart*", "libcudade
 
 @dataclass(frozen=True)
 class LocalToolkit(Installed):
-    """A CUDA toolkit that somebody else installed."""
+    """A CUDA toolkit that cumatrix did not install."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -204,7 +204,7 @@ RELEASES: Mapping[str, Release] = _read()
 def parse_toolkits(text: str) -> list[ToolkitRef]:
     """Read ``11.8,12.4..13.0``, ``all``, or ``13.5+headers13.0`` for headers of another release.
 
-    A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` stands for every CUDA toolkit that this machine has already (`harness.toolkits.releases.find_local`),
+    A major version alone is its newest release (``13``), and at the end of a range all of them (``12.4..13``). ``local`` is every CUDA toolkit of this machine (`harness.toolkits.releases.find_local`),
     ``12.4@local`` for one of them, and a path for the one there.
 
     Raises

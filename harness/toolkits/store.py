@@ -63,7 +63,7 @@ class WheelStore:
         self.wait = wait
 
     def find(self, release: str) -> Installed | None:
-        """What is installed under a version, or None."""
+        """The installation of a version, or None."""
         home = self.root / release
         try:
             manifest = json.loads((home / MANIFEST).read_text("utf-8"))
@@ -106,14 +106,14 @@ class WheelStore:
         lay_out : callable
             Moves what was unpacked to its place (`harness.toolkits.layout`).
         right : callable
-            Whether versions by name are those that were asked for.
+            Return whether versions by name are the requested ones.
         force : bool
             Install again what is there.
 
         Raises
         ------
         PartUnavailable
-            When a wheel cannot be had, is not the one that cumatrix knows, or is of another version than was asked for; when another
+            When a wheel cannot be downloaded, has another hash than the pinned one, or another version than requested; when another
             process installs the same for too long.
         """
         what = f"{self.library or 'CUDA'} {name}"
@@ -230,10 +230,10 @@ _NAMED = 5
 
 
 def problems(installed: Installed) -> list[str]:
-    """What differs from the wheels that a toolkit or a library was made of, each in a few words; empty where nothing does.
+    """Differences between an installation and its wheels, each in a few words.
 
-    Every file is read again and held against the hash that its wheel has for it; what stands beside them is named, and links that lead elsewhere.
-    The hash of each wheel is held against the pinned one.
+    Every file is compared with the hash in its wheel; additional files and links that lead elsewhere are named.
+    The hash of each wheel is compared with the pinned one.
     """
     return [*_files(installed), *_wheels(installed)]
 

@@ -36,7 +36,7 @@ class DownloadError(Exception):
 
 @dataclass(frozen=True)
 class Response:
-    """What a server answered.
+    """A server's answer.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class _Sockets:
         return opened
 
     def close(self) -> None:
-        """End every connection; whoever waits for one goes on at once."""
+        """End every connection; threads that wait for one continue at once."""
         with self._lock:
             self._closed = True
             for copy in self._copies:

@@ -110,7 +110,7 @@ def filter_for(protected: Iterable[int]) -> bytes:
 
 
 def _owners(place: int) -> list[bytes]:
-    """Refuse any but this process's own user and group, each or both of which may be left as they are (-1)."""
+    """Refuse any but this process's own user and group; -1 leaves either as it is."""
     steps = []
     for where, own in ((place, os.geteuid()), (place + 8, os.getegid())):
         steps += [
