@@ -149,32 +149,32 @@ class Toolchain(TypedDict):
 
     requested: Annotated[
         dict[str, Any],
-        "what was asked for: `packages`, the versions that the environment declares; `library`, `toolkit`, `headers`; `libraries`, the header libraries of the variant; `cuda_home` of a toolkit of the machine's own; `host_compiler` of nvcc, with its version (`gcc 12.2.0`)",
+        "requested: `packages` (versions that the environment declares), `library`, `toolkit`, `headers`, `libraries` (header libraries of the variant), `cuda_home` of a local toolkit, `host_compiler` of nvcc with its version (`gcc 12.2.0`)",
     ]
     observed: Annotated[
         dict[str, Any],
-        "versions asked of what was really loaded. Which keys there are depends on the backend: `nvrtc`, `nvvm`, `ptx`, `ptxas`, `nvjitlink`, `headers`, `cupy`, `numba`, `numba_cuda`, `numpy`, `python`, `wheels`… `headers_from` says where CuPy found CUDA's headers, `borrowed` which folders of the toolkit are another release's, `builds` what is known of libraries that are no release of an index, by distribution (`version`, `commit`, `path`, `url`, `digest`, `editable`), `libraries` the same of header libraries",
+        "versions of what was loaded, depending on the backend: `nvrtc`, `nvvm`, `ptx`, `ptxas`, `nvjitlink`, `headers`, `cupy`, `numba`, `numba_cuda`, `numpy`, `python`, `wheels`… `headers_from`: origin of CUDA's headers for CuPy; `borrowed`: folders of another release in the toolkit; `builds`: development builds by distribution (`version`, `commit`, `path`, `url`, `digest`, `editable`); `libraries`: the same for header libraries",
     ]
 
 
 class Expected(TypedDict):
     """The expectation that applied."""
 
-    status: Annotated[str, one_of(Status), "what should happen"]
-    stage: Annotated[str | None, one_of(Stage), "where; null: at any stage"]
-    diagnostic: Annotated[str | None, "a regular expression that a message has to match; null: any"]
-    xfail: Annotated[bool, "whether it is a known fault"]
-    reason: Annotated[str, "why this is expected"]
-    link: Annotated[str, "address of where more is said, or empty"]
+    status: Annotated[str, one_of(Status), "expected status"]
+    stage: Annotated[str | None, one_of(Stage), "expected stage; null for any"]
+    diagnostic: Annotated[str | None, "regular expression that a message must match; null for any"]
+    xfail: Annotated[bool, "true for a known fault"]
+    reason: Annotated[str, "explanation"]
+    link: Annotated[str, "address of a page about it, or empty"]
 
 
 class Diagnostic(TypedDict):
     """One message of a compiler."""
 
     severity: Annotated[str, "`fatal`, `error`, `warning`, `remark` or `note`"]
-    message: Annotated[str, "its text on one line"]
-    code: NotRequired[Annotated[str, "the compiler's number or name of it, or empty"]]
-    file: NotRequired[Annotated[str, "the file it names, without the folders above the case, or empty"]]
+    message: Annotated[str, "text on one line"]
+    code: NotRequired[Annotated[str, "the compiler's number or name for it, or empty"]]
+    file: NotRequired[Annotated[str, "file, without the folders above the case, or empty"]]
     line: NotRequired[Annotated[int | None, "line in that file, from 1"]]
     fingerprint: NotRequired[Annotated[str, "hash of severity and message without paths, quoted names and numbers"]]
 
@@ -183,32 +183,32 @@ class Kernel(TypedDict):
     """Resources of one kernel."""
 
     name: Annotated[str, "as in the cubin"]
-    num_regs: NotRequired[Annotated[int | None, COUNT, "registers of a thread"]]
-    shared_bytes: NotRequired[Annotated[int | None, COUNT, "static shared memory of a block, in bytes"]]
-    local_bytes: NotRequired[Annotated[int | None, COUNT, "local memory of a thread, in bytes"]]
+    num_regs: NotRequired[Annotated[int | None, COUNT, "registers per thread"]]
+    shared_bytes: NotRequired[Annotated[int | None, COUNT, "static shared memory per block, in bytes"]]
+    local_bytes: NotRequired[Annotated[int | None, COUNT, "local memory per thread, in bytes"]]
     const_bytes: NotRequired[Annotated[int | None, COUNT, "constant memory, in bytes"]]
     spill_bytes: NotRequired[
         Annotated[
             int | None,
             COUNT,
-            "what was spilled, in bytes, as only ptxas's own output tells; null where no ptxas ran by itself",
+            "spilled bytes, from ptxas's output; null if ptxas did not run as a process",
         ]
     ]
-    stack_bytes: NotRequired[Annotated[int | None, COUNT, "stack of a thread, in bytes"]]
-    instructions: NotRequired[Annotated[int | None, COUNT, "how many there are; not in records of early versions"]]
-    opcodes: NotRequired[Annotated[int | None, COUNT, "how many kinds of them; not in records of early versions"]]
+    stack_bytes: NotRequired[Annotated[int | None, COUNT, "stack per thread, in bytes"]]
+    instructions: NotRequired[Annotated[int | None, COUNT, "number of instructions; not in records of early versions"]]
+    opcodes: NotRequired[Annotated[int | None, COUNT, "number of different opcodes; not in records of early versions"]]
 
 
 class Artifact(TypedDict):
     """The artifact."""
 
     format: Annotated[str, "`ptx`, `cubin`, `object` for a relocatable cubin, `ltoir`"]
-    target: Annotated[str, "as read back"]
-    bytes: Annotated[int, COUNT, "its size in bytes"]
-    sha256: Annotated[str, "of its content, in hexadecimal digits"]
+    target: Annotated[str, "architecture read back from it"]
+    bytes: Annotated[int, COUNT, "size in bytes"]
+    sha256: Annotated[str, "SHA-256 of its content, in hexadecimal digits"]
     kernels: Annotated[
         list[Kernel],
-        "what each kernel needs, read back from the cubin; of PTX nothing but the name is known, and the rest is null",
+        "kernels with their resources, read back from the cubin; for PTX only names",
     ]
 
 
@@ -216,15 +216,15 @@ class Artifact(TypedDict):
 class Other(TypedDict):
     """Another run's result for the same cell."""
 
-    run: Annotated[str, "its name"]
-    status: Annotated[str, one_of(Status), "what happened there"]
-    stage: Annotated[str | None, one_of(Stage), "and at which stage"]
-    reason: Annotated[str, "as in its record"]
-    diagnostic: Annotated[str, "the first message, or empty"]
+    run: Annotated[str, "name of the run"]
+    status: Annotated[str, one_of(Status), "status there"]
+    stage: Annotated[str | None, one_of(Stage), "stage there"]
+    reason: Annotated[str, "reason there"]
+    diagnostic: Annotated[str, "first message, or empty"]
     device: NotRequired[
         Annotated[
             str,
-            "in a report: the name of the device that it was told of, or `virtual`, where this record is of another",
+            "in a report: name of the device, or `virtual`, if it differs from this record's",
         ]
     ]
 
@@ -237,106 +237,98 @@ class Record(TypedDict):
     cell: Annotated[
         str,
         FILLED,
-        "unique and readable: case, variant in brackets, backend with `@` and the library's version, CUDA release, target",
+        "unique id: case, variant in brackets, backend with `@` and the library's version, CUDA release, target",
     ]
     case: Annotated[str, FILLED, "name of the case"]
-    program: NotRequired[Annotated[str, "only of a program without a case (`cumatrix try`): digest of where it lies"]]
+    program: NotRequired[Annotated[str, "only for a program without a case (`cumatrix try`): digest of its path"]]
     project: NotRequired[
         Annotated[
             str,
-            "name of the project whose case it is; not there for cumatrix's own cases, where nothing names the project, and for a program without a case",
+            "name of the case's project; absent for cumatrix's own cases, unnamed projects, and programs without a case",
         ]
     ]
     title: Annotated[str, "title of the case"]
     topic: Annotated[str, "folder of the case"]
-    features: Annotated[list[str], "what of CUDA the case is about"]
-    links: Annotated[list[str], "addresses that the case names"]
+    features: Annotated[list[str], "CUDA features of the case"]
+    links: Annotated[list[str], "upstream pages"]
     variant: Annotated[
         str,
-        "`arch=given,fragment=tf32`; empty for a case without parameters. Of a program without a case its options: `-std=c++17 -lineinfo -DN=4 -Iinclude`",
+        "`arch=given,fragment=tf32`; empty for a case without parameters; for a program without a case, its options: `-std=c++17 -lineinfo -DN=4 -Iinclude`",
     ]
     backend: Annotated[str, FILLED, "name of the backend"]
     library: Annotated[str, "version of the library behind the backend; empty for `nvrtc` and `nvcc`"]
     target: Annotated[str, TARGET, "`sm_80` or `compute_80`, with suffix"]
-    toolkit: Annotated[str, FILLED, "`12.4`, or `13.5+headers13.0` where the headers are another release's"]
+    toolkit: Annotated[str, FILLED, "`12.4`, or `13.5+headers13.0` with headers of another release"]
     host_compiler: NotRequired[
         Annotated[
             str,
-            "host compiler that was asked for, such as `gcc-13`; empty where the machine's own is taken; not in records of early versions",
+            "requested host compiler, such as `gcc-13`; empty for the machine's own; not in records of early versions",
         ]
     ]
-    environment: Annotated[
-        str, "what the environment under test is called: tox's name for it, `local`, or as `--environment` says"
-    ]
-    toolchain: Annotated[Toolchain, "what compiled, as asked for and as found"]
-    status: Annotated[str, one_of(Status), "what happened"]
+    environment: Annotated[str, "name of the environment under test: tox's, `local`, or from `--environment`"]
+    toolchain: Annotated[Toolchain, "versions, as requested and as found"]
+    status: Annotated[str, one_of(Status), "outcome"]
     stage: Annotated[
         str | None,
         one_of(Stage),
-        "the stage that failed, or the last one that was exercised; null where nothing was compiled",
+        "stage that failed, or the last one that ran; null if nothing was compiled",
     ]
     stages: Annotated[
         list[Annotated[str, one_of(Stage)]],
-        "every stage that was exercised. One that is not listed was not run, and nothing is known of it",
+        "stages that ran; nothing is known about the others",
     ]
     verdict: Annotated[
         str,
         one_of(Verdict),
-        "what that means against the expectation. Derived from the facts; `cumatrix report` derives it again from the cases as they are then",
+        "status compared with the expectation; `cumatrix report` derives it again from the current cases",
     ]
     expected: Annotated[Expected, "the expectation that applied"]
-    reason: Annotated[
-        str, "why the cell is `unsupported`, `unavailable`, `crashed` or a `harness_error`; empty otherwise"
-    ]
-    diagnostics: Annotated[list[Diagnostic], "messages of the compilers, most telling first"]
+    reason: Annotated[str, "reason of `unsupported`, `unavailable`, `crashed` and `harness_error`; else empty"]
+    diagnostics: Annotated[list[Diagnostic], "messages of the compilers, most informative first"]
     artifact: Annotated[
         Artifact | None,
-        "what came out; null where nothing did. Numba links each kernel by itself: then it is all of them, one after another",
+        "the output; null without one. For Numba, which links each kernel alone, all of them one after another",
     ]
     device: Annotated[
         dict[str, Any],
-        "`virtual`: true, and `compute_capability`; empty for backends that ask no device. On a real one `virtual` is false, with `name`, `compute_capability`, `driver`, `cuda`, `memory` and more, and `sanitizer` with `--sanitize`",
+        "`virtual` and `compute_capability`; empty for backends that ask no device. For a real device also `name`, `driver`, `cuda`, `memory` and more, and `sanitizer` with `--sanitize`",
     ]
-    signal: Annotated[
-        int | None, COUNT, "number of the signal when `crashed` by one, of the compiler's child as well; otherwise null"
-    ]
-    seconds: Annotated[
-        float, SECONDS, "compile time in seconds, from the record's own compilation even where it comes from the cache"
-    ]
+    signal: Annotated[int | None, COUNT, "signal that ended a `crashed` compiler or its child; else null"]
+    seconds: Annotated[float, SECONDS, "compile time in seconds, also for a cached cell"]
     peak_bytes: NotRequired[
         Annotated[
             int | None,
-            "the most resident memory that the cell's processes had together, in bytes, looked at ten times a second, and never less than that of the largest; null where nothing ran; not in records of early versions",
+            "peak resident memory of the cell's processes together, in bytes, sampled ten times a second; null if nothing ran; not in records of early versions",
         ]
     ]
-    cached: Annotated[bool, "true when it was not compiled again"]
+    cached: Annotated[bool, "true if an earlier run's outcome answered"]
     shared_steps: NotRequired[
         Annotated[
             list[str],
-            "tools of nvcc that had the same input for another cell of the run, and whose work was taken from there: it depends on the order of cells, and nothing else in the record does; not in records of early versions",
+            "tools of nvcc whose output came from another cell with the same input; depends on the order of cells; not in records of early versions",
         ]
     ]
     command: Annotated[
         list[str],
-        "what was run, in order: library calls with their options, NVRTC's options as they arrived there, argv of tools. Folders have the names that they have on every machine: `$CUDA_HOME`, `$CUMATRIX_HOME` (what cumatrix keeps), `…/site-packages`",
+        "commands in order: library calls with options, NVRTC's options as received, argv of tools. Folders have machine-independent names: `$CUDA_HOME`, `$CUMATRIX_HOME`, `…/site-packages`",
     ]
-    log: Annotated[str, "the tools' own output, at most 65,536 characters: the first and the last half of a longer one"]
+    log: Annotated[str, "output of the tools, at most 65,536 characters: the first and the last half of a longer one"]
     notes: Annotated[
         list[str],
-        "sentences on what else happened: a warning of the library, a stage left out and why, processes that were left behind, and remarks, which begin with `remark: `",
+        "sentences: warnings of the library, skipped stages, processes left behind, and remarks, which begin with `remark: `",
     ]
-    fingerprint: Annotated[str, "content key of the cell; empty where nothing was compiled"]
-    run: Annotated[str, "name of the run, as in its plan"]
+    fingerprint: Annotated[str, "content key; empty if nothing was compiled"]
+    run: Annotated[str, "name of the run in its plan"]
     cumatrix: Annotated[str, "version of cumatrix"]
     taken_from: NotRequired[
         Annotated[
             str,
-            "only where another's results answered (`--from`): the file or address, and the run that compiled it there",
+            "only with `--from`: file or address of the results that answered, and their run",
         ]
     ]
     others: NotRequired[
         Annotated[
             list[Other],
-            "only where runs were merged and told different things of the cell: what the others told",
+            "only after merging runs that disagree: the other results",
         ]
     ]
