@@ -18,6 +18,7 @@ from harness.diagnostics import one_line
 from harness.errors import NothingToRun, PartUnavailable
 from harness.matrix.axes import rows_of, short_target, targets_of
 from harness.matrix.marks import KINDS, Mark, kind_of
+from harness.model import Status
 from harness.records import Merged, Record, merge, read_records, write_merged
 from harness.records.record_names import chooser
 
@@ -120,7 +121,7 @@ class Results(Sequence[Cell]):
     @property
     def as_expected(self) -> bool:
         """Return whether every cell is as expected, none is missing, and a compiler answered; the command then exits with 0."""
-        answered = any(kind_of(record).key not in ("unsupported", "unavailable") for record in self.records)
+        answered = any(Status(record["status"]).answered for record in self.records)
         return answered and not self.missing and all(cell.as_expected for cell in self)
 
     @property

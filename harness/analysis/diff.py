@@ -13,9 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED, ordered
+from harness.analysis.frame import ordered
 from harness.matrix.axes import COLUMNS, PLACE, ROWS
-from harness.matrix.marks import KINDS
+from harness.matrix.marks import ENDINGS, KINDS
 from harness.matrix.parameters import cell_link
 
 CHANGE_KINDS = ("regression", "fix", "changed", "lost", "found", "diagnostics", "resources", "appeared", "vanished")
@@ -35,8 +35,6 @@ MEANINGS: Mapping[str, str] = {
 
 RESOURCES = {"registers": "num_regs", "shared memory": "shared_bytes", "spills": "spill_bytes", "local memory": "local_bytes",
              "stack": "stack_bytes"}  # fmt: skip
-
-_GRAVITY = ("built", "compiled", "rejected", "timed_out", "crashed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +206,7 @@ def _kind(old: Mapping[str, Any], new: Mapping[str, Any], said: bool, resources:
 
 
 def _known(state: Mapping[str, Any]) -> bool:
-    return state["outcome"].partition(" ")[0] in ANSWERED
+    return state["outcome"].partition(" ")[0] in ENDINGS
 
 
 def _silent(state: Mapping[str, Any]) -> bool:
@@ -216,7 +214,7 @@ def _silent(state: Mapping[str, Any]) -> bool:
 
 
 def _gravity(state: Mapping[str, Any]) -> int:
-    return _GRAVITY.index(state["outcome"].partition(" ")[0])
+    return list(ENDINGS).index(state["outcome"].partition(" ")[0])
 
 
 def _state(row: Mapping[str, Any]) -> State:

@@ -26,6 +26,7 @@ from harness.matrix.axes import (
     target_key,
     version_key,
 )
+from harness.matrix.marks import ENDINGS
 
 KINDS = ("backend", "library", "headers", "language")
 _TOOL = ("backend", "library")
@@ -52,6 +53,11 @@ class Side:
     toolchains: tuple[str, ...]
     message: str
     cells: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The outcome in words: ``works``, ``rejected at compile``."""
+        return ENDINGS["built"].verb if self.outcome == "built" else self.outcome.replace("_", " ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +97,7 @@ class Disagreement:
     def sentence(self) -> str:
         """``CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.0.0 works; cupy-jitify 13.0.0 is rejected at compile ("…")``."""
         said = [
-            f"{_fold_names(side.toolchains)}: {'works' if side.outcome == 'built' else side.outcome.replace('_', ' ')}"
+            f"{_fold_names(side.toolchains)}: {side.words}"
             + (f' ("{one_line(side.message, 100)}")' if side.message else "")
             for side in self.sides
         ]
@@ -220,8 +226,7 @@ def _kind(cells: list[dict[str, Any]]) -> str:
 
 
 def _worth(outcome: str) -> tuple[int, str]:
-    order = ("built", "compiled", "rejected", "timed_out", "crashed")
-    return (order.index(outcome.partition(" ")[0]), outcome)
+    return (list(ENDINGS).index(outcome.partition(" ")[0]), outcome)
 
 
 def _rank(kind: str, outcomes: list[str], places: int, name: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from harness.diagnostics import one_line
 from harness.matrix.axes import PLACE, ROWS, TOOLCHAIN, axis_key, place_key
-from harness.matrix.marks import kind_of, stopped_at_ptx
+from harness.matrix.marks import ENDINGS, kind_of, stopped_at_ptx
 from harness.records import Merged, Record, at_stage, spell_other, weight
 from harness.records.make import largest
 
@@ -29,9 +29,6 @@ NUMBERS = {"signal": "Int64", "registers": "Int64", "shared": "Int64", "spills":
 _KERNEL = {"registers": "num_regs", "shared": "shared_bytes", "spills": "spill_bytes"}
 
 _encode = json.JSONEncoder(sort_keys=True).encode
-
-ANSWERED = frozenset(("built", "compiled", "rejected", "crashed", "timed_out"))
-"""First words of outcomes that a compiler decided."""
 
 
 def cells_frame(merged: Merged) -> pd.DataFrame:
@@ -97,7 +94,7 @@ def rows_of(table: pd.DataFrame, names: Iterable[str]) -> Iterator[tuple[Any, ..
 
 def answered(table: pd.DataFrame) -> pd.Series:
     """Cells that a compiler answered, as a mask."""
-    outcomes = [outcome for outcome in table["outcome"].unique() if outcome.partition(" ")[0] in ANSWERED]
+    outcomes = [outcome for outcome in table["outcome"].unique() if outcome.partition(" ")[0] in ENDINGS]
     return table["outcome"].isin(outcomes)
 
 
@@ -110,7 +107,7 @@ def outcome_of(record: Mapping[str, Any]) -> str:
     status, stage = record["status"], record["stage"]
     if status == "built":
         return "compiled" if stopped_at_ptx(record) else "built"
-    if status in ANSWERED:
+    if status in ENDINGS:
         return at_stage(status, stage)
     return str(status)
 

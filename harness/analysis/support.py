@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from harness.analysis.frame import ANSWERED, rows_of
+from harness.analysis.frame import rows_of
 from harness.diagnostics import one_line
 from harness.matrix.axes import FURTHER, fold_targets, labels, place_key, target_key, version_key
+from harness.matrix.marks import ENDINGS, KINDS
 from harness.model import KNOWN_TARGETS, Target
 from harness.records import at_stage
 from harness.toolkits import RELEASES
@@ -230,7 +231,6 @@ def _rows_agree(one: dict[str, str], other: dict[str, str]) -> bool:
     return bool(both) and all(one[target] == other[target] for target in both)
 
 
-_VERBS = {"rejected": "rejected", "crashed": "crashes", "timed_out": "does not come to an end"}
 _LISTED = 6
 _QUOTED = 100
 _LONG_NAME = re.compile(r"['`][^'`]{40,}'")
@@ -245,7 +245,7 @@ def headline_of(statement: Statement) -> str:
     name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
     name += "".join(f", {label}" for label in labels(subject.further, FURTHER))
     if not statement.clauses:
-        return f"{name}: {'not applicable wherever it was tried' if statement.not_applicable else 'no results'}"
+        return f"{name}: {KINDS['unsupported'].word + ' wherever it was tried' if statement.not_applicable else 'no results'}"
     libraries = _axis(clause.libraries for clause in statement.clauses)
     toolkits = _axis(clause.toolkits for clause in statement.clauses)
     said = []
@@ -259,7 +259,7 @@ def headline_of(statement: Statement) -> str:
         place = " ".join(filter(None, (library, toolkit)))
         said.append(f"{place}{': ' if place else ''}{_what(clause)}")
     if statement.works_everywhere:
-        said = ["works"]
+        said = [ENDINGS["built"].verb]
     return f"{name}: {'; '.join(said)}"
 
 
@@ -327,13 +327,9 @@ def _is_threshold(built: Sequence[str], axis: Sequence[str]) -> bool:
 
 
 def _verb(part: TargetGroup) -> str:
-    if part.outcome == "built":
-        return "works"
-    if part.outcome == "compiled":
-        return "compiles to PTX, which was not assembled"
-    status, _, stage = part.outcome.partition(" at ")
-    text = at_stage(_VERBS[status], stage)
-    if part.message:
+    ending, _, stage = part.outcome.partition(" at ")
+    text = at_stage(ENDINGS[ending].verb, stage)
+    if part.message and ending != "compiled":
         others = f" and {part.messages - 1} more" if part.messages > 1 else ""
         message = _LONG_NAME.sub("'…'", part.message)  # Numba's kernels have names of 200 characters
         text += f' ("{one_line(message, _QUOTED)}"{others})'
@@ -445,7 +441,7 @@ def _statement(subject: SupportKey, rows: list[tuple[str, ...]], libraries: Iter
     cells, unknown, not_applicable = [], [], []
     for cell, library, toolkit, target, outcome, message, reason, diagnostics in rows:
         point = Point(library, toolkit, target)
-        if outcome.partition(" ")[0] in ANSWERED:
+        if outcome.partition(" ")[0] in ENDINGS:
             outcomes[point] = outcome
             if outcome != "built":
                 said[point] = (diagnostics.partition("\n")[0] or reason, message or reason)

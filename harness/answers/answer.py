@@ -99,7 +99,7 @@ class FeatureFinding:
     @property
     def broken(self) -> bool:
         """Return whether the requested versions fail where others work."""
-        return any(said.overall and said.verdict.kind in ("never", "fault") for said in self.said)
+        return any(said.overall and said.verdict.refused for said in self.said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +232,7 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
             if some
             and not field.verdict.silent
             and field.verdict.text != verdict.text
-            and (verdict.silent or field.verdict.kind not in ("never", "fault"))
+            and (verdict.silent or not field.verdict.refused)
             else ""
         )
         alone = len(fields) == 1

@@ -9,20 +9,10 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from harness.answers.question import WEIGHTS, in_series, words_of, words_said
-from harness.answers.verdict import (
-    FAULT,
-    NOT,
-    NOTHING,
-    REFUSED,
-    SILENT,
-    SURPRISE,
-    UNAVAILABLE,
-    UNTRIED,
-    WORKS,
-    VersionGrid,
-)
+from harness.answers.verdict import REFUSED, SILENT, UNAVAILABLE, UNTRIED, WORKS, VersionGrid
 from harness.backends import BACKENDS
 from harness.matrix.axes import backend_key, natural_key, target_key, version_key
+from harness.matrix.marks import letter_of
 from harness.model.host_compiler import VERSIONS, HostCompiler, told_version
 from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
@@ -160,20 +150,6 @@ COLUMNS = (
     *("mark", "status", "message"),
 )
 """The keys of a record that a row needs."""
-
-_LETTERS = {
-    **dict.fromkeys(("built", "partial", "xpass"), WORKS),
-    **dict.fromkeys(("rejected", "died"), NOT),
-    "xfail": FAULT,
-    **dict.fromkeys(("fail", "crashed", "timed_out"), SURPRISE),
-    "unsupported": NOTHING,
-    "unavailable": UNAVAILABLE,
-}
-
-
-def letter_of(mark: str, status: str) -> str:
-    """Letter of a cell by its kind (`harness.matrix.marks`): whether it works, whatever the case expects."""
-    return WORKS if status == "built" else _LETTERS.get(mark, UNTRIED)
 
 
 class Row(NamedTuple):

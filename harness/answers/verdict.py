@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from harness.answers.question import version_of
+from harness.matrix.marks import ANSWER_KINDS, GROUPS
 
-WORKS, NOT, FAULT, SURPRISE, NOTHING, UNAVAILABLE, UNTRIED = "w", "x", "k", "s", "n", "u", "."
-"""Outcomes of a cell: built; refused as expected; a known fault; a surprise; not applicable; unavailable; unknown."""
+WORKS, NOT, FAULT, SURPRISE, UNAVAILABLE, UNTRIED, NOTHING = (group.letter for group in GROUPS.values())
+"""Letters of cells by their group: built; refused as expected; a known fault; a surprise; unavailable; unknown; not applicable."""
 
-SILENT = frozenset((NOTHING, UNAVAILABLE, UNTRIED))
+SILENT = frozenset(group.letter for group in GROUPS.values() if not group.answered)
 """Letters of cells without a compiler's answer."""
 
 REFUSED = frozenset((NOT, FAULT, SURPRISE))
@@ -27,8 +28,7 @@ class Support:
     Parameters
     ----------
     kind : str
-        ``works``, ``since`` (works in the newest versions), ``but`` (works, not in all versions before), ``part`` (works in some), ``until`` (worked once),
-        ``never``, ``fault`` (never, and a known fault), ``na``, ``untried``.
+        A key of `harness.matrix.marks.ANSWER_KINDS`.
     text : str
         In a few words.
     note : str
@@ -42,15 +42,25 @@ class Support:
     @property
     def works(self) -> bool:
         """Return whether it works in the newest tried versions."""
-        return self.kind in ("works", "since", "but")
+        return ANSWER_KINDS[self.kind].sense == "works"
 
     @property
     def silent(self) -> bool:
         """Return whether no compiler answered."""
-        return self.kind in ("na", "untried")
+        return ANSWER_KINDS[self.kind].sense == "silent"
+
+    @property
+    def refused(self) -> bool:
+        """Return whether it works in no version."""
+        return ANSWER_KINDS[self.kind].sense == "refused"
 
 
-UNTRIED_VERDICT = Support(kind="untried", text="not tried")
+def _plain(kind: str) -> Support:
+    """The verdict of a kind whose words name no version."""
+    return Support(kind=kind, text=ANSWER_KINDS[kind].text)
+
+
+UNTRIED_VERDICT = _plain("untried")
 
 
 @dataclass(frozen=True)
@@ -96,10 +106,9 @@ def verdict_of(grid: VersionGrid, known: Mapping[str, Sequence[str]], library: s
     if not told:
         return _silent(grid.letters)
     if told == {WORKS}:
-        return Support(kind="works", text="works")
+        return _plain("works")
     if WORKS not in told:
-        fault = FAULT in told and told <= {FAULT, SURPRISE}
-        return Support(kind="fault", text="known fault") if fault else Support(kind="never", text="never")
+        return _plain("fault" if FAULT in told and told <= {FAULT, SURPRISE} else "never")
     by_library = [(name, _sum(grid.of_library(place))) for place, name in enumerate(grid.libraries)]
     by_toolkit = [(name, _sum(grid.of_toolkit(place))) for place, name in enumerate(grid.toolkits)]
     if all(state != "m" for _, state in by_library):
@@ -130,10 +139,11 @@ def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequenc
         return _silent("".join(item[2] for item in found))
     works = [item for item in told if item[2] == WORKS]
     if len(works) == len(told):
-        return Support(kind="works", text="works")
+        return _plain("works")
     if not works:
         fault = all(item[2] == FAULT for item in told)
-        return Support(kind="fault" if fault else "never", text="does not work" + (": a known fault" if fault else ""))
+        text = GROUPS["not"].word + (f": a {GROUPS['fault'].word}" if fault else "")
+        return Support(kind="fault" if fault else "never", text=text)
     for place, prefix in ((0, ""), (1, "CUDA ")):
         good = {item[place] for item in works}
         bad = {item[place] for item in told if item[2] != WORKS}
@@ -147,8 +157,8 @@ def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequenc
 
 def _silent(letters: str) -> Support:
     if UNAVAILABLE in letters:
-        return Support(kind="untried", text="not available")
-    return Support(kind="na", text="not applicable") if NOTHING in letters else UNTRIED_VERDICT
+        return Support(kind="untried", text=GROUPS["unavailable"].word)
+    return _plain("na" if NOTHING in letters else "untried")
 
 
 def _sum(letters: str) -> str:
@@ -165,7 +175,7 @@ def _along(states: Sequence[tuple[str, str]], prefix: str, known: Sequence[str])
     """Along one axis: runs of versions that work and that do not."""
     runs = [(works, [name for name, _ in run]) for works, run in groupby(states, lambda item: item[1] == WORKS)]
     if len(runs) == 1:
-        return Support(kind="works", text="works") if runs[0][0] else Support(kind="never", text="never")
+        return _plain("works" if runs[0][0] else "never")
     gaps = [gap for (_, before), (_, after) in pairwise(runs) if (gap := _untried(before[-1], after[0], known))]
     note = f"{'; '.join(gaps)} untried" if gaps else ""
     if len(runs) == 2:

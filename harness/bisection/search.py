@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.diagnostics import one_line, tells_most
 from harness.errors import PartUnavailable, UsageError, did_you_mean
-from harness.matrix.marks import kind_of, stopped_at_ptx
+from harness.matrix.marks import KINDS, kind_of, stopped_at_ptx
 from harness.model import Status, Verdict
 from harness.records import at_stage
 
@@ -253,7 +253,7 @@ class Seen:
     def told(self) -> str:
         """``rejected at assemble: uses too much shared data``."""
         if self.status == Status.UNSUPPORTED:
-            return f"not applicable ({self.words})"
+            return f"{self.brief} ({self.words})"
         return f"{self.brief}: {self.words}" if self.words else self.brief
 
     @property
@@ -262,7 +262,7 @@ class Seen:
         if self.status == Status.BUILT:
             return "compiled to PTX only" if self.partial else "built"
         if self.status == Status.UNSUPPORTED:
-            return "not applicable"
+            return KINDS["unsupported"].word
         what = at_stage(self.status.replace("_", " "), self.stage)
         return f"{what} by signal {self.signal}" if self.signal else what
 

@@ -9,6 +9,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.bisection.search import Border, Lane, Seen
 from harness.matrix.axes import fold_targets, natural_key, target_key
+from harness.matrix.marks import ENDINGS
 from harness.model import Status
 
 
@@ -74,13 +75,6 @@ def lane_order(lane: Lane) -> tuple[object, ...]:
 
 
 _LISTED = 3
-_VERBS = {
-    Status.BUILT: "builds it",
-    Status.REJECTED: "rejects it",
-    Status.CRASHED: "crashes on it",
-    Status.TIMED_OUT: "does not come to an end",
-    Status.UNSUPPORTED: "does not take it",
-}
 
 Good = Callable[[Lane, Seen], "bool | None"]
 
@@ -283,7 +277,7 @@ class _Change:
             return f"says something else: {after.told}"
         if after.status == Status.UNSUPPORTED:
             return f"does not take it any more ({after.words})"
-        verb = _VERBS[Status(after.status)] + (" again" if self.back else "")
+        verb = ENDINGS[after.status].of_tool + (" again" if self.back else "")
         at = f" at {after.stage}" if after.stage and after.status != Status.BUILT else ""
         return f"{verb}{at}: {after.words}" if after.words else f"{verb}{at}"
 

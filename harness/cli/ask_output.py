@@ -17,9 +17,11 @@ from harness.answers.answer import FeatureFinding, QueryResult, asks_for_itself,
 from harness.answers.query import Query
 from harness.answers.question import Chip, Vocabulary, parse
 from harness.answers.store import Store, read_packed, vocabulary_of
-from harness.cli.terminal import console_for, say
+from harness.answers.verdict import WORKS
+from harness.cli.terminal import console_for, printable, say
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun, UsageError
+from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.protocol.text import counted
 from harness.published import ANSWERS, published_folder, read_manifest, stale_cases
 
@@ -99,22 +101,9 @@ def sources_of(results: tuple[Path, ...]) -> list[AnswerSource]:
     return found
 
 
-_SIGNS = {
-    "works": ("✓", "green"),
-    "since": ("✓", "green"),
-    "but": ("✓", "green"),
-    "part": ("◐", "yellow"),
-    "until": ("✗", "red"),
-    "never": ("✗", "red"),
-    "fault": ("!", "yellow"),
-    "na": ("–", "dim"),
-    "untried": ("?", "dim"),
-}
-_UNTRIED = "not tried"
+_UNTRIED = ANSWER_KINDS["untried"].text
 _ELSEWHERE = 3
 """Variants of features that are shown for other architectures."""
-
-_PLAIN = {"✓": "+", "◐": "/", "✗": "x", "–": "-"}
 
 Found = Sequence[tuple[AnswerSource, QueryResult]]
 """The answer of each of the results."""
@@ -188,10 +177,9 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
     width = max(len(said.tool) for said in told)
     place = max(len(said.place) for said in told)
     for said in told:
-        sign, style = _SIGNS[said.verdict.kind]
-        if (console.encoding or "").lower().replace("-", "") != "utf8":
-            sign = _PLAIN.get(sign, sign)
-        line = Text(f"  {sign} ", style)
+        kind = ANSWER_KINDS[said.verdict.kind]
+        style = kind.tone.style
+        line = Text(f"  {printable(kind.sign, kind.plain, console.encoding)} ", style)
         line.append(f"{said.tool:<{width}}  {said.place:<{place}}  ", "default")
         line.append(said.verdict.text, f"{style} bold")
         more = "; ".join(filter(None, (said.verdict.note, said.overall)))
@@ -199,7 +187,7 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
         line.append(f"  tried {said.tried}" if said.proof else "", "dim")
         console.print(line, soft_wrap=True)
         for row in said.proof:
-            reason = f": {one_line(row.message, 120)}" if row.message and row.letter != "w" else ""
+            reason = f": {one_line(row.message, 120)}" if row.message and row.letter != WORKS else ""
             console.print(Text(f"      {row.cell}{reason}", "dim"), soft_wrap=True)
     untold: dict[str, list[str]] = {}
     for said in finding.said:
@@ -212,7 +200,9 @@ def _show_finding(console: Console, finding: FeatureFinding, source: AnswerSourc
     for text, tools in silent.items():
         console.print(Text(f"  ? {', '.join(tools)}: {text}", "dim"), soft_wrap=True)
     for reason, link in finding.faults[:3]:
-        console.print(Text(f"  known fault: {reason}{f' ({link})' if link else ''}", "yellow"), soft_wrap=True)
+        console.print(
+            Text(f"  {GROUPS['fault'].word}: {reason}{f' ({link})' if link else ''}", "yellow"), soft_wrap=True
+        )
     console.print()
 
 

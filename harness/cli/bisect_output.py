@@ -16,6 +16,7 @@ from rich.text import Text
 
 from harness.bisection.search import Seen
 from harness.bisection.sentences import Findings, LaneGroup, release_notes
+from harness.cli.grid import letter
 from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import clean, one_line
 from harness.errors import NothingToRun, PartUnavailable
@@ -163,7 +164,7 @@ def _cell(notes: _Notes, found: Findings, group: LaneGroup, place: int) -> Text:
     kind = KINDS[seen.kind]
     # That a release knows no such target differs in the release's number only.
     note = notes.of(seen.words) if seen.status != Status.UNSUPPORTED else ""
-    return Text(f"{kind.letter_in(notes.console.encoding)} {seen.brief} {note}".rstrip(), kind.style)
+    return Text(f"{letter(kind, notes.console)} {seen.brief} {note}".rstrip(), kind.style)
 
 
 def _show_sentences(console: Console, found: Findings) -> None:

@@ -16,7 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from harness.backends import BACKENDS
 from harness.cli.command import Command
-from harness.cli.terminal import console_for, say, tick
+from harness.cli.terminal import console_for, printable, say
 from harness.diagnostics import one_line
 from harness.engine.devices import find_devices
 from harness.engine.environment import look
@@ -82,7 +82,9 @@ def doctor(toolkits: str | None, python: str | None, verify: bool, verbose: bool
                 works, why = _try(prepared)
             usable += works
             shown = why if verbose or not works else ""
-            say(f"{tick(works)} {info.name:11} CUDA {ref}{': ' if shown else ''}{one_line(shown)}")
+            say(
+                f"{printable('✓', '+') if works else printable('✗', '-')} {info.name:11} CUDA {ref}{': ' if shown else ''}{one_line(shown)}"
+            )
     say("")
     say(f"python      {environment.version} ({environment.python})")
     libraries = [

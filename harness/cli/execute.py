@@ -16,6 +16,7 @@ from typing import overload
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.grid import letter
 from harness.cli.progress import Compiling
 from harness.cli.selection import Selection
 from harness.cli.summary import show_summary
@@ -27,7 +28,7 @@ from harness.engine.install import missing
 from harness.engine.prepared import PreparedCell, Result
 from harness.engine.proof import unanswered, without_answer
 from harness.engine.shards import cost_of
-from harness.matrix.marks import kind_of
+from harness.matrix.marks import KINDS, kind_of
 from harness.model import Cell, Status
 from harness.protocol.text import counted
 from harness.records import Record, RecordWriter, make_plan, this_commit
@@ -163,9 +164,8 @@ def perform(
             # Of a run of many cells, logs are most of what there is to hold back.
             complete(neighbours.add(record if as_json else without_log(record)))
             if terminal:
-                letter = kind.letter_in(console.encoding)
                 compiled = bool(record["seconds"]) and not result.cached
-                progress.done(result.cell, f"{letter} {record['cell']}", compiled=compiled)
+                progress.done(result.cell, f"{letter(kind, console)} {record['cell']}", compiled=compiled)
             elif count % 100 == 0:
                 console.print(f"{count}/{len(cells)} cells", markup=False)
 
@@ -331,8 +331,8 @@ def _show(found: Forecast) -> None:
     rows = [
         ("cells", f"{found.cells}"),
         ("answered by earlier runs", f"{found.cached}"),
-        ("not applicable", f"{found.unsupported}"),
-        ("not available", f"{found.unavailable}"),
+        (KINDS["unsupported"].word, f"{found.unsupported}"),
+        (KINDS["unavailable"].word, f"{found.unavailable}"),
         ("to compile", f"{found.compile}" + (f" ({by_backend})" if by_backend else "")),
         ("to install first", ", ".join(found.to_install) or "nothing"),
         ("seen before", f"{found.known} of these, with this or another architecture; the others are guessed"),

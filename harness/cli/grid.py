@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from harness.cli.terminal import printable
 from harness.diagnostics import one_line
 from harness.matrix.axes import rows_of, short_target, targets_of
 from harness.matrix.marks import KINDS, Mark, kind_of
@@ -34,15 +35,20 @@ def show_matrix(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
             for target, short in part:
                 kind = kind_of(cells[target]) if target in cells else None
                 line.append(" " * len(short))
-                line.append(kind.letter_in(console.encoding) if kind else " ", kind.style if kind else "")
+                line.append(letter(kind, console) if kind else " ", kind.style if kind else "")
             console.print(line, no_wrap=True)
     used = {kind_of(record) for record in records}
     console.print(Text("  ").join(named(console, kind) for kind in KINDS.values() if kind in used))
 
 
+def letter(kind: Mark, console: Console) -> str:
+    """The letter of a kind, as the console's stream has it."""
+    return printable(kind.letter, kind.plain, console.encoding)
+
+
 def named(console: Console, kind: Mark) -> Text:
-    """Letter and word of a kind in its style, in letters that the console's stream has."""
-    return Text(f"{kind.letter_in(console.encoding)} {kind.word}", kind.style)
+    """Letter and word of a kind in its style."""
+    return Text(f"{letter(kind, console)} {kind.word}", kind.style)
 
 
 def _parts(columns: Iterable[tuple[str, str]], room: int) -> Iterable[list[tuple[str, str]]]:

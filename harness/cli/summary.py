@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cli.grid import named, show_matrix
+from harness.cli.terminal import printable
 from harness.diagnostics import one_line
 from harness.engine.proof import without_answer
 from harness.matrix.axes import PROGRAM, TOOLCHAIN, place_of, target_key
@@ -47,7 +48,7 @@ def _show(console: Console, group: Records, axis: Sequence[str]) -> None:
     from harness.causes import causes_of  # a catalogue, which a run loads where something failed
 
     first = group[0]
-    count = f" {_times(console)}{len(group)}" if len(group) > 1 else ""
+    count = f" {printable('×', 'x', console.encoding)}{len(group)}" if len(group) > 1 else ""
     console.print(Text.assemble(named(console, kind_of(first)), f"{count}: ", _cells(group, axis)), soft_wrap=True)
     console.print(Text(f"    {_against(first)}{words_of(group)}"), soft_wrap=True)
     if place := said_of(first)[1]:
@@ -57,14 +58,6 @@ def _show(console: Console, group: Records, axis: Sequence[str]) -> None:
     if cause := next((match.cause for match in causes_of(first) if not match.of_warning), None):
         console.print(Text.assemble("    ", ("cause: ", "bold"), cause.title), soft_wrap=True)
         console.print(Text.assemble("    ", ("remedy: ", "bold green"), cause.remedy), soft_wrap=True)
-
-
-def _times(console: Console) -> str:
-    try:
-        "×".encode(console.encoding)
-    except (UnicodeEncodeError, LookupError):
-        return "x"
-    return "×"
 
 
 def _cells(group: Records, axis: Sequence[str]) -> str:

@@ -62,13 +62,13 @@ def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
     sys.stdout.flush()
 
 
-def tick(good: bool) -> str:
-    """``✓`` or ``✗``, or a letter where stdout's encoding has neither."""
+def printable(text: str, plain: str, encoding: str | None = None) -> str:
+    """Return a text where an encoding has it, by default that of stdout; else what stands for it in ASCII."""
     try:
-        "✓✗".encode(sys.stdout.encoding or "ascii")
+        text.encode(encoding or sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
-        return "+" if good else "-"
-    return "✓" if good else "✗"
+        return plain
+    return text
 
 
 def say_commands(commands: Iterable[str]) -> None:

@@ -1,4 +1,9 @@
-"""The kinds of cell: the legend of the page, of the terminal and of every export, and what of them is as expected."""
+"""The table of outcomes: words, letters, colours and order of everything that shows cells or answers.
+
+Terminal, page (its style sheet and script included), exports, answers, pictures and histories derive theirs from here. A cell has a mark, which
+says whether it is as expected; each mark belongs to a group, which says what the cell means for a user of the feature; and what is known of several
+versions together is an answer.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,71 @@ from functools import lru_cache
 from typing import Any
 
 from harness.model import Status, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a cell ended, whatever was expected: the first word of an outcome (`harness.analysis.frame.outcome_of`).
+
+    Parameters
+    ----------
+    verb : str
+        What the program does, in statements: ``works``.
+    of_tool : str
+        What the tool does with it, in sentences about releases: ``builds it``.
+    """
+
+    verb: str
+    of_tool: str
+
+
+ENDINGS: Mapping[str, Ending] = {
+    "built": Ending(verb="works", of_tool="builds it"),
+    "compiled": Ending(verb="compiles to PTX, which was not assembled", of_tool="builds it"),
+    "rejected": Ending(verb="rejected", of_tool="rejects it"),
+    "timed_out": Ending(verb="does not come to an end", of_tool="does not come to an end"),
+    "crashed": Ending(verb="crashes", of_tool="crashes on it"),
+}
+"""What a compiler decides, the gravest last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """The meaning of cells for a user of the feature: whether it works, not whether that was expected.
+
+    Parameters
+    ----------
+    letter : str
+        Its letter in the rows of cells that answers are made from.
+    word, plural : str
+        ``does not work`` of one cell, ``do not work`` of several.
+    answered : bool
+        Whether a compiler answered.
+    colour : str
+        Its colour in the picture that shared links show.
+    """
+
+    letter: str
+    word: str
+    plural: str
+    answered: bool = True
+    colour: str = ""
+
+    def words(self, count: int) -> str:
+        """The word for a number of cells."""
+        return self.word if count == 1 else self.plural
+
+
+GROUPS: Mapping[str, Group] = {
+    "works": Group(letter="w", word="works", plural="work", colour="#007a59"),
+    "not": Group(letter="x", word="does not work", plural="do not work", colour="#8a5a00"),
+    "fault": Group(letter="k", word="known fault", plural="known fault", colour="#7b2d8b"),
+    "surprise": Group(letter="s", word="surprise", plural="surprise", colour="#b3261e"),
+    "unavailable": Group(letter="u", word="not available", plural="not available", answered=False),
+    "missing": Group(letter=".", word="never arrived", plural="never arrived", answered=False),
+    "na": Group(letter="n", word="not applicable", plural="not applicable", answered=False),
+}
+"""Every group by its key, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +98,16 @@ class Mark:
         The sentence of the legend.
     style : str
         Its style in a terminal, as rich spells styles.
-    as_expected : bool
-        Whether a run of only such cells exits with 0.
+    light, dark : tuple of str
+        Its colours on the page: background, text, and its part of a bar. Without dark ones, the light ones hold.
     group : str
-        The meaning for a user of the feature (`GROUPS`): whether it works, not whether that was expected.
+        Key of its group (`GROUPS`).
+    severity : str
+        How bad it is, as GitLab spells it; empty where the cell is as expected.
+    statuses : tuple of Status
+        The statuses that lead to it.
+    verdict : Verdict, optional
+        The verdict that these need; by default, any for which there is no mark.
     """
 
     key: str
@@ -40,108 +116,111 @@ class Mark:
     word: str
     meaning: str
     style: str
-    as_expected: bool
+    light: tuple[str, str, str]
+    dark: tuple[str, ...]
     group: str
+    severity: str
+    statuses: tuple[Status, ...]
+    verdict: Verdict | None
+
+    @property
+    def as_expected(self) -> bool:
+        """Return whether a run of only such cells exits with 0."""
+        return not self.severity
 
     @property
     def css(self) -> str:
         """Its class in the page's style sheet."""
         return self.key.replace("_", "-")
 
-    def letter_in(self, encoding: str) -> str:
-        """`letter` where the encoding of a stream has it, else `plain`."""
-        try:
-            self.letter.encode(encoding)
-        except (UnicodeEncodeError, LookupError):
-            return self.plain
-        return self.letter
 
-
-SURPRISE = "surprise"
-
-GROUPS: Mapping[str, str] = {
-    "works": "works",
-    "not": "does not work",
-    "fault": "known fault",
-    SURPRISE: "surprise",
-    "unavailable": "not available",
-    "missing": "never arrived",
-    "na": "not applicable",
-}
-"""The meaning of cells for users, by key, in order: an expected cell may work or not."""
-
-_PLURALS = {"works": "work", "not": "do not work"}
-
-
-def counted_group(group: str, count: int) -> str:
-    """``1 works``, ``3 do not work``."""
-    return f"{count:,} {GROUPS[group] if count == 1 else _PLURALS.get(group, GROUPS[group])}"
-
-
-_GROUP_OF = {
-    **dict.fromkeys(("built", "partial"), "works"),
-    **dict.fromkeys(("rejected", "died"), "not"),
-    "xfail": "fault",
-    "unavailable": "unavailable",
-    "missing": "missing",
-    "unsupported": "na",
-}
-
-
-def _kind(key: str, letter: str, word: str, meaning: str, style: str, *, good: bool, plain: str = "") -> Mark:
+def _mark(
+    key: str, letter: str, word: str, meaning: str, style: str, light: str, dark: str, group: str, *statuses: Status,
+    verdict: Verdict | None = None, severity: str = "", plain: str = "",
+) -> Mark:  # fmt: skip
+    back, text, bar = light.split()
     return Mark(
-        key=key,
-        letter=letter,
-        plain=plain or letter,
-        word=word,
-        meaning=meaning,
-        style=style,
-        as_expected=good,
-        group=_GROUP_OF.get(key, SURPRISE),
-    )
+        key=key, letter=letter, plain=plain or letter, word=word, meaning=meaning, style=style, light=(back, text, bar),
+        dark=tuple(dark.split()), group=group, severity=severity, statuses=statuses, verdict=verdict,
+    )  # fmt: skip
 
+
+_ANSWERED = tuple(status for status in Status if status.answered)
 
 _ALL = (
-    _kind("built", "✓", "built", "built, as expected", "green", good=True, plain="B"),
-    _kind(
-        "partial",
-        "◐",
-        "compiled only",
-        "compiled to PTX, as expected; assembling for the target was not run",
-        "green",
-        good=True,
-        plain="P",
+    _mark(
+        "built", "✓", "built", "built, as expected",
+        "green", "#cdebd4 #0c4a20 #4cb368", "#1c4b2b #b9f0c7 #379a55",
+        "works", Status.BUILT, verdict=Verdict.PASS, plain="B",
     ),
-    _kind("rejected", "R", "rejected as expected", "rejected, as expected", "cyan", good=True),
-    _kind("died", "D", "died as expected", "crashed or timed out, as expected", "cyan", good=True),
-    _kind("xfail", "x", "known failure", "fails in the known way", "yellow", good=True),
-    _kind("fail", "F", "not as expected", "rejected or built against the expectation", "bold red", good=False),
-    _kind("crashed", "C", "crashed", "the compiler crashed", "bold red", good=False),
-    _kind("timed_out", "T", "timed out", "the compiler did not come to an end", "bold red", good=False),
-    _kind(
-        "xpass",
-        "X",
-        "unexpectedly built",
-        "built, where a known failure was expected",
-        "bold magenta",
-        good=False,
+    _mark(
+        "partial", "◐", "compiled only", "compiled to PTX, as expected; assembling for the target was not run",
+        "green", "#e6f1e0 #35561f #9ccf7d", "#2b3d22 #cde8b8 #6f9a52",
+        "works", plain="P",  # `kind_of` tells it from the one above
     ),
-    _kind("unavailable", "U", "not available", "a part that was asked for is not installed", "bold yellow", good=False),
-    _kind("harness_error", "H", "harness error", "a fault of cumatrix itself", "bold red", good=False),
-    _kind("missing", "?", "missing", "planned, but never arrived", "bold yellow", good=False),
-    _kind(
-        "unsupported",
-        "–",
-        "not applicable",
-        "the toolkit or the backend does not support the combination; never a failure",
-        "dim",
-        good=True,
-        plain="-",
+    _mark(
+        "rejected", "R", "rejected as expected", "rejected, as expected",
+        "cyan", "#d3e4fb #103f7c #5b9ae8", "#1c3f6e #cfe3ff #4d8be0",
+        "not", Status.REJECTED, verdict=Verdict.PASS,
     ),
-)
+    _mark(
+        "died", "D", "died as expected", "crashed or timed out, as expected",
+        "cyan", "#c9dbe0 #123f4d #5fa0b0", "#1e434f #c4e9f4 #4f93a6",
+        "not", Status.CRASHED, Status.TIMED_OUT, verdict=Verdict.PASS,
+    ),
+    _mark(
+        "xfail", "x", "known failure", "fails in the known way",
+        "yellow", "#f6e6b4 #594300 #e0b62f", "#564409 #ffe9a3 #c29a1d",
+        "fault", *_ANSWERED, verdict=Verdict.XFAIL,
+    ),
+    _mark(
+        "fail", "F", "not as expected", "rejected or built against the expectation",
+        "bold red", "#b3231b #ffffff #b3231b", "#f0675c #1a0302 #f0675c",
+        "surprise", Status.BUILT, Status.REJECTED, severity="major",
+    ),
+    _mark(
+        "crashed", "C", "crashed", "the compiler crashed",
+        "bold red", "#7d1652 #ffffff #7d1652", "#e57bb7 #25041a #e57bb7",
+        "surprise", Status.CRASHED, severity="blocker",
+    ),
+    _mark(
+        "timed_out", "T", "timed out", "the compiler did not come to an end",
+        "bold red", "#934300 #ffffff #934300", "#f09b4c #221002 #f09b4c",
+        "surprise", Status.TIMED_OUT, severity="blocker",
+    ),
+    _mark(
+        "xpass", "X", "unexpectedly built", "built, where a known failure was expected",
+        "bold magenta", "#6a2bc4 #ffffff #6a2bc4", "#b48cff #1a0836 #b48cff",
+        "surprise", *_ANSWERED, verdict=Verdict.XPASS, severity="minor",
+    ),
+    _mark(
+        "unavailable", "U", "not available", "a part that was asked for is not installed",
+        "bold yellow", "#4d535c #ffffff #4d535c", "#98a0ab #101216 #98a0ab",
+        "unavailable", Status.UNAVAILABLE, severity="minor",
+    ),
+    _mark(
+        "harness_error", "H", "harness error", "a fault of cumatrix itself",
+        "bold red", "#17181b #ffffff #17181b", "#f2f2f3 #101216 #f2f2f3",
+        "surprise", Status.HARNESS_ERROR, severity="blocker",
+    ),
+    _mark(
+        "missing", "?", "missing", "planned, but never arrived",
+        "bold yellow", "#ffffff #a3160f #d98a86", "#1c1f24 #ff9a91 #b35a54",
+        "missing", severity="major",
+    ),
+    _mark(
+        "unsupported", "–", "not applicable", "the toolkit or the backend does not support the combination; never a failure",
+        "dim", "transparent #60656c #d7d9dc", "transparent #9ca2ab #3d424a",
+        "na", Status.UNSUPPORTED, plain="-",
+    ),
+)  # fmt: skip
 
 KINDS: Mapping[str, Mark] = {kind.key: kind for kind in _ALL}
 """Every kind by its key, in the order of the legend."""
+
+_KIND_OF = {(status, kind.verdict): kind for kind in _ALL for status in kind.statuses}
+
+_GRAVITY = ("blocker", "major", "minor", "")
 
 
 def kind_of(record: Mapping[str, Any]) -> Mark:
@@ -149,9 +228,41 @@ def kind_of(record: Mapping[str, Any]) -> Mark:
     return _kind_of(record["status"], record["verdict"], stopped_at_ptx(record))
 
 
+@lru_cache(maxsize=256)
+def _kind_of(status: str, verdict: str, partial: bool) -> Mark:
+    of = Status(status)
+    kind = _KIND_OF.get((of, Verdict(verdict))) or _KIND_OF[of, None]
+    return KINDS["partial"] if partial and kind.key == "built" else kind
+
+
+def stopped_at_ptx(record: Mapping[str, Any]) -> bool:
+    """Return whether only PTX was made. PTX cannot show that ptxas would refuse, so for a real target it is not a full success."""
+    artifact = record["artifact"]
+    return (
+        artifact is not None
+        and artifact["format"] == "ptx"
+        and record["target"].startswith("sm_")
+        and not {"assemble", "link", "load", "launch", "verify"} & set(record["stages"])
+    )
+
+
 def as_expected(record: Mapping[str, Any]) -> bool:
     """Return whether a record is as expected. Exit codes, the page, analyses, badges and the nightly run use only this."""
     return kind_of(record).as_expected
+
+
+def gravity(kind: Mark) -> int:
+    """Sorting key by severity, the most severe first."""
+    return _GRAVITY.index(kind.severity)
+
+
+def letter_of(mark: str, status: str) -> str:
+    """Letter of a cell for answers: whether it works, whatever the case expects."""
+    if status == Status.BUILT:
+        return GROUPS["works"].letter
+    # A fault of cumatrix's own says nothing of the program, nor does a mark of a later version.
+    told = mark in KINDS and mark != "harness_error"
+    return GROUPS[KINDS[mark].group if told else "missing"].letter
 
 
 def unexpected_among(counts: Mapping[str, int]) -> int:
@@ -170,30 +281,73 @@ def grouped(counts: Mapping[str, int]) -> dict[str, int]:
     return {group: count for group, count in found.items() if count}
 
 
-@lru_cache(maxsize=256)
-def _kind_of(status: str, verdict: str, partial: bool) -> Mark:
-    return KINDS[_key(Status(status), Verdict(verdict), partial=partial)]
+def counted_group(group: str, count: int) -> str:
+    """``1 works``, ``3 do not work``."""
+    return f"{count:,} {GROUPS[group].words(count)}"
 
 
-def _key(status: Status, verdict: Verdict, *, partial: bool) -> str:
-    if not status.answered:
-        return status
-    match verdict:
-        case Verdict.XFAIL | Verdict.XPASS:
-            return verdict
-        case Verdict.PASS if status is Status.BUILT:
-            return "partial" if partial else "built"
-        case Verdict.PASS:
-            return "rejected" if status is Status.REJECTED else "died"
-    return status if status in (Status.CRASHED, Status.TIMED_OUT) else "fail"
+@dataclass(frozen=True, kw_only=True)
+class Tone:
+    """How a kind of answer looks.
+
+    Parameters
+    ----------
+    style : str
+        In a terminal, as rich spells styles.
+    badge : str
+        Colour of a badge. White on it has a contrast of 4.5 and more.
+    page : str
+        The page's colours, by the beginning of their names in its style sheet; empty for plain text.
+    border : str
+        The page's colour of a border, by its name there.
+    """
+
+    style: str
+    badge: str
+    page: str = ""
+    border: str = ""
 
 
-def stopped_at_ptx(record: Mapping[str, Any]) -> bool:
-    """Return whether only PTX was made. PTX cannot show that ptxas would refuse, so for a real target it is not a full success."""
-    artifact = record["artifact"]
-    return (
-        artifact is not None
-        and artifact["format"] == "ptx"
-        and record["target"].startswith("sm_")
-        and not {"assemble", "link", "load", "launch", "verify"} & set(record["stages"])
-    )
+GOOD = Tone(style="green", badge="#2e7d32", page="built", border="built-b")
+PARTIAL = Tone(style="yellow", badge="#8a5a00", page="partial", border="xfail-b")
+KNOWN = Tone(style="yellow", badge="#8a5a00", page="xfail", border="xfail-b")
+BAD = Tone(style="red", badge="#c62828", page="refused", border="fail")
+NONE = Tone(style="dim", badge="#5f6368")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerKind:
+    """What is known of several versions together.
+
+    Parameters
+    ----------
+    sign, plain : str
+        Its sign, and that where a stream has ASCII only.
+    sense : str
+        ``works``: in the newest versions; ``part``: in some; ``refused``: in none; ``silent``: no compiler answered.
+    tone : Tone
+        How it looks.
+    text : str
+        Its words where no version needs to be named.
+    """
+
+    sign: str
+    plain: str
+    sense: str
+    tone: Tone
+    text: str = ""
+
+
+ANSWER_KINDS: Mapping[str, AnswerKind] = {
+    "works": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD, text="works"),
+    "since": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD),
+    "but": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD),
+    "part": AnswerKind(sign="◐", plain="/", sense="part", tone=PARTIAL),
+    "until": AnswerKind(sign="✗", plain="x", sense="part", tone=BAD),
+    "never": AnswerKind(sign="✗", plain="x", sense="refused", tone=BAD, text="never"),
+    "fault": AnswerKind(sign="!", plain="!", sense="refused", tone=KNOWN, text="known fault"),
+    "na": AnswerKind(sign="–", plain="-", sense="silent", tone=NONE, text="not applicable"),
+    "untried": AnswerKind(sign="?", plain="?", sense="silent", tone=NONE, text="not tried"),
+}
+"""Every kind of answer by its key (`harness.answers.verdict.Support`): ``since`` works in the newest versions, ``but`` in all but some before,
+``until`` in earlier ones only, ``fault`` in none because of a known fault."""

@@ -14,12 +14,11 @@ from urllib.parse import unquote
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line, place_of, tells_most
 from harness.matrix.axes import ToolchainColumn, fold_targets, target_key, toolchain_key
-from harness.matrix.marks import Mark, as_expected, kind_of
+from harness.matrix.marks import Mark, as_expected, gravity, kind_of
+from harness.model import Status
 from harness.model.host_compiler import NAME as HOST_COMPILER
 from harness.records.merge import case_of, failed_at
 from harness.records.record import Record
-
-_LEAST_EXPECTED = ("crashed", "timed_out", "harness_error", "fail", "xpass", "unavailable")
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -41,7 +40,7 @@ def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in sorted((record for record in records if not as_expected(record)), key=_in_matrix):
         groups.setdefault(_what(record), []).append(record)
-    return sorted(groups.values(), key=lambda group: (_LEAST_EXPECTED.index(kind_of(group[0]).key), -len(group)))
+    return sorted(groups.values(), key=lambda group: (gravity(kind_of(group[0])), -len(group)))
 
 
 def said_of(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -104,7 +103,6 @@ def _toolchains(toolchains: Sequence[ToolchainColumn]) -> str:
     return "; ".join(f"{tool}, {', '.join(releases)}" for tool, releases in by_tool.items())
 
 
-_SHOWN = ("built", "rejected", "crashed", "timed_out")
 _ON_DEVICE = ("load", "launch", "verify")
 _HEADERS = re.compile(r"\w+=[\w.]+\+(?:git|local)\.[0-9a-f]+")
 _BUILD = re.compile(r"\+(?:git|build|local)\.")
@@ -113,7 +111,7 @@ _BUILD = re.compile(r"\+(?:git|build|local)\.")
 def not_repeatable(record: Record) -> str:
     """The reason why a record cannot be reproduced, as the rest of a sentence about its cell; empty if it can."""
     status = record["status"]
-    if status not in _SHOWN:
+    if not Status(status).answered:
         told = "no compiler was asked" if status == "unsupported" else "no compiler answered"
         return f"is {status.replace('_', ' ')}: {told}, so there is nothing to show ({record['reason']})"
     # A stand-in for a device looks for a kernel in what was compiled, as the driver does; more it does not do.

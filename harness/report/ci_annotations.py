@@ -11,15 +11,6 @@ from harness.records.failures import ProgramFailure
 MOST = 50
 """Annotations that GitHub shows of a run; the rest is counted."""
 
-_SEVERITY = {
-    "crashed": "blocker",
-    "timed_out": "blocker",
-    "harness_error": "blocker",
-    "fail": "major",
-    "unavailable": "minor",
-    "xpass": "minor",
-}
-
 
 def github(found: Sequence[ProgramFailure]) -> list[str]:
     """`Workflow commands <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>`_, a line each."""
@@ -73,7 +64,7 @@ def gitlab(found: Sequence[ProgramFailure]) -> list[dict[str, Any]]:
             "description": f"{each.title}: {each.message} ({each.where})",
             "check_name": f"cumatrix {each.kind.word}",
             "fingerprint": each.fingerprint,
-            "severity": _SEVERITY.get(each.kind.key, "major"),
+            "severity": each.kind.severity,
             "location": {"path": each.file or ".", "lines": {"begin": each.line}},
         }
         for each in found

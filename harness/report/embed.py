@@ -13,29 +13,13 @@ import pandas as pd
 from harness.answers.answer import ToolFinding, said_json
 from harness.answers.feature import FeaturePage
 from harness.matrix.axes import natural_key
-from harness.matrix.marks import grouped, surprises_among
+from harness.matrix.marks import ANSWER_KINDS, BAD, GOOD, GROUPS, KNOWN, NONE, counted_group, grouped, surprises_among
 from harness.report.junit import xml_text
 from harness.report.text import clean, one_line
 
-# White on each of these has a contrast of 4.5 and more.
-_GOOD, _BAD, KNOWN, NONE = "#2e7d32", "#c62828", "#8a5a00", "#5f6368"
 _LABEL = "#3c4043"
 _NARROW = frozenset("fijlrtI!'()|.,:;[] ")
 _WIDE = frozenset("mwMW@%ABCDEFGHKNOQRUVXY&")
-
-
-def colour_of(kind: str) -> str:
-    """Colour of a verdict (`harness.answers.verdict.Support`)."""
-    colours = {
-        "works": _GOOD,
-        "since": _GOOD,
-        "but": _GOOD,
-        "part": KNOWN,
-        "fault": KNOWN,
-        "until": _BAD,
-        "never": _BAD,
-    }
-    return colours.get(kind, NONE)
 
 
 def badges(table: pd.DataFrame) -> dict[str, bytes]:
@@ -74,22 +58,22 @@ def badge(label: str, message: str, colour: str) -> str:
 
 def _say(counts: dict[str, int]) -> tuple[str, str]:
     """Text and color of a badge, from numbers of cells by kind."""
-    bad, lacking = surprises_among(counts), grouped(counts).get("unavailable", 0)
-    known = counts.get("xfail", 0)
-    meant = sum(counts.values()) - counts.get("unsupported", 0) - lacking
+    groups = {**dict.fromkeys(GROUPS, 0), **grouped(counts)}
+    bad, lacking, known = surprises_among(counts), groups["unavailable"], groups["fault"]
+    meant = sum(counts.values()) - groups["na"] - lacking
     if not meant:
-        return "not available" if lacking else "no results", NONE
+        return GROUPS["unavailable"].word if lacking else "no results", NONE.badge
     if bad:
-        return f"{bad:,} of {meant:,} not as expected", _BAD
-    works = f"{grouped(counts).get('works', 0):,} of {meant:,} work"
+        return f"{bad:,} of {meant:,} not as expected", BAD.badge
+    works = f"{groups['works']:,} of {meant:,} {GROUPS['works'].plural}"
     if known:
         works += f", {known:,} known failure{'s' if known > 1 else ''}"
     if lacking:
-        works += f", {lacking:,} not available"
+        works += f", {counted_group('unavailable', lacking)}"
     if known or lacking:
-        return works, KNOWN
+        return works, KNOWN.badge
     # That nothing works may be as expected; it is nothing to be green for.
-    return works, _GOOD if grouped(counts).get("works") else NONE
+    return works, (GOOD if groups["works"] else NONE).badge
 
 
 def _file(name: str, taken: dict[str, bytes]) -> str:
@@ -207,9 +191,9 @@ def _message(said: Sequence[ToolFinding]) -> tuple[str, str]:
     """Words and colour of a badge: one verdict where there is one, else whether all, some or none works."""
     texts = {item.verdict.text for item in said}
     if len(texts) == 1:
-        return said[0].verdict.text, colour_of(said[0].verdict.kind)
+        return said[0].verdict.text, ANSWER_KINDS[said[0].verdict.kind].tone.badge
     if all(item.verdict.works for item in said):
-        return "works, not in all versions", colour_of("works")
+        return "works, not in all versions", GOOD.badge
     if any(item.verdict.works or item.verdict.kind == "part" for item in said):
-        return "works in part", KNOWN
-    return "does not work", colour_of("never")
+        return "works in part", KNOWN.badge
+    return GROUPS["not"].word, BAD.badge

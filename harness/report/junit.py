@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from harness.matrix.axes import ROWS, TOOLCHAIN, ToolchainColumn, place_key, place_of, program_of
-from harness.matrix.marks import Mark, kind_of
+from harness.matrix.marks import KINDS, Mark, kind_of
+from harness.model import Status
 from harness.records import Merged, Record, at_stage, spell_other
 from harness.report.text import clean, one_line
 
@@ -107,7 +108,7 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
     test = _line("testcase", classname=_short(cell["case"].replace("/", ".")), name=_short(name))
     if "status" not in cell:
         test.set("time", "0")
-        ET.SubElement(test, "error", type="missing", message="planned, but never arrived").text = xml_text(cell["cell"])
+        ET.SubElement(test, "error", type="missing", message=KINDS["missing"].meaning).text = xml_text(cell["cell"])
         return test
     test.set("time", f"{cell['seconds']:.3f}")
     if cell.get("others"):
@@ -123,7 +124,7 @@ def _test(cell: Mapping[str, Any]) -> ET.Element:
 
 
 def _fail(test: ET.Element, record: Record | Mapping[str, Any], kind: Mark) -> None:
-    tag = "error" if kind.key in ("unavailable", "harness_error") else "failure"
+    tag = "failure" if Status(record["status"]).answered else "error"
     expected = at_stage(record["expected"]["status"], record["expected"]["stage"])
     got = at_stage(record["status"], record["stage"])
     lines = [record["cell"], f"expected: {expected}", f"got: {got}"]

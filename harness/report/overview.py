@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from harness.matrix.axes import TOOLCHAIN, ToolchainColumn, natural_key, toolchain_key, version_key
-from harness.matrix.marks import KINDS, Mark, counted_group, grouped, surprises_among, unexpected_among
+from harness.matrix.marks import GROUPS, KINDS, Mark, counted_group, grouped, surprises_among, unexpected_among
 from harness.records import Merged
 from harness.records.plan import started_at
 from harness.report.text import one_line
@@ -69,7 +69,7 @@ class Sum:
     @property
     def answered(self) -> int:
         """Cells that a compiler answered."""
-        return sum(self.of(key) for key in ("works", "not", "fault", "surprise"))
+        return sum(self.of(key) for key, group in GROUPS.items() if group.answered)
 
     @property
     def said(self) -> str:

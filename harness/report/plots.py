@@ -380,7 +380,6 @@ _TOPICS, _TOOLS = 16, 9
 _CARD_INK, _SOFT, _PAPER, _NOTHING = "#1b1f24", "#57606a", "#ffffff", "#eef1f4"
 # From "nothing works" to "all works", told apart by every eye.
 _SHARE = LinearSegmentedColormap.from_list("works", ("#d55e00", "#f3d9a4", "#009e73"))
-_CARD_COLOURS = {"works": "#007a59", "not": "#8a5a00", "fault": "#7b2d8b", "surprise": "#b3261e"}
 _CARD_STYLE = {"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "text.parse_math": False}
 
 
@@ -407,10 +406,12 @@ def card(table: pd.DataFrame, title: str) -> bytes:
     top = 0.92 - 0.1 * (name.count("\n") + 1)
     counted = f"{table['case'].nunique():,} features · {len(table):,} cells"
     figure.text(0.04, top - 0.01, counted, fontsize=17, color=_SOFT, va="top")
-    for place, (key, colour) in enumerate(_CARD_COLOURS.items()):
+    for place, (key, group) in enumerate((key, group) for key, group in GROUPS.items() if group.answered):
         line = top - 0.15 - place * 0.085
-        figure.text(0.17, line, f"{total.of(key):,}", fontsize=24, weight="bold", color=colour, ha="right", va="top")
-        figure.text(0.185, line - 0.012, GROUPS[key], fontsize=17, color=_CARD_INK, va="top")
+        figure.text(
+            0.17, line, f"{total.of(key):,}", fontsize=24, weight="bold", color=group.colour, ha="right", va="top"
+        )
+        figure.text(0.185, line - 0.012, group.words(total.of(key)), fontsize=17, color=_CARD_INK, va="top")
     figure.text(0.04, 0.05, "compiled, not guessed · cumatrix", fontsize=14, color=_SOFT)
     _heat(figure, table)
     stream = io.BytesIO()

@@ -28,7 +28,7 @@ from harness.errors import NothingToRun
 from harness.git import GitError, checkout_of, git
 from harness.matrix.axes import backend_key, natural_key
 from harness.matrix.marks import kind_of
-from harness.model import Case
+from harness.model import Case, Status
 from harness.model.host_compiler import HostCompiler
 from harness.published import (
     ANSWERS,
@@ -395,7 +395,7 @@ def _words(argv: Iterable[Any]) -> list[str]:
 
 
 def _answered(record: Record) -> bool:
-    return kind_of(record).key not in ("unsupported", "unavailable", "harness_error")
+    return Status(record["status"]).answered
 
 
 def _sorted(values: Iterable[str]) -> list[str]:

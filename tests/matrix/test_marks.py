@@ -11,6 +11,7 @@ from record_builders import BUILT, built, cell, record, rejected
 
 from harness.analysis import cells_frame
 from harness.analysis.diff import unexpected
+from harness.cli.terminal import printable
 from harness.matrix.marks import KINDS, as_expected, kind_of, unexpected_among
 from harness.model import Artifact, Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
@@ -114,7 +115,7 @@ def test_no_two_kinds_share_a_letter_or_a_word() -> None:
 )  # fmt: skip
 def test_letters_that_a_stream_does_not_have_are_replaced(encoding: str, letters: str) -> None:
     kinds = (KINDS[key] for key in ("built", "partial", "unsupported", "fail"))
-    assert "".join(kind.letter_in(encoding) for kind in kinds) == letters
+    assert "".join(printable(kind.letter, kind.plain, encoding) for kind in kinds) == letters
 
 
 def test_page_and_exports_have_this_legend() -> None:
