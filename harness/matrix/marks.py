@@ -80,7 +80,7 @@ GROUPS: Mapping[str, Group] = {
 """Every group by its key, in order."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Mark:
     """One kind of cell.
 
@@ -90,38 +90,43 @@ class Mark:
         Its name in exports and queries (there it is called ``mark``).
     letter : str
         The letter on the page, in exports and in a terminal.
-    plain : str
-        The same where a stream has ASCII only.
     word : str
         Its name for readers.
     meaning : str
         The sentence of the legend.
     style : str
         Its style in a terminal, as rich spells styles.
-    light, dark : tuple of str
-        Its colours on the page: background, text, and its part of a bar. Without dark ones, the light ones hold.
+    light, dark : str
+        Its colours on the page: of the background, of the text, and of its part of a bar.
     group : str
         Key of its group (`GROUPS`).
-    severity : str
-        How bad it is, as GitLab spells it; empty where the cell is as expected.
     statuses : tuple of Status
         The statuses that lead to it.
     verdict : Verdict, optional
-        The verdict that these need; by default, any for which there is no mark.
+        The verdict that these need; by default, any that leads to no other mark.
+    severity : str
+        How bad it is, as GitLab spells it; empty where the cell is as expected.
+    ascii : str
+        The letter where a stream has ASCII only, if it is another one.
     """
 
     key: str
     letter: str
-    plain: str
     word: str
     meaning: str
     style: str
-    light: tuple[str, str, str]
-    dark: tuple[str, ...]
+    light: str
+    dark: str
     group: str
-    severity: str
-    statuses: tuple[Status, ...]
-    verdict: Verdict | None
+    statuses: tuple[Status, ...] = ()
+    verdict: Verdict | None = None
+    severity: str = ""
+    ascii: str = ""
+
+    @property
+    def plain(self) -> str:
+        """The letter in ASCII."""
+        return self.ascii or self.letter
 
     @property
     def as_expected(self) -> bool:
@@ -134,84 +139,73 @@ class Mark:
         return self.key.replace("_", "-")
 
 
-def _mark(
-    key: str, letter: str, word: str, meaning: str, style: str, light: str, dark: str, group: str, *statuses: Status,
-    verdict: Verdict | None = None, severity: str = "", plain: str = "",
-) -> Mark:  # fmt: skip
-    back, text, bar = light.split()
-    return Mark(
-        key=key, letter=letter, plain=plain or letter, word=word, meaning=meaning, style=style, light=(back, text, bar),
-        dark=tuple(dark.split()), group=group, severity=severity, statuses=statuses, verdict=verdict,
-    )  # fmt: skip
-
-
 _ANSWERED = tuple(status for status in Status if status.answered)
 
 _ALL = (
-    _mark(
+    Mark(
         "built", "✓", "built", "built, as expected",
         "green", "#cdebd4 #0c4a20 #4cb368", "#1c4b2b #b9f0c7 #379a55",
-        "works", Status.BUILT, verdict=Verdict.PASS, plain="B",
+        "works", (Status.BUILT,), verdict=Verdict.PASS, ascii="B",
     ),
-    _mark(
+    Mark(
         "partial", "◐", "compiled only", "compiled to PTX, as expected; assembling for the target was not run",
         "green", "#e6f1e0 #35561f #9ccf7d", "#2b3d22 #cde8b8 #6f9a52",
-        "works", plain="P",  # `kind_of` tells it from the one above
+        "works", ascii="P",  # `kind_of` tells it from the one above
     ),
-    _mark(
+    Mark(
         "rejected", "R", "rejected as expected", "rejected, as expected",
         "cyan", "#d3e4fb #103f7c #5b9ae8", "#1c3f6e #cfe3ff #4d8be0",
-        "not", Status.REJECTED, verdict=Verdict.PASS,
+        "not", (Status.REJECTED,), verdict=Verdict.PASS,
     ),
-    _mark(
+    Mark(
         "died", "D", "died as expected", "crashed or timed out, as expected",
         "cyan", "#c9dbe0 #123f4d #5fa0b0", "#1e434f #c4e9f4 #4f93a6",
-        "not", Status.CRASHED, Status.TIMED_OUT, verdict=Verdict.PASS,
+        "not", (Status.CRASHED, Status.TIMED_OUT), verdict=Verdict.PASS,
     ),
-    _mark(
+    Mark(
         "xfail", "x", "known failure", "fails in the known way",
         "yellow", "#f6e6b4 #594300 #e0b62f", "#564409 #ffe9a3 #c29a1d",
-        "fault", *_ANSWERED, verdict=Verdict.XFAIL,
+        "fault", _ANSWERED, verdict=Verdict.XFAIL,
     ),
-    _mark(
+    Mark(
         "fail", "F", "not as expected", "rejected or built against the expectation",
         "bold red", "#b3231b #ffffff #b3231b", "#f0675c #1a0302 #f0675c",
-        "surprise", Status.BUILT, Status.REJECTED, severity="major",
+        "surprise", (Status.BUILT, Status.REJECTED), severity="major",
     ),
-    _mark(
+    Mark(
         "crashed", "C", "crashed", "the compiler crashed",
         "bold red", "#7d1652 #ffffff #7d1652", "#e57bb7 #25041a #e57bb7",
-        "surprise", Status.CRASHED, severity="blocker",
+        "surprise", (Status.CRASHED,), severity="blocker",
     ),
-    _mark(
+    Mark(
         "timed_out", "T", "timed out", "the compiler did not come to an end",
         "bold red", "#934300 #ffffff #934300", "#f09b4c #221002 #f09b4c",
-        "surprise", Status.TIMED_OUT, severity="blocker",
+        "surprise", (Status.TIMED_OUT,), severity="blocker",
     ),
-    _mark(
+    Mark(
         "xpass", "X", "unexpectedly built", "built, where a known failure was expected",
         "bold magenta", "#6a2bc4 #ffffff #6a2bc4", "#b48cff #1a0836 #b48cff",
-        "surprise", *_ANSWERED, verdict=Verdict.XPASS, severity="minor",
+        "surprise", _ANSWERED, verdict=Verdict.XPASS, severity="minor",
     ),
-    _mark(
+    Mark(
         "unavailable", "U", "not available", "a part that was asked for is not installed",
         "bold yellow", "#4d535c #ffffff #4d535c", "#98a0ab #101216 #98a0ab",
-        "unavailable", Status.UNAVAILABLE, severity="minor",
+        "unavailable", (Status.UNAVAILABLE,), severity="minor",
     ),
-    _mark(
+    Mark(
         "harness_error", "H", "harness error", "a fault of cumatrix itself",
         "bold red", "#17181b #ffffff #17181b", "#f2f2f3 #101216 #f2f2f3",
-        "surprise", Status.HARNESS_ERROR, severity="blocker",
+        "surprise", (Status.HARNESS_ERROR,), severity="blocker",
     ),
-    _mark(
+    Mark(
         "missing", "?", "missing", "planned, but never arrived",
         "bold yellow", "#ffffff #a3160f #d98a86", "#1c1f24 #ff9a91 #b35a54",
         "missing", severity="major",
     ),
-    _mark(
+    Mark(
         "unsupported", "–", "not applicable", "the toolkit or the backend does not support the combination; never a failure",
         "dim", "transparent #60656c #d7d9dc", "transparent #9ca2ab #3d424a",
-        "na", Status.UNSUPPORTED, plain="-",
+        "na", (Status.UNSUPPORTED,), ascii="-",
     ),
 )  # fmt: skip
 

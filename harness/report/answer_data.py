@@ -13,6 +13,7 @@ from harness.answers.cells import COLUMNS, Entry, Known, features_of, make_row, 
 from harness.answers.store import Store, vocabulary_of
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.vocabulary import ARCHITECTURES
+from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.model.host_compiler import HostCompiler
 from harness.published import ENVIRONMENT
 from harness.records import Merged
@@ -79,6 +80,10 @@ def answers_data(known: Known, pages: Mapping[str, str]) -> dict[str, Any]:
         "vocabulary": _clean(vocabulary.to_json()),
         "targets": [[target, architecture_of(target)] for target in known.targets],
         "first": first_target(known),
+        "groups": {
+            key: {"letter": item.letter, "word": item.word, "answered": item.answered} for key, item in GROUPS.items()
+        },
+        "kinds": {key: {"sense": kind.sense, "text": kind.text} for key, kind in ANSWER_KINDS.items()},
         "hosts": _clean(_versions(known.hosts)),
         "columns": [[key, clean(label), _backend(key), key.partition("+")[2]] for key, label in columns_of(known)],
         "features": [

@@ -149,7 +149,8 @@ def _parameters(variants: Sequence[str]) -> dict[str, Any]:
 
 def _shown(kind: Mark) -> dict[str, Any]:
     """A kind of cell as the page needs it."""
-    return {**{name: getattr(kind, name) for name in ("key", "letter", "word", "meaning")}, "good": kind.as_expected}
+    shown = {name: getattr(kind, name) for name in ("key", "letter", "word", "meaning")}
+    return {**shown, "style": kind.css, "good": kind.as_expected}
 
 
 def more_data(table: pd.DataFrame) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pandas as pd
 from harness import __version__
 from harness.answers.feature import FeaturePage
 from harness.matrix.axes import COLUMNS
-from harness.matrix.marks import GROUPS, KINDS
+from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
 from harness.published import ENVIRONMENT
 from harness.records import Merged, spell_other
 from harness.records.virtual_vs_real import virtual_against_real
@@ -263,12 +263,11 @@ def section_page(section: Section, frame: Frame, files: Mapping[str, str]) -> st
 def assets() -> dict[str, bytes]:
     """The page's scripts and style sheet by file name."""
     folder = resources.files("harness.report") / "assets"
+    scripts = dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS, *LIST_SCRIPTS))
+    style = _environment().from_string((folder / "style.css").read_text("utf-8")).render()
     return {
-        name: (folder / name).read_bytes()
-        for name in (
-            "style.css",
-            *(f"{script}.js" for script in dict.fromkeys((*SCRIPTS, *ANSWER_SCRIPTS, *LIST_SCRIPTS))),
-        )
+        "style.css": f"{style}\n".encode(),
+        **{f"{name}.js": (folder / f"{name}.js").read_bytes() for name in scripts},
     }
 
 
@@ -292,6 +291,7 @@ def _environment() -> jinja2.Environment:
         version=__version__,
         kinds=KINDS,
         cell_groups=GROUPS,
+        answer_kinds=ANSWER_KINDS,
         columns=COLUMNS,
         policy=_POLICY,
         scripts=SCRIPTS,

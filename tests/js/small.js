@@ -22,7 +22,7 @@ const MARKS = [
   { key: "unavailable", letter: "U", word: "unavailable", meaning: "", good: false },
   { key: "missing", letter: "?", word: "missing", meaning: "", good: false },
   { key: "unsupported", letter: "–", word: "unsupported", meaning: "", good: true },
-];
+].map((mark) => ({ ...mark, style: mark.key }));
 const STAGES = ["", "preprocess", "compile", "assemble", "link"];
 
 const PLAIN = {

@@ -124,6 +124,9 @@ def test_page_and_exports_have_this_legend() -> None:
     files = {case: f"{case}.html" for case in table["case"]}
     words = [(kind.key, kind.letter, kind.word, kind.meaning, kind.as_expected) for kind in KINDS.values()]
     shown = matrix_data(table, {}, files)
-    assert [tuple(item.values()) for item in shown["marks"]] == words
+    assert [
+        tuple(item[key] for key in ("key", "letter", "word", "meaning", "good")) for item in shown["marks"]
+    ] == words
+    assert [item["style"] for item in shown["marks"]] == [kind.css for kind in KINDS.values()]
     exported = json.loads(matrix_json(merged, table, files, []))["marks"]
     assert [(key, *item.values()) for key, item in exported.items()] == words

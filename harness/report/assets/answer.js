@@ -7,6 +7,12 @@
  * @typedef {{kind: string, text: string, note: string, yours?: string, other?: boolean}} Verdict
  */
 /** @typedef {[string[], string[], string]} VersionGrid versions, CUDA releases, and a letter for each pair */
+/**
+ * What cells mean, and kinds of answers, as harness/matrix/marks.py has them.
+ *
+ * @typedef {Record<string, {letter: string, word: string, answered: boolean}>} Groups
+ * @typedef {Record<string, {sense: string, text: string}>} Kinds
+ */
 /** @typedef {[string[], string[], string[]]} Words of the name, of title and features, of causes */
 /**
  * Words by their numbers in the vocabulary.
@@ -19,6 +25,8 @@
  * @property {Vocabulary} vocabulary
  * @property {[string, string][]} targets with the name of their architecture
  * @property {string} first the target that is shown at first
+ * @property {Groups} groups
+ * @property {Kinds} kinds
  * @property {[string, Record<string, string>][]} hosts the machines' own host compilers, and their versions
  * @property {[string, string, string, string][]} columns key, heading, backend, header library or host compiler
  * @property {Feature[]} features
@@ -36,45 +44,57 @@
 /** @typedef {{line: FeatureLine, fields: Map<number, Verdict>}} Found */
 
 const answering = (() => {
-  const SILENT = "nu.";
   /** The case that asks for nothing but an architecture (harness/answers/answer.py). */
   const SAME = "targets/removed";
 
-  /** @param {string} letters @returns {Verdict} */
-  const silent = (letters) => {
-    if (letters.includes("u")) return { kind: "untried", text: "not available", note: "" };
-    const text = letters.includes("n") ? "not applicable" : "not tried";
-    return { kind: letters.includes("n") ? "na" : "untried", text, note: "" };
+  /** @param {AnswersData} data @param {string} kind @returns {Verdict} */
+  const plain = ({ kinds }, kind) => ({ kind, text: kinds[kind].text, note: "" });
+
+  /** @param {AnswersData} data @param {string} letters @returns {Verdict} */
+  const silent = (data, letters) => {
+    const { unavailable, na } = data.groups;
+    if (letters.includes(unavailable.letter)) return { kind: "untried", text: unavailable.word, note: "" };
+    return plain(data, letters.includes(na.letter) ? "na" : "untried");
   };
+
+  /** @param {AnswersData} data @param {{kind: string}} verdict whether no compiler answered */
+  const isSilent = ({ kinds }, { kind }) => kinds[kind].sense === "silent";
+
+  /** @param {AnswersData} data @param {{kind: string}} verdict whether it works in no version */
+  const isRefused = ({ kinds }, { kind }) => kinds[kind].sense === "refused";
 
   /**
    * What is known of some of the versions.
    *
+   * @param {AnswersData} data
    * @param {VersionGrid} grid
    * @param {string[] | null} libraries
    * @param {string[] | null} toolkits
    * @returns {Verdict}
    */
-  const picked = ([versions, releases, letters], libraries, toolkits) => {
+  const picked = (data, [versions, releases, letters], libraries, toolkits) => {
+    const { groups } = data;
+    const untold = Object.values(groups).flatMap(({ letter, answered }) => (answered ? [] : [letter]));
     const found = versions
       .flatMap((library, row) =>
         releases.map((toolkit, at) => ({ of: [library, toolkit], letter: letters[row * releases.length + at] })),
       )
       .filter(({ of }) => (!libraries || libraries.includes(of[0])) && (!toolkits || toolkits.includes(of[1])));
-    const told = found.filter(({ letter }) => !SILENT.includes(letter));
-    if (!told.length) return silent(found.map(({ letter }) => letter).join(""));
-    const works = told.filter(({ letter }) => letter === "w");
-    if (works.length === told.length) return { kind: "works", text: "works", note: "" };
+    const told = found.filter(({ letter }) => !untold.includes(letter));
+    if (!told.length) return silent(data, found.map(({ letter }) => letter).join(""));
+    const works = told.filter(({ letter }) => letter === groups.works.letter);
+    if (works.length === told.length) return plain(data, "works");
     if (!works.length) {
-      const fault = told.every(({ letter }) => letter === "k");
-      return { kind: fault ? "fault" : "never", text: `does not work${fault ? ": a known fault" : ""}`, note: "" };
+      const fault = told.every(({ letter }) => letter === groups.fault.letter);
+      const text = groups.not.word + (fault ? `: a ${groups.fault.word}` : "");
+      return { kind: fault ? "fault" : "never", text, note: "" };
     }
     for (const [place, prefix] of /** @type {[number, string][]} */ ([
       [0, ""],
       [1, "CUDA "],
     ])) {
       const [good, bad] = [true, false].map((wanted) => [
-        ...new Set(told.filter(({ letter }) => (letter === "w") === wanted).map(({ of }) => of[place])),
+        ...new Set(told.filter(({ letter }) => (letter === groups.works.letter) === wanted).map(({ of }) => of[place])),
       ]);
       if (!good.some((name) => bad.includes(name))) {
         return {
@@ -171,25 +191,21 @@ const answering = (() => {
       .map(({ line }) => ({ line, fields: fieldsOf(data, part, line, of, some) }))
       .filter(({ fields }) => fields.size);
     // What somebody tried comes first, where something was asked for.
-    if (some || words.length) found.sort((a, b) => Number(isSilent(a)) - Number(isSilent(b)));
+    const untried = (/** @type {Found} */ { fields }) => [...fields.values()].every((each) => isSilent(data, each));
+    if (some || words.length) found.sort((a, b) => Number(untried(a)) - Number(untried(b)));
     // Where nothing else is asked for, what these versions break, and others do not.
-    if (!words.length && (of.toolkits || of.tools)) found.sort((a, b) => Number(isBroken(b)) - Number(isBroken(a)));
+    const broken = (/** @type {Found} */ { fields }) =>
+      [...fields.values()].some((each) => each.other && isRefused(data, each));
+    if (!words.length && (of.toolkits || of.tools)) found.sort((a, b) => Number(broken(b)) - Number(broken(a)));
     if (!of.targets.length || of.words.length) return found;
     // The architecture itself; that nothing of it is applicable, follows.
     /** @type {FeatureLine} */
     const line = [-1, "", [], part.itself];
     const itself = { line, fields: fieldsOf(data, part, line, of, some) };
-    if (isSilent(itself)) return found;
+    if (untried(itself)) return found;
     const others = found.filter((each) => data.features[each.line[0]].case !== SAME);
-    return [itself, ...(of.toolkits || of.tools ? others.filter((each) => !isSilent(each)) : others)];
+    return [itself, ...(of.toolkits || of.tools ? others.filter((each) => !untried(each)) : others)];
   };
-
-  /** @param {Found} found whether the versions that were asked for do not do what others do */
-  const isBroken = ({ fields }) =>
-    [...fields.values()].some(({ kind, other }) => other && ["never", "fault"].includes(kind));
-
-  /** @param {Found} found whether nobody tried it */
-  const isSilent = ({ fields }) => [...fields.values()].every(({ kind }) => kind === "na" || kind === "untried");
 
   /**
    * @param {AnswersData} data
@@ -215,15 +231,14 @@ const answering = (() => {
       const other =
         [...of.headers.values()].some(({ length }) => length) && !of.headers.has(axis) && !of.hosts.has(axis);
       const onOwn = (/** @type {Verdict} */ each) =>
-        other ? without(of, each) : foreign ? ownHost(data, of, each) : each;
+        other ? without(data, of, each) : foreign ? ownHost(data, of, each) : each;
       if (!some || !(versions.length || of.toolkits)) {
         found.set(column, onOwn({ kind, text, note, yours }));
         continue;
       }
-      const own = picked(part.grids[grid], versions.length ? versions : null, of.toolkits);
-      const silentOne = kind === "na" || kind === "untried";
+      const own = picked(data, part.grids[grid], versions.length ? versions : null, of.toolkits);
       const overall =
-        silentOne || text === own.text || (["never", "fault"].includes(kind) && own.kind !== "untried")
+        isSilent(data, { kind }) || text === own.text || (isRefused(data, { kind }) && own.kind !== "untried")
           ? ""
           : `with other versions: ${text}`;
       const notes = [overall, note].filter(Boolean).join("; ");
@@ -238,15 +253,16 @@ const answering = (() => {
   /**
    * What is known of a program that uses no header library, where a release of one is asked for.
    *
+   * @param {AnswersData} data
    * @param {Asked} of
    * @param {Verdict} verdict
    * @returns {Verdict}
    */
-  const without = (of, verdict) => {
-    if (["na", "untried"].includes(verdict.kind)) return verdict;
+  const without = (data, of, verdict) => {
+    if (isSilent(data, verdict)) return verdict;
     const names = [...of.headers.keys()];
     const name = names.includes("cccl") ? "with the CCCL that CUDA brings" : `without ${names.join(" and ")}`;
-    return { kind: "untried", text: "not tried", note: `${name}: ${verdict.text}`, yours: verdict.yours };
+    return { ...plain(data, "untried"), note: `${name}: ${verdict.text}`, yours: verdict.yours };
   };
 
   /**
@@ -259,7 +275,7 @@ const answering = (() => {
    * @returns {Verdict}
    */
   const ownHost = (data, of, verdict) => {
-    if (["na", "untried"].includes(verdict.kind)) return verdict;
+    if (isSilent(data, verdict)) return verdict;
     const same =
       data.hosts.length > 0 &&
       data.hosts.every(([, versions]) =>
@@ -272,7 +288,7 @@ const answering = (() => {
     const name = `with the machine's own host compiler (${own})`;
     return same
       ? { ...verdict, note: [verdict.note, name].filter(Boolean).join("; ") }
-      : { kind: "untried", text: "not tried", note: `${name}: ${verdict.text}`, yours: verdict.yours };
+      : { ...plain(data, "untried"), note: `${name}: ${verdict.text}`, yours: verdict.yours };
   };
 
   /**
@@ -285,5 +301,5 @@ const answering = (() => {
   const tells = (data, part, of) =>
     find(data, part, of).some(({ fields }) => [...fields.values()].some(({ kind }) => kind !== "untried"));
 
-  return { find, picked, tells };
+  return { find, isSilent, tells };
 })();

@@ -274,7 +274,7 @@ class AnswerPage {
       return;
     }
     const told = found.filter(({ fields }) =>
-      [...fields.values()].some(({ kind }) => kind !== "untried" && kind !== "na"),
+      [...fields.values()].some((each) => !answering.isSilent(this.data, each)),
     );
     const none = found.length || !unknown.length ? `Nobody tried that on ${target}: ` : "No feature is like that: ";
     const first = (found.length && this.data.features[found[0].line[0]]?.case) || "";

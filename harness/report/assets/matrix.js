@@ -40,7 +40,7 @@
  * @property {Parameter[]} parameters what variants are made of
  * @property {Codes} variants by parameter the place of the value that each variant has, from 1; 0 for none
  * @property {Trackers} trackers
- * @property {Omit<Mark, "style">[]} marks the legend
+ * @property {Mark[]} marks the legend
  * @property {Record<string, string[]>} names every value of every dimension
  * @property {Case[]} cases
  * @property {Codes} rows case, variant and further axes of each row, and the pattern of its columns
@@ -66,8 +66,7 @@ class Matrix {
   /** @param {MatrixData} data */
   constructor(data) {
     this.axes = data.axes;
-    /** @type {Mark[]} */
-    this.marks = data.marks.map((mark) => ({ ...mark, style: mark.key.replaceAll("_", "-") }));
+    this.marks = data.marks;
     /** @type {Parameter[]} */
     this.parameters = data.parameters.map((item) => ({ ...item, key: fields.keyOf(item.key) }));
     this.names = {
