@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
 
 from packaging.version import Version
 
 from harness.analysis.support import Clause, Point, Statement, headline_of
 from harness.matrix.axes import version_key
 from harness.matrix.parameters import Parameter, parameters, parameters_of
+from harness.matrix.ranges import ranges, spell_part
 from harness.toolkits.header_libraries import LIBRARIES, is_release, known_versions
 
 MOST_RUNS = 4
@@ -44,13 +44,10 @@ class Along:
     @property
     def sentence(self) -> str:
         """``works up to bytes=49152; from bytes=49156 rejected at link``, without what the compilers said."""
-        last = len(self.runs) - 1
+        axis = [value for values, _ in self.runs for value in values]
         said = []
-        for place, (values, what) in enumerate(self.runs):
-            low, high = self.parameter.label(values[0]), self.parameter.label(values[-1])
-            where = f"up to {high}" if place == 0 else f"from {low}" if place == last else low
-            if 0 < place < last and len(values) > 1:
-                where = f"{low} to {values[-1]}"
+        for values, what in self.runs:
+            where = spell_part(values, axis, self.parameter.label(""))
             colon = ":" if ": " in what else ""
             said.append(f"works {where}" if what == "works" else f"{where}{colon} {what}")
         untried = f" ({self.parameter.key} {', '.join(self.untried)} untried)" if self.untried else ""
@@ -101,14 +98,18 @@ def _along(parameter: Parameter, items: Sequence[Statement]) -> list[Along]:
 
 def _of_one(parameter: Parameter, rest: str, by_value: Mapping[str, Statement]) -> Along | None:
     values = [value for value in parameter.values if value in by_value]
-    runs = [(tuple(run), said) for said, run in groupby(values, lambda value: _said(by_value[value]))]
+    runs = ranges(((value, _said(by_value[value])) for value in values), _releases(parameter), _version)
     if not 2 <= len(runs) <= MOST_RUNS:
         return None
-    ends = [(one[-1], two[0]) for (one, _), (two, _) in pairwise(runs)]
-    if not all(_points(by_value[one]) & _points(by_value[two]) for one, two in ends):
+    if not all(_points(by_value[str(run.before)]) & _points(by_value[run.values[0]]) for run in runs[1:]):
         return None
-    untried = [value for one, two in ends for value in _between(parameter, one, two)]
-    return Along(parameter=parameter, first=by_value[values[0]], rest=rest, runs=tuple(runs), untried=tuple(untried))
+    return Along(
+        parameter=parameter,
+        first=by_value[values[0]],
+        rest=rest,
+        runs=tuple((run.values, run.outcome) for run in runs),
+        untried=tuple(value for run in runs for value in run.untried),
+    )
 
 
 def _said(statement: Statement) -> str:
@@ -133,9 +134,11 @@ def _all_points(clause: Clause) -> Iterable[Point]:
                 yield from (Point(library, toolkit, target) for target in part.targets)
 
 
-def _between(parameter: Parameter, one: str, two: str) -> list[str]:
-    """Releases between two others, as far as cumatrix knows them."""
-    if not parameter.library or not (is_release(one) and is_release(two)):
-        return []
-    known = sorted(known_versions(LIBRARIES[parameter.key]), key=version_key)
-    return [item for item in known if Version(one) < Version(item) < Version(two) and not Version(item).is_prerelease]
+def _releases(parameter: Parameter) -> list[str]:
+    """Known releases of a header library, in order."""
+    known = sorted(known_versions(LIBRARIES[parameter.key]), key=version_key) if parameter.library else []
+    return [item for item in known if not Version(item).is_prerelease]
+
+
+def _version(text: str) -> Version | None:
+    return Version(text) if is_release(text) else None

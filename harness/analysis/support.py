@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby, pairwise, product
+from itertools import chain, pairwise, product
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -20,6 +20,7 @@ from harness.analysis.frame import rows_of
 from harness.diagnostics import one_line
 from harness.matrix.axes import FURTHER, fold_targets, labels, place_key, target_key, version_key
 from harness.matrix.marks import ENDINGS, KINDS
+from harness.matrix.ranges import between, consecutive, spell, spell_part
 from harness.model import KNOWN_TARGETS, Target
 from harness.records import at_stage
 from harness.toolkits import RELEASES
@@ -287,11 +288,12 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     if gaps:
         notes.append(f"Untested: {_points(gaps, tried)}.")
     holes = statement.holes
-    between = [f"{statement.subject.backend} {_span(holes.libraries)}"] if holes.libraries else []
-    between += [f"CUDA {_runs(holes.toolkits, list(RELEASES))}"] if holes.toolkits else []
-    between += [fold_targets(holes.targets, PLAIN_TARGETS)] if holes.targets else []
-    if between:
-        notes.append(f"Untested in between: {'; '.join(between)}.")
+    untested = [f"{statement.subject.backend} {_span(holes.libraries)}"] if holes.libraries else []
+    releases = [spell(run, whole=2) for run in consecutive(holes.toolkits, RELEASES)]
+    untested += [f"CUDA {', '.join(releases)}"] if releases else []
+    untested += [fold_targets(holes.targets, PLAIN_TARGETS)] if holes.targets else []
+    if untested:
+        notes.append(f"Untested in between: {'; '.join(untested)}.")
     if statement.unknown:
         count = len(statement.unknown)
         notes.append(f"No result for {count} cell{'s' if count > 1 else ''} that should have been tried.")
@@ -345,11 +347,8 @@ def _place(chosen: Sequence[str], axis: Sequence[str], prefix: str = "", *, open
         return prefix + ", ".join(axis[place] for place in places)
     if len(chosen) == 1 and not (open_ended and places[0] == len(axis) - 1):
         return prefix + chosen[0]
-    if open_ended and places[0] == 0:
-        return f"up to {prefix}{axis[places[-1]]}"
-    if open_ended and places[-1] == len(axis) - 1:
-        return f"from {prefix}{axis[places[0]]}"
-    return f"{prefix}{axis[places[0]]} to {axis[places[-1]]}"
+    values = [axis[place] for place in places]
+    return spell_part(values, axis, prefix) if open_ended else prefix + spell(values)
 
 
 def _points(points: Iterable[Point], tried: Mapping[str, set[str]]) -> str:
@@ -383,13 +382,6 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return "; ".join(f"{_span(libraries)} and CUDA {_span(toolkits)}" for libraries, toolkits in groups.items())
 
 
-def _runs(chosen: Iterable[str], axis: Sequence[str]) -> str:
-    """``12.0 to 12.3, 12.5``: what follows each other on the axis as one."""
-    wanted = set(chosen)
-    runs = [list(run) for included, run in groupby(axis, wanted.__contains__) if included]
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
-
-
 def _targets(parts: Iterable[TargetGroup]) -> list[str]:
     return sorted({target for part in parts for target in part.targets}, key=target_key)
 
@@ -400,9 +392,8 @@ def _axis(values: Iterable[Sequence[str]]) -> list[str]:
 
 def _span(versions: Sequence[str]) -> str:
     """``12.4``, ``11.8, 12.4 and 13.0``, or the ends and how many where there are many."""
-    if len(versions) <= _LISTED:
-        return " and ".join(filter(None, (", ".join(versions[:-1]), versions[-1])))
-    return f"{versions[0]} to {versions[-1]} ({len(versions)} versions)"
+    many = f" ({len(versions)} versions)" if len(versions) > _LISTED else ""
+    return spell(versions, whole=_LISTED, last=" and ") + many
 
 
 _PLACE = ("topic", "case", "variant", "backend", "headers")
@@ -514,13 +505,11 @@ def _kind(target: str) -> str:
 
 def _between(tried: set[str], known: Iterable[str], key: Any, kind: Any = lambda _value: "") -> tuple[str, ...]:
     """Known values between the first and the last one tried, of each kind apart."""
-    ends: dict[str, list[Any]] = {}
-    for value in tried:
-        ends.setdefault(kind(value), []).append(key(value))
-    spans = {which: (min(keys), max(keys)) for which, keys in ends.items()}
-    within = []
-    for value in known:
-        span = spans.get(kind(value)) if value and value not in tried else None
-        if span and span[0] < key(value) < span[1]:
-            within.append(value)
-    return tuple(sorted(within, key=key))
+    kinds: dict[str, list[str]] = {}
+    for value in sorted(tried, key=key):
+        kinds.setdefault(kind(value), []).append(value)
+    left = [value for value in known if value and value not in tried]
+    found = (
+        between(of[0], of[-1], [value for value in left if kind(value) == which], key) for which, of in kinds.items()
+    )
+    return tuple(sorted(chain.from_iterable(found), key=key))

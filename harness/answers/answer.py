@@ -9,12 +9,13 @@ from typing import Any
 
 from harness.answers.cells import Entry, Feature, Known, Row, are_own, hosted, is_host
 from harness.answers.query import Query, meant
-from harness.answers.question import Vocabulary, spell_span
+from harness.answers.question import Vocabulary
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.verdict import FAULT, NOT, NOTHING, SILENT, UNTRIED_VERDICT, WORKS, Support, picked
 from harness.answers.vocabulary import LABELS
 from harness.backends import library_of
 from harness.matrix.axes import fold_targets, version_key
+from harness.matrix.ranges import spell
 from harness.model.host_compiler import NAME
 
 SAME = "targets/removed"
@@ -300,9 +301,7 @@ def _span(entry: Entry, rows: Sequence[Row]) -> str:
     versions = sorted({row.version for row in rows} - {""}, key=version_key)
     toolkits = sorted({row.toolkit for row in rows}, key=version_key)
     axis = f"{entry.axis} " if entry.axis and versions else ""
-    return ", ".join(
-        filter(None, (f"{axis}{spell_span(versions)}", f"CUDA {spell_span(toolkits)}" if toolkits else ""))
-    )
+    return ", ".join(filter(None, (f"{axis}{spell(versions)}", f"CUDA {spell(toolkits)}" if toolkits else "")))
 
 
 def newest_day(values: Mapping[str, str]) -> str:

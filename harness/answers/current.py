@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from harness.answers.answer import tool_label
 from harness.answers.cells import Entry, Known, Row
@@ -12,6 +11,7 @@ from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, VersionGrid
 from harness.answers.vocabulary import LABELS
 from harness.backends import library_of
 from harness.matrix.axes import fold_targets, target_key, version_key
+from harness.matrix.ranges import ranges
 
 LISTED = 3
 """Changes of one release that are listed."""
@@ -149,7 +149,6 @@ def _borders(entry: Entry, grid: VersionGrid) -> list[tuple[str, str, str, bool]
         told = [(name, set(letters_of(place)) - SILENT) for place, name in enumerate(names)]
         told = [(name, letters) for name, letters in told if letters]
         if axis and all(letters == {WORKS} or WORKS not in letters for _, letters in told):
-            for (before, old), (name, new) in pairwise(told):
-                if (WORKS in old) != (WORKS in new):
-                    found.append((axis, before, name, WORKS in new))
+            runs = ranges((name, WORKS in letters) for name, letters in told)
+            found += [(axis, str(run.before), run.values[0], run.outcome) for run in runs[1:]]
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from harness.answers.answer import FeatureFinding, finding_of, tool_label
 from harness.answers.cells import Entry, Known
@@ -14,6 +13,7 @@ from harness.answers.table import FeatureRow, known_releases, lines_of
 from harness.answers.verdict import SILENT, WORKS
 from harness.backends import library_of
 from harness.matrix.axes import fold_targets, version_key
+from harness.matrix.ranges import consecutive, ranges, spell
 from harness.toolkits.header_libraries import LIBRARIES
 
 SHORT = 5
@@ -110,10 +110,7 @@ def _variant(line: FeatureRow, known: Known, toolkits: Sequence[str]) -> Variant
 def _rows(entry: Entry, toolkits: Sequence[str]) -> list[VersionRow]:
     versions, _ = _tried(entry)
     found = [(version, tuple(_cell(entry, version, toolkit) for toolkit in toolkits)) for version in versions]
-    return [
-        VersionRow(tool=tool_label(entry), versions=_span([version for version, _ in run]), cells=cells)
-        for cells, run in ((cells, list(run)) for cells, run in groupby(found, lambda item: item[1]))
-    ]
+    return [VersionRow(tool=tool_label(entry), versions=spell(run.values), cells=run.outcome) for run in ranges(found)]
 
 
 def _cell(entry: Entry, version: str, toolkit: str) -> tuple[str, str]:
@@ -157,16 +154,7 @@ def _untried(entries: Sequence[Entry], toolkits: Sequence[str]) -> list[str]:
     for name, versions in tried.items():
         known = known_releases().get(name, ())
         numbers = [version_of(version) for version in versions if version_of(version)]
-        missing = [item not in versions and bool(numbers) and version_of(item) > min(numbers) for item in known]
-        runs = [
-            [item for item, _ in run]
-            for left, run in groupby(zip(known, missing, strict=True), lambda pair: pair[1])
-            if left
-        ]
-        if runs:
-            said.append(f"{'CUDA' if name == 'cuda' else name} {', '.join(map(_span, runs))}")
+        missing = {item for item in known if item not in versions and numbers and version_of(item) > min(numbers)}
+        if missing:
+            said.append(f"{'CUDA' if name == 'cuda' else name} {', '.join(map(spell, consecutive(missing, known)))}")
     return said
-
-
-def _span(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

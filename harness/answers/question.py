@@ -45,11 +45,6 @@ def in_series(version: str, series: str) -> bool:
     return (*numbers, *(0,) * len(wanted))[: len(wanted)] == wanted
 
 
-def spell_span(names: Sequence[str]) -> str:
-    """``12.3.0 to 14.2.0``, of versions in order; empty of none."""
-    return "" if not names else names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-
-
 def nearest_versions(version: str, known: Iterable[str]) -> list[str]:
     """The known versions on both sides of one that is not known."""
     wanted = version_of(version)

@@ -10,10 +10,11 @@ from math import prod
 
 from harness.answers import vocabulary
 from harness.answers.cells import Entry, Feature, Known, hosted, words_of_feature
-from harness.answers.question import Vocabulary, spell_span, words_of
+from harness.answers.question import Vocabulary, words_of
 from harness.answers.verdict import SILENT, Support, VersionGrid, verdict_of
 from harness.backends import library_of
 from harness.matrix.axes import fold_targets, natural_key, version_key
+from harness.matrix.ranges import between, spell
 from harness.model import KNOWN_TARGETS
 from harness.model.host_compiler import VERSIONS
 from harness.tables import read_table
@@ -123,7 +124,7 @@ def field_of(entry: Entry, target: str) -> Field:
 
 def _first_to_last(grid: VersionGrid) -> str:
     told = [name for place, name in enumerate(grid.toolkits) if set(grid.of_toolkit(place)) - SILENT]
-    return spell_span(told)
+    return spell(told)
 
 
 @cache
@@ -155,12 +156,9 @@ def _where(every: tuple[str, ...], works_on: tuple[str, ...], target: str) -> st
 
 def _untried(before: str, after: str) -> str:
     """``; sm_53 to sm_62 untried``: untried architectures between one that fails and one that works."""
-    names = [str(target) for target in KNOWN_TARGETS]
-    low, high = natural_key(before), natural_key(after)
-    between = [
-        name for name in names if name.startswith(before[:3]) and name[-1].isdigit() and low < natural_key(name) < high
-    ]
-    return f"; {between[0]}{f' to {between[-1]}' if len(between) > 1 else ''} untried" if between else ""
+    plain = [name for name in map(str, KNOWN_TARGETS) if name.startswith(before[:3]) and name[-1].isdigit()]
+    names = between(before, after, plain, natural_key)
+    return f"; {spell(names)} untried" if names else ""
 
 
 def _label(variants: Sequence[str], every: Sequence[str]) -> str:

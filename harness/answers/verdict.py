@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
 
 from harness.answers.question import version_of
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
+from harness.matrix.ranges import ranges, spell
 
 WORKS, NOT, FAULT, SURPRISE, UNAVAILABLE, UNTRIED, NOTHING = (group.letter for group in GROUPS.values())
 """Letters of cells by their group: built; refused as expected; a known fault; a surprise; unavailable; unknown; not applicable."""
@@ -173,20 +173,22 @@ def _sum(letters: str) -> str:
 
 def _along(states: Sequence[tuple[str, str]], prefix: str, known: Sequence[str]) -> Support:
     """Along one axis: runs of versions that work and that do not."""
-    runs = [(works, [name for name, _ in run]) for works, run in groupby(states, lambda item: item[1] == WORKS)]
-    if len(runs) == 1:
-        return _plain("works" if runs[0][0] else "never")
-    gaps = [gap for (_, before), (_, after) in pairwise(runs) if (gap := _untried(before[-1], after[0], known))]
+    runs = ranges(((name, state == WORKS) for name, state in states), known, version_of)
+    first, last = runs[0], runs[-1]
+    if first is last:
+        return _plain("works" if first.outcome else "never")
+    gaps = [spell(run.untried) for run in runs if run.untried]
     note = f"{'; '.join(gaps)} untried" if gaps else ""
     if len(runs) == 2:
-        if runs[1][0]:
-            return Support(kind="since", text=f"works since {prefix}{runs[1][1][0]}", note=note)
-        return Support(kind="until", text=f"works up to {prefix}{runs[0][1][-1]}", note=note)
-    if len(runs) == 3 and runs[0][0]:
-        return Support(kind="but", text=f"broken in {prefix}{_span(runs[1][1])} only", note=note)
-    spans = ", ".join(_span(names) for works, names in runs if works)
-    if runs[-1][0]:
-        return Support(kind="but", text=f"works since {prefix}{runs[-1][1][0]}", note=f"and in {prefix}{', '.join(_span(names) for works, names in runs[:-1] if works)}")  # fmt: skip
+        if last.outcome:
+            return Support(kind="since", text=f"works since {prefix}{last.values[0]}", note=note)
+        return Support(kind="until", text=f"works up to {prefix}{first.values[-1]}", note=note)
+    if len(runs) == 3 and first.outcome:
+        return Support(kind="but", text=f"broken in {prefix}{spell(runs[1].values)} only", note=note)
+    if last.outcome:
+        earlier = ", ".join(spell(run.values) for run in runs[:-1] if run.outcome)
+        return Support(kind="but", text=f"works since {prefix}{last.values[0]}", note=f"and in {prefix}{earlier}")
+    spans = ", ".join(spell(run.values) for run in runs if run.outcome)
     return Support(kind="until", text=f"only in {prefix}{spans}", note=note)
 
 
@@ -199,24 +201,15 @@ def _both(grid: VersionGrid, known: Mapping[str, Sequence[str]]) -> Support:
         found = [item for item in found if item[1]]
         if found:
             along.append((name, _along(found, "CUDA ", known.get("cuda", ()))))
-    groups = [(verdict, [name for name, _ in run]) for verdict, run in groupby(along, lambda item: item[1])]
-    last, newest = groups[-1]
-    before = [f"{_span(names)}: {verdict.text}" for verdict, names in groups[:-1]]
+    *earlier, newest = ranges(along)
+    last = newest.outcome
+    before = [f"{spell(run.values)}: {run.outcome.text}" for run in earlier]
     more = f"; and {len(before) - _LISTED} more" if len(before) > _LISTED else ""
     note = "; ".join(reversed(before[-_LISTED:])) + more
     if last.kind == "works":
-        return Support(kind="since", text=f"works since {newest[0]}", note=note)
+        return Support(kind="since", text=f"works since {newest.values[0]}", note=note)
     if last.kind == "never":
-        return Support(kind="until", text=f"not since {newest[0]}", note=note)
-    return Support(kind="part", text=f"{newest[-1]}: {last.text}", note="; ".join(filter(None, (note, last.note))))
-
-
-def _untried(before: str, after: str, known: Sequence[str]) -> str:
-    """Known releases between two neighbors of which one works: ``13.2 to 13.5``."""
-    low, high = version_of(before), version_of(after)
-    between = [name for name in known if low and high and low < version_of(name) < high]
-    return _span(between) if between else ""
-
-
-def _span(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        return Support(kind="until", text=f"not since {newest.values[0]}", note=note)
+    return Support(
+        kind="part", text=f"{newest.values[-1]}: {last.text}", note="; ".join(filter(None, (note, last.note)))
+    )

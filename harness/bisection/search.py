@@ -18,6 +18,7 @@ from packaging.version import InvalidVersion, Version
 from harness.diagnostics import one_line, tells_most
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.matrix.marks import KINDS, kind_of, stopped_at_ptx
+from harness.matrix.ranges import ranges
 from harness.model import Status, Verdict
 from harness.records import at_stage
 
@@ -109,7 +110,7 @@ class Search(Generic[LaneT]):
 def borders(history: History) -> list[Border]:
     """Neighbors that differ, among those with an outcome."""
     known = [(place, seen) for place, seen in sorted(history.items()) if seen is not None]
-    return [Border(a, b) for (a, one), (b, other) in pairwise(known) if one != other]
+    return [Border(run.before, run.values[0]) for run in ranges(known) if run.before is not None]
 
 
 def sweep(versions: Sequence[str], published: Sequence[str] = ()) -> list[int]:

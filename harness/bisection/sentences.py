@@ -10,6 +10,7 @@ from packaging.version import InvalidVersion, Version
 from harness.bisection.search import Border, Lane, Seen
 from harness.matrix.axes import fold_targets, natural_key, target_key
 from harness.matrix.marks import ENDINGS
+from harness.matrix.ranges import spell
 from harness.model import Status
 
 
@@ -287,8 +288,7 @@ def _unknown(border: Border, versions: Sequence[str]) -> str:
     if not border.between:
         return ""
     names = [versions[place] for place in border.between]
-    listed = ", ".join(names) if len(names) <= _LISTED else f"{names[0]} to {names[-1]}"
-    return f" (or {listed}, of which nothing is known)"
+    return f" (or {spell(names, whole=_LISTED)}, of which nothing is known)"
 
 
 _TAGS = {

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from harness.backends import BACKENDS
 from harness.bless.evidence import Evidence, OutcomeKind, Seen, WrongEvidence, kinds, pattern_for, place_of
 from harness.diagnostics import one_line
 from harness.matrix.axes import target_key, version_key
+from harness.matrix.ranges import spell
 from harness.model import Case, Cell, Expectation, Status
 from harness.model.condition import Condition, Version
 from harness.model.judge import expectation_of
@@ -19,6 +21,7 @@ from harness.regex import pattern
 from harness.rules import Example, Inseparable, Rule, TooManyRules, learn
 
 _SHOWN = 3
+_range = partial(spell, whole=2, last=" and ")
 
 UNTOLD = "observed"
 """With this word the reason of a new expectation begins."""
@@ -40,12 +43,6 @@ def observed(cells: Sequence[Seen], dates: Mapping[str, str]) -> str:
     days = sorted({dates[each.run] for each in cells if each.run in dates})
     when = f" on {_range(days)}" if days else ""
     return f"{UNTOLD}{when} with {with_}, CUDA {_range(releases)}, {_range(targets)}; write here why it is so"
-
-
-def _range(items: Sequence[str]) -> str:
-    if len(items) < 3:
-        return " and ".join(items)
-    return f"{items[0]} to {items[-1]}"
 
 
 def left_open(evidence: Evidence, untried: Sequence[int]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from harness.cli.terminal import console_for, say, say_json
 from harness.diagnostics import clean, one_line
 from harness.errors import NothingToRun, PartUnavailable
 from harness.matrix.marks import KINDS
+from harness.matrix.ranges import spell
 from harness.model import Status
 from harness.records import Record
 
@@ -130,7 +131,7 @@ def _show_table(console: Console, found: Findings) -> None:
         several = list(places)
         names = [one_line(found.names[place]) for place in several]
         if skipped:
-            name = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+            name = spell(names, to=" … ")
             why = f"{'' if len(names) == 1 else f'{len(names)} releases '}not tried {notes.of(found.reasons[several[-1]])}"
             table.add_row(Text(name), *([Text(why, "dim")] if shown else []))
             continue

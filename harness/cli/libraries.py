@@ -20,6 +20,7 @@ from harness.environments.releases import NAMES, Published, choose, parse_with, 
 from harness.environments.store import EnvironmentStore, Made
 from harness.errors import CumatrixError, PartUnavailable, UsageError, did_you_mean
 from harness.libraries import LIBRARIES
+from harness.matrix.ranges import spell
 from harness.toolkits.store import data_folder
 
 _TOOLKIT = click.option(
@@ -84,15 +85,11 @@ def _worth_listing(name: str, releases: list[Published]) -> list[Published]:
 
 def _line(release: Published, made: Sequence[Made]) -> str:
     pythons = release.pythons()
-    python = f"Python {_span(pythons)}" if pythons else "no wheel here"
+    python = f"Python {spell(pythons, to='–')}" if pythons else "no wheel here"
     cuda = f"CUDA {','.join(map(str, release.majors))}" if release.majors else "any CUDA"
     if not release.majors and LIBRARIES[release.library].follows_runtime:
         cuda = "its own CUDA"
     return f"{release.library:10}  {release.version!s:9}  {release.day or '-':10}  {python:17}  {cuda:13}  {_made(made)}".rstrip()
-
-
-def _span(pythons: Sequence[str]) -> str:
-    return pythons[0] if len(pythons) == 1 else f"{pythons[0]}–{pythons[-1]}"
 
 
 def _made(made: Sequence[Made]) -> str:

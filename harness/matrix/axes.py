@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import groupby, repeat
+from itertools import repeat
 from typing import Any, Literal
 
 from packaging.version import InvalidVersion, Version
 
 from harness.backends import BACKENDS
+from harness.matrix.ranges import consecutive, spell
 from harness.model import Cell, Target
 
 
@@ -318,10 +319,8 @@ def _fold(chosen: frozenset[str], axis: tuple[str, ...]) -> str:
     parts: list[str] = []
     # A range never goes from real to virtual architectures.
     for kind in ("sm_", "compute_"):
-        for included, run in groupby((item for item in axis if item.startswith(kind)), chosen.__contains__):
-            names = list(run)
-            if included:
-                parts += [f"{names[0]}–{names[-1]}"] if len(names) > 2 else names
+        for names in consecutive(chosen, (item for item in axis if item.startswith(kind))):
+            parts += [spell(names, whole=2, to="–")]
     return ", ".join(parts)
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.frame import rows_of
-from harness.answers.question import spell_span
 from harness.answers.vocabulary import LABELS
 from harness.matrix.axes import (
     AXES,
@@ -32,6 +31,7 @@ from harness.matrix.axes import (
 )
 from harness.matrix.marks import KINDS, Mark
 from harness.matrix.parameters import parameters, parameters_of
+from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
 from harness.records import Record, weight
 from harness.records.json_io import text_of
@@ -246,10 +246,10 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
     told = [(place, _told(places[place], own=True), _told(places[place], own=False)) for place in ordered]
     rows = []
     for (variant, backend), of_tool in groupby(told, lambda item: item[0][:2]):
-        for (own, published), run in groupby(of_tool, lambda item: item[1:]):
-            versions = [place[2] for place, _, _ in run]
+        for run in ranges((place[2], cells) for place, *cells in of_tool):
+            own, published = run.outcome
             rows.append(
-                {"variant": variant, "tool": LABELS.get(backend, backend), "versions": spell_span(versions), "own": own, "published": published}
+                {"variant": variant, "tool": LABELS.get(backend, backend), "versions": spell(run.values), "own": own, "published": published}
             )  # fmt: skip
     return rows
 

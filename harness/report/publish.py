@@ -17,7 +17,6 @@ from packaging.version import Version
 from harness import __version__
 from harness.analysis.rejudge import merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, own_in, own_of, split_variant
-from harness.answers.question import spell_span
 from harness.answers.store import packed_answers
 from harness.answers.table import known_releases
 from harness.answers.vocabulary import LABELS
@@ -28,6 +27,7 @@ from harness.errors import NothingToRun
 from harness.git import GitError, checkout_of, git
 from harness.matrix.axes import backend_key, natural_key
 from harness.matrix.marks import kind_of
+from harness.matrix.ranges import consecutive, spell
 from harness.model import Case, Status
 from harness.model.host_compiler import HostCompiler
 from harness.published import (
@@ -132,20 +132,9 @@ def _untried(backends: Mapping[str, Mapping[str, Any]], beside: Mapping[str, Seq
         left = [release for release in known if release not in tried.get(name, ())]
         if left:
             label = "CUDA" if name == "cuda" else name
-            lines.append(f"- {label}: {', '.join(_spans(left, known))} ({len(left)} of {len(known)} releases)")
+            spans = ", ".join(map(spell, consecutive(left, sorted(known, key=Version))))
+            lines.append(f"- {label}: {spans} ({len(left)} of {len(known)} releases)")
     return lines
-
-
-def _spans(names: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Neighbours among the known releases as ranges."""
-    ordered = sorted(known, key=Version)
-    found: list[list[str]] = []
-    for name in sorted(names, key=Version):
-        if found and ordered.index(name) == ordered.index(found[-1][-1]) + 1:
-            found[-1].append(name)
-        else:
-            found.append([name])
-    return [spell_span(run) for run in found]
 
 
 LOG = 2000

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line
 from harness.matrix.axes import natural_key, target_key, version_key
+from harness.matrix.ranges import consecutive
+from harness.matrix.ranges import spell as spell_range
 from harness.model import Target
 from harness.records import Record, failed_at
 from harness.records.record_names import parameters_of
@@ -130,18 +131,15 @@ def spell(axis: str, chosen: Sequence[str], tried: Sequence[str]) -> str:
     for value in tried:
         kinds.setdefault(_kind(axis)(value), []).append(value)
     for kind, axis_values in kinds.items():
-        for included, run in groupby(axis_values, set(chosen).__contains__):
-            names = list(run)
-            if not included:
-                continue
-            if not kind or len(axis_values) == 1 or names == axis_values:
-                parts.append(f"{names[0]} to {names[-1]}" if kind and len(names) > 2 else ", ".join(names))
+        for names in consecutive(set(chosen), axis_values):
+            if not kind or len(names) == len(axis_values):
+                parts.append(spell_range(names, whole=2 if kind else len(names)))
             elif names[-1] == axis_values[-1]:
                 parts.append(f"{names[0]} and {'later' if axis in ('toolkit', 'library') else 'above'}")
             elif names[0] == axis_values[0]:
                 parts.append(f"{names[-1]} and {'earlier' if axis in ('toolkit', 'library') else 'below'}")
             else:
-                parts.append(names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}")
+                parts.append(spell_range(names))
     return prefix + ", ".join(parts)
 
 

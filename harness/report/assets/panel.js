@@ -121,7 +121,7 @@ class Panel {
     const log = () => [facts.code(record.log, "Log"), facts.copier("Copy the log", () => record.log)];
     return [
       sections.stages(matrix.stages, record, matrix.mark(cell)),
-      sections.outcome(record),
+      sections.outcome(record, matrix.marks),
       sections.diagnostics(record.diagnostics || [], files),
       record.remedy && sections.remedy(record.remedy),
       record.artifact && sections.resources(record.artifact),

@@ -54,12 +54,12 @@ const sections = (() => {
     return h("ol", { class: "stages", "aria-label": "Stages" }, items);
   };
 
-  /** @param {CellRecord} expected @returns {Child[]} */
-  const expectation = (expected) => [
+  /** @param {CellRecord} expected @param {Mark[]} marks @returns {Child[]} */
+  const expectation = (expected, marks) => [
     h("b", {}, text.words(expected.status)),
     expected.stage && ` at ${expected.stage}`,
     !missing(expected.diagnostic) && [", with a message matching ", h("code", {}, expected.diagnostic)],
-    expected.xfail && ", a known failure",
+    expected.xfail && `, a ${marks.find(({ key }) => key === "xfail")?.word}`,
     expected.reason && h("p", {}, expected.reason),
     expected.link && h("p", {}, dom.outside(expected.link)),
   ];
@@ -77,8 +77,9 @@ const sections = (() => {
    * What happened, against what was expected.
    *
    * @param {CellRecord} record
+   * @param {Mark[]} marks
    */
-  const outcome = (record) => {
+  const outcome = (record, marks) => {
     const name = SIGNALS[record.signal];
     const signal = record.signal ? `, by signal ${record.signal}${name ? ` (${name})` : ""}` : "";
     const stage = record.stage ? ` at ${record.stage}` : "";
@@ -87,7 +88,7 @@ const sections = (() => {
     const notes = record.notes || [];
     return facts.list([
       ["Outcome", [h("b", {}, text.words(record.status)), `${stage}${signal}${why}`]],
-      ["Expected", record.expected ? expectation(record.expected) : ""],
+      ["Expected", record.expected ? expectation(record.expected, marks) : ""],
       ["Verdict", record.verdict],
       ["Other runs", record.others?.length ? record.others.map(otherRun) : ""],
       ["Device", record.device && (record.device.virtual ? virtual : text.spell(record.device))],

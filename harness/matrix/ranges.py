@@ -1,0 +1,97 @@
+"""Ranges along an axis: neighbouring versions or architectures with one outcome, those that nobody tried, and both in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Generic, TypeVar
+
+ValueT = TypeVar("ValueT")
+OutcomeT = TypeVar("OutcomeT")
+
+
+@dataclass(frozen=True)
+class Range(Generic[ValueT, OutcomeT]):
+    """Neighbouring values of an axis with one outcome.
+
+    Parameters
+    ----------
+    outcome : Any
+        The outcome of them all.
+    values : tuple
+        The tried values, in order; at least one.
+    before : Any, optional
+        The last tried value before them, which has another outcome; None for the first range.
+    untried : tuple
+        Known values between `before` and the first one, which nobody tried.
+    """
+
+    outcome: OutcomeT
+    values: tuple[ValueT, ...]
+    before: ValueT | None = None
+    untried: tuple[ValueT, ...] = ()
+
+
+def ranges(
+    outcomes: Iterable[tuple[ValueT, OutcomeT]],
+    known: Iterable[ValueT] = (),
+    key: Callable[[ValueT], Any] | None = None,
+) -> list[Range[ValueT, OutcomeT]]:
+    """The ranges of an axis.
+
+    Parameters
+    ----------
+    outcomes : iterable of (value, outcome)
+        The tried values, in order.
+    known : iterable
+        All known values, to name the untried ones at each border.
+    key : callable, optional
+        Sorting key of `known`.
+    """
+    found: list[Range[ValueT, OutcomeT]] = []
+    for outcome, run in groupby(outcomes, lambda item: item[1]):
+        values = tuple(value for value, _ in run)
+        before = found[-1].values[-1] if found else None
+        untried = between(before, values[0], known, key) if before is not None and key else ()
+        found.append(Range(outcome, values, before, untried))
+    return found
+
+
+def between(low: ValueT, high: ValueT, known: Iterable[ValueT], key: Callable[[ValueT], Any]) -> tuple[ValueT, ...]:
+    """The known values between two others; none if one of these has no place on the axis (an empty key)."""
+    first, last = key(low), key(high)
+    return tuple(value for value in known if first < key(value) < last) if first and last else ()
+
+
+def consecutive(chosen: Collection[ValueT], axis: Iterable[ValueT]) -> list[tuple[ValueT, ...]]:
+    """The chosen values of an axis, in one group where no other one lies between them."""
+    return [run.values for run in ranges((value, value in chosen) for value in axis) if run.outcome]
+
+
+def spell(values: Sequence[str], *, whole: int = 1, last: str = ", ", to: str = " to ") -> str:
+    """Values in order, in words: all of them if they are few, else the first and the last one.
+
+    Parameters
+    ----------
+    values : sequence of str
+        Maybe none.
+    whole : int
+        The most values to name.
+    last : str
+        The separator before the last one, such as `` and ``.
+    to : str
+        The text between the ends of a range.
+    """
+    if len(values) > whole:
+        return f"{values[0]}{to}{values[-1]}"
+    return last.join(filter(None, (", ".join(values[:-1]), *values[-1:])))
+
+
+def spell_part(values: Sequence[str], axis: Sequence[str], prefix: str = "") -> str:
+    """Consecutive values as a part of their axis: ``up to CUDA 12.4``, ``from CUDA 13.0``, ``CUDA 12.0 to 12.3``."""
+    if values[0] == axis[0]:
+        return f"up to {prefix}{values[-1]}"
+    if values[-1] == axis[-1]:
+        return f"from {prefix}{values[0]}"
+    return prefix + spell(values)
