@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.answers.answer import tool_label
 from harness.answers.cells import Entry, Known, Row
-from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, VersionGrid
+from harness.answers.verdict import FAULT, SILENT, SURPRISE, VersionGrid, along
 from harness.answers.vocabulary import LABELS
 from harness.backends import library_of
 from harness.matrix.axes import fold_targets, target_key, version_key
@@ -146,9 +146,6 @@ def _borders(entry: Entry, grid: VersionGrid) -> list[tuple[str, str, str, bool]
         (library, grid.libraries, grid.of_library),
         ("CUDA", grid.toolkits, grid.of_toolkit),
     ):
-        told = [(name, set(letters_of(place)) - SILENT) for place, name in enumerate(names)]
-        told = [(name, letters) for name, letters in told if letters]
-        if axis and all(letters == {WORKS} or WORKS not in letters for _, letters in told):
-            runs = ranges((name, WORKS in letters) for name, letters in told)
-            found += [(axis, str(run.before), run.values[0], run.outcome) for run in runs[1:]]
+        runs = ranges(along(names, letters_of) or ()) if axis else []
+        found += [(axis, str(run.before), run.values[0], run.outcome) for run in runs[1:]]
     return found

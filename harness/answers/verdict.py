@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.answers.question import version_of
@@ -109,13 +109,22 @@ def verdict_of(grid: VersionGrid, known: Mapping[str, Sequence[str]], library: s
         return _plain("works")
     if WORKS not in told:
         return _plain("fault" if FAULT in told and told <= {FAULT, SURPRISE} else "never")
-    by_library = [(name, _sum(grid.of_library(place))) for place, name in enumerate(grid.libraries)]
-    by_toolkit = [(name, _sum(grid.of_toolkit(place))) for place, name in enumerate(grid.toolkits)]
-    if all(state != "m" for _, state in by_library):
-        return _along([item for item in by_library if item[1]], "", known.get(library, ()))
-    if all(state != "m" for _, state in by_toolkit):
-        return _along([item for item in by_toolkit if item[1]], "CUDA ", known.get("cuda", ()))
+    if (outcomes := along(grid.libraries, grid.of_library)) is not None:
+        return _spelled(outcomes, "", known.get(library, ()))
+    if (outcomes := along(grid.toolkits, grid.of_toolkit)) is not None:
+        return _spelled(outcomes, "CUDA ", known.get("cuda", ()))
     return _both(grid, known)
+
+
+def along(names: Sequence[str], letters_of: Callable[[int], str]) -> list[tuple[str, bool]] | None:
+    """Versions of one axis with a result, and whether they work; None if the other axis matters as well."""
+    found = []
+    for place, name in enumerate(names):
+        told = {letter == WORKS for letter in letters_of(place) if letter not in SILENT}
+        if len(told) > 1:
+            return None
+        found += [(name, works) for works in told]
+    return found
 
 
 def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequence[str] | None) -> Support:
@@ -161,19 +170,9 @@ def _silent(letters: str) -> Support:
     return _plain("na" if NOTHING in letters else "untried")
 
 
-def _sum(letters: str) -> str:
-    """``w`` if all work, ``m`` if some do, ``x`` or ``k`` if none does; empty without a result."""
-    told = set(letters) - SILENT
-    if not told:
-        return ""
-    if WORKS in told:
-        return WORKS if told == {WORKS} else "m"
-    return FAULT if told == {FAULT} else NOT
-
-
-def _along(states: Sequence[tuple[str, str]], prefix: str, known: Sequence[str]) -> Support:
-    """Along one axis: runs of versions that work and that do not."""
-    runs = ranges(((name, state == WORKS) for name, state in states), known, version_of)
+def _spelled(outcomes: Sequence[tuple[str, bool]], prefix: str, known: Sequence[str]) -> Support:
+    """Ranges of versions that work and that do not."""
+    runs = ranges(outcomes, known, version_of)
     first, last = runs[0], runs[-1]
     if first is last:
         return _plain("works" if first.outcome else "never")
@@ -194,14 +193,11 @@ def _along(states: Sequence[tuple[str, str]], prefix: str, known: Sequence[str])
 
 def _both(grid: VersionGrid, known: Mapping[str, Sequence[str]]) -> Support:
     """A phrase along CUDA for each version, when both axes matter; versions with the same phrase together."""
-    along = []
+    verdicts = []
     for place, name in enumerate(grid.libraries):
-        letters = grid.of_library(place)
-        found = [(toolkit, _sum(letter)) for toolkit, letter in zip(grid.toolkits, letters, strict=True)]
-        found = [item for item in found if item[1]]
-        if found:
-            along.append((name, _along(found, "CUDA ", known.get("cuda", ()))))
-    *earlier, newest = ranges(along)
+        if found := along(grid.toolkits, grid.of_library(place).__getitem__):
+            verdicts.append((name, _spelled(found, "CUDA ", known.get("cuda", ()))))
+    *earlier, newest = ranges(verdicts)
     last = newest.outcome
     before = [f"{spell(run.values)}: {run.outcome.text}" for run in earlier]
     more = f"; and {len(before) - _LISTED} more" if len(before) > _LISTED else ""

@@ -214,7 +214,8 @@ KINDS: Mapping[str, Mark] = {kind.key: kind for kind in _ALL}
 
 _KIND_OF = {(status, kind.verdict): kind for kind in _ALL for status in kind.statuses}
 
-_GRAVITY = ("blocker", "major", "minor", "")
+LEAST_EXPECTED = sorted(KINDS, key=lambda key: ("blocker", "major", "minor", "").index(KINDS[key].severity))
+"""Every key, the most severe first."""
 
 
 def kind_of(record: Mapping[str, Any]) -> Mark:
@@ -243,11 +244,6 @@ def stopped_at_ptx(record: Mapping[str, Any]) -> bool:
 def as_expected(record: Mapping[str, Any]) -> bool:
     """Return whether a record is as expected. Exit codes, the page, analyses, badges and the nightly run use only this."""
     return kind_of(record).as_expected
-
-
-def gravity(kind: Mark) -> int:
-    """Sorting key by severity, the most severe first."""
-    return _GRAVITY.index(kind.severity)
 
 
 def letter_of(mark: str, status: str) -> str:
@@ -333,14 +329,14 @@ class AnswerKind:
 
 
 ANSWER_KINDS: Mapping[str, AnswerKind] = {
-    "works": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD, text="works"),
+    "works": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD, text=GROUPS["works"].word),
     "since": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD),
     "but": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD),
     "part": AnswerKind(sign="◐", plain="/", sense="part", tone=PARTIAL),
     "until": AnswerKind(sign="✗", plain="x", sense="part", tone=BAD),
     "never": AnswerKind(sign="✗", plain="x", sense="refused", tone=BAD, text="never"),
-    "fault": AnswerKind(sign="!", plain="!", sense="refused", tone=KNOWN, text="known fault"),
-    "na": AnswerKind(sign="–", plain="-", sense="silent", tone=NONE, text="not applicable"),
+    "fault": AnswerKind(sign="!", plain="!", sense="refused", tone=KNOWN, text=GROUPS["fault"].word),
+    "na": AnswerKind(sign="–", plain="-", sense="silent", tone=NONE, text=GROUPS["na"].word),
     "untried": AnswerKind(sign="?", plain="?", sense="silent", tone=NONE, text="not tried"),
 }
 """Every kind of answer by its key (`harness.answers.verdict.Support`): ``since`` works in the newest versions, ``but`` in all but some before,

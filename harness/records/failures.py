@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from harness.backends import BACKENDS
 from harness.diagnostics import one_line, place_of, tells_most
 from harness.matrix.axes import ToolchainColumn, fold_targets, target_key, toolchain_key
-from harness.matrix.marks import Mark, as_expected, gravity, kind_of
+from harness.matrix.marks import LEAST_EXPECTED, Mark, as_expected, kind_of
 from harness.model import Status
 from harness.model.host_compiler import NAME as HOST_COMPILER
 from harness.records.merge import case_of, failed_at
@@ -40,7 +40,7 @@ def failures(records: Iterable[Mapping[str, Any]]) -> list[Records]:
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in sorted((record for record in records if not as_expected(record)), key=_in_matrix):
         groups.setdefault(_what(record), []).append(record)
-    return sorted(groups.values(), key=lambda group: (gravity(kind_of(group[0])), -len(group)))
+    return sorted(groups.values(), key=lambda group: (LEAST_EXPECTED.index(kind_of(group[0]).key), -len(group)))
 
 
 def said_of(record: Mapping[str, Any]) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from record_builders import BUILT, built, cell, record, rejected
 from harness.analysis import cells_frame
 from harness.analysis.diff import unexpected
 from harness.cli.terminal import printable
-from harness.matrix.marks import KINDS, as_expected, kind_of, unexpected_among
+from harness.matrix.marks import KINDS, LEAST_EXPECTED, as_expected, kind_of, unexpected_among
 from harness.model import Artifact, Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
 from harness.records import merge
@@ -102,6 +102,11 @@ def test_a_cell_that_never_arrived_is_not_as_expected() -> None:
 def test_ptx_for_a_virtual_target_is_all_there_is() -> None:
     made = record(cell(target="compute_80"), built(artifact=PTX, stages=(Stage.COMPILE,)))
     assert kind_of(made).key == "built"
+
+
+def test_failures_come_in_the_order_of_their_severity() -> None:
+    unexpected = [key for key in LEAST_EXPECTED if not KINDS[key].as_expected]
+    assert unexpected == ["crashed", "timed_out", "harness_error", "fail", "missing", "xpass", "unavailable"]
 
 
 def test_no_two_kinds_share_a_letter_or_a_word() -> None:
