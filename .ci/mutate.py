@@ -67,22 +67,22 @@ AREAS = {
         every=True,
     ),
     "model": Area(
-        "harness/model/condition.py harness/model/condition.py harness/model/condition_names.py harness/model/target.py"
-        " harness/model/expression.py",
+        "harness/model/condition.py harness/model/condition_names.py harness/model/target.py harness/model/expression.py",
         "tests/model",
     ),
     "resolver": Area(
-        "harness/engine/resolve.py harness/engine/resolve.py",
-        "tests/engine/test_resolve.py tests/engine/test_look_up.py",
+        "harness/engine/resolve.py",
+        "tests/engine/test_look_up.py tests/engine/test_while_loading.py tests/engine/test_resolve.py"
+        " tests/engine/test_runner.py tests/engine/test_executor.py tests/engine/test_missing.py",
     ),
     "cache keys": Area(
         "harness/engine/fingerprints.py harness/engine/key.py harness/engine/prepared.py::first_key",
         "tests/engine/test_fingerprints.py tests/engine/test_key.py",
     ),
     "collecting": Area("harness/engine/collect.py", "tests/engine/test_collect.py"),
-    "merging": Area("harness/records/merge.py harness/records/merge.py", "tests/records/test_merge.py"),
+    "merging": Area("harness/records/merge.py", "tests/records/test_merge.py"),
     "statements": Area(
-        "harness/analysis/support.py harness/analysis/support.py",
+        "harness/analysis/support.py",
         "tests/analysis/test_fold.py tests/analysis/test_support.py",
     ),
     "answers": Area("harness/answers/verdict.py", "tests/answers/test_verdict.py tests/answers/test_questions.py"),

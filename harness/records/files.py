@@ -214,7 +214,7 @@ def busy(path: Path) -> RecordError:
 def left_alone(path: Path) -> Iterator[None]:
     """While another file takes the place of this one: refused where a run writes to it."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is refused later: do not wait for its writer
     except OSError:
         yield  # missing files are reported by the writer
         return

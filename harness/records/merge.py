@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from harness.model import Case, Status
-from harness.records.files import left_alone, plain_file, replace_files
+from harness.records.files import left_alone, replace_files
 from harness.records.inputs import Inputs, inputs_path
 from harness.records.plan import Plan, plan_path, plans_json, started_at
 from harness.records.record import Other, Record
@@ -187,9 +188,9 @@ def merge(records: Iterable[Record], plans: Iterable[Plan], inputs: Inputs | Non
     """
     records, planned_runs = tell_apart(records, plans)
     runs = _one_a_run(planned_runs)
-    order = {plan["run"]: place for place, plan in enumerate(runs)}
+    order = Counter({plan["run"]: place for place, plan in enumerate(runs, 1)})
     by_cell: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda record: order.get(record["run"], -1)):
+    for record in sorted(records, key=lambda record: order[record["run"]]):
         by_cell.setdefault(record["cell"], []).append(record)
 
     kept: list[Record] = []
@@ -227,17 +228,17 @@ def _with_others(record: Record, others: list[Other]) -> Record:
     return record
 
 
-def _others(found: Sequence[Record], best: Record, order: Mapping[str, int]) -> list[AnyRecord]:
+def _others(found: Sequence[Record], best: Record, order: Counter[str]) -> list[AnyRecord]:
     """Other results of a cell, from the oldest run to the newest: other answers, and later runs without one."""
     place = next(number for number, record in enumerate(found) if record is best)
-    since = (order.get(best["run"], -1), place)
+    since = (order[best["run"]], place)
     others: dict[tuple[str, ...], tuple[tuple[int, int], AnyRecord]] = {}
     for number, record in enumerate(found):
         # First those of runs whose records are not here any more.
         # Results of other devices belong to other cells, and are found again wherever both exist (`harness.records.virtual_vs_real`).
         items: list[AnyRecord] = [other for other in record.get(OTHERS, ()) if "device" not in other]
         for item in (*items, record):
-            when = (order.get(item["run"], -1), number)
+            when = (order[item["run"]], number)
             same = (
                 agreement_key(record) == agreement_key(best)
                 if item is record
@@ -280,7 +281,6 @@ def write_merged(merged: Merged, path: Path) -> None:
         json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
         for record in merged.records
     ]
-    plain_file(path)
     with left_alone(path):
         known = merged.inputs.of({record["fingerprint"] for record in merged.records})
         beside = {inputs_path(path): known.to_json()} if known else {}

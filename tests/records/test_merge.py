@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 from record_builders import built, cell, changed, plan, record, rejected
 
-from harness.model import Outcome, Stage, Status
+from harness.errors import UsageError
+from harness.model import Diagnostic, Outcome, Stage, Status
 from harness.records import RecordWriter, merge, plan_path, read_records, write_merged
+from harness.records.inputs import Inputs, inputs_path, read_inputs
+from harness.records.merge import identity, is_of
 from harness.records.plan import make_plan
 
 
@@ -79,6 +83,17 @@ def test_other_signal_is_a_conflict_and_other_log_is_not() -> None:
     assert not merge([record(outcome=rejected(log="a")), record(outcome=rejected(log="b"))], []).conflicts
 
 
+@pytest.mark.parametrize(
+    ("fingerprints", "agree"), [(("same", "same"), True), (("one", "other"), False), (("", ""), False)]
+)
+def test_messages_agree_by_fingerprint_where_they_have_one(fingerprints: tuple[str, str], agree: bool) -> None:
+    found = [
+        record(outcome=rejected(diagnostics=(Diagnostic(severity="error", message=text, fingerprint=fingerprint),)))
+        for text, fingerprint in zip(("type 'a'", "type 'b'"), fingerprints, strict=True)
+    ]
+    assert (not merge(found, []).conflicts) == agree
+
+
 UNAVAILABLE = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not installed")
 OURS = Outcome(status=Status.HARNESS_ERROR, reason="the worker process is gone")
 MEANS_NOTHING = Outcome(status=Status.UNSUPPORTED, reason="CUDA 12.4 knows no sm_80")
@@ -132,6 +147,8 @@ def test_a_merged_file_still_says_what_was_different(tmp_path: Path) -> None:
     plans = [plan(cell(), run=run, day=day) for day, run in enumerate(runs, 1)]
     once = merge(records, plans)
     assert [(item["run"], item["status"]) for item in once.records[0]["others"]] == [("a", "built"), ("b", "rejected")]
+    alone = merge(once.records, plans)
+    assert (alone.records, [conflict.cell for conflict in alone.conflicts]) == (once.records, [cell().id])
     # In two steps, and whatever was merged first.
     for first in (records[:2], records[2:], records[1:3]):
         write_merged(merge(first, plans), tmp_path / "first.jsonl")
@@ -209,12 +226,27 @@ def test_cases_of_one_name_of_two_projects_are_two_cells_in_whatever_order() -> 
     assert merge(records[:1], plans[:1]).records == merge(whole.records[1:2], whole.plans[:1]).records == (records[0],)
 
 
+def test_a_record_belongs_to_the_case_of_its_own_project() -> None:
+    ours = cell()
+    left, right = (replace(ours, case=replace(ours.case, project=name)) for name in ("left", "right"))
+    merged = merge([record(left), record(right), record(ours)], []).records
+    assert [[is_of(item, each.case) for each in (ours, left, right)] for item in merged] == [
+        [True, False, False], [False, True, False], [False, False, True],
+    ]  # fmt: skip
+    assert not is_of(record(cell("wmma/other")), ours.case)
+    program = changed(record(left), program="a" * 12)
+    assert [identity(item) for item in (record(ours), record(left), program)] == [
+        (ours.id, ""), (ours.id, "left"), (ours.id, "a" * 12),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("silent", [(UNAVAILABLE, OURS), (OURS, UNAVAILABLE)], ids=["ours last", "unavailable last"])
 def test_two_lacks_of_an_answer_are_both_told(silent: tuple[Outcome, Outcome]) -> None:
     records = [record(outcome=outcome, run=run) for outcome, run in zip(silent, ("old", "new"), strict=True)]
     merged = merge(records, [plan(cell(), run="old", day=1), plan(cell(), run="new", day=2)])
     (best,) = merged.records
     assert (best["run"], [other["reason"] for other in best["others"]]) == ("new", [silent[0].reason])
+    assert (len(merged.conflicts), merged.unanswered) == (1, ())
 
 
 def test_a_text_is_written_as_it_is(tmp_path: Path) -> None:
@@ -224,3 +256,33 @@ def test_a_text_is_written_as_it_is(tmp_path: Path) -> None:
         writer.append(one)
     write_merged(merge([one], [plan(cell())]), tmp_path / "all.jsonl")
     assert (tmp_path / "all.jsonl").read_text("utf-8") == (tmp_path / "one.jsonl").read_text("utf-8")
+
+
+def test_inputs_of_the_records_that_count_are_kept(tmp_path: Path) -> None:
+    one, other, first, files, worker, loaded, asked = (letter * 64 for letter in "abcdef0")
+    inputs = Inputs(
+        sets={files: (("/program/kernel.cu", False),), loaded: (("/usr/lib/libc.so.6", False),)},
+        states={"/program/kernel.cu": "f:1", "/usr/lib/libc.so.6": "f:2"},
+        workers={worker: (asked, loaded, {})},
+        answers={one: (first, files, worker), other: (first, files, worker)},
+    )
+    path = tmp_path / "all.jsonl"
+    merged = merge([changed(record(), fingerprint=one)], [plan(cell())], inputs)
+    assert list(merged.inputs.answers) == [one]
+    write_merged(replace(merged, inputs=inputs), path)
+    assert read_inputs([path]) == merged.inputs
+    # Records of which nothing is known take the place of these.
+    write_merged(merge([record()], [plan(cell())]), path)
+    assert not inputs_path(path).exists()
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "all.jsonl")
+    with pytest.raises(UsageError, match="no file that can be kept"):
+        write_merged(merge([record()], [plan(cell())]), tmp_path / "all.jsonl")
+
+
+def test_others_of_runs_without_a_plan_stay_in_their_order() -> None:
+    both = merge([record(run="a"), record(outcome=rejected("one"), run="b"), record(outcome=UNAVAILABLE, run="c")], [])
+    again = merge([both.records[0], record(outcome=rejected("two"), run="d")], [])
+    assert [(other["run"], other["diagnostic"]) for other in again.records[0]["others"]] == [("a", ""), ("b", "one")]
