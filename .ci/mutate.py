@@ -107,7 +107,16 @@ EQUIVALENT = {
         "replace(base, status=Status.HARNESS_ERROR, reason=reason)",
         "replace(base, reason=reason)",
     ): "base has it",
-    ("Resolver.ask", "not toolchain.toolchain.device", "(toolchain.toolchain.device)"): "files are hashed later",
+    (
+        "Resolver._loaded",
+        "not toolchain.toolchain.device and (not toolchain.unfollowed)",
+        "(not toolchain.toolchain.device)",
+    ): "files are hashed for nothing",
+    (
+        "Resolver._loaded",
+        "not toolchain.toolchain.device",
+        "(toolchain.toolchain.device)",
+    ): "files are hashed later",
 }
 
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -169,6 +178,8 @@ def skipped(node: ast.AST, child: ast.AST) -> bool:
     if isinstance(node, ast.FunctionDef | ast.ClassDef) and child in node.decorator_list:
         return True
     if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+        return True
+    if isinstance(child, ast.Call) and ast.unparse(child.func) == "TypeVar":
         return True
     return child in (getattr(node, "annotation", None), getattr(node, "returns", None))
 

@@ -5,7 +5,6 @@ A stranger chose what is read here. `harness.engine.reader` has it read in a pro
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -152,15 +151,10 @@ def read_file(path: Path, folder: Path, most: int, *, ends: bool = False) -> byt
     OSError
         When it cannot be opened.
     """
-    if path.parent == folder:
-        try:
-            return read_plain(path, most, os.O_NOFOLLOW, ends=ends)
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+    place = os.path.realpath(path)
+    if not Path(place).is_relative_to(os.path.realpath(folder)):
         raise Unreadable(f"{path.name} lies outside of the cell's folder")
-    return read_plain(path, most, ends=ends)
+    return read_plain(Path(place), most, os.O_NOFOLLOW, ends=ends)
 
 
 def remove(folder: Path) -> None:
@@ -168,10 +162,8 @@ def remove(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except (OSError, RecursionError):
-        if not folder.exists():
-            return
         for argv in (["chmod", "-R", "u+rwx", str(folder)], ["rm", "-rf", str(folder)]):
-            subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(argv, capture_output=True)
 
 
 def read_text(path: Path, folder: Path) -> str:

@@ -301,10 +301,10 @@ class LookUp:
 
     def all(self, asked: Sequence[tuple[Cell, Firsts]]) -> list[Result | None]:
         """The result of each cell, or None; what the cache has of them is read in two queries."""
-        if self.cache and len(asked) > 1:
+        if self.cache:
             self.cache.read_ahead(self.answers.unread(chain.from_iterable(firsts for _, firsts in asked)))
         keys = [list(self._keys(firsts)) for _, firsts in asked]
-        if self.cache and len(asked) > 1:
+        if self.cache:
             self.cache.read_ahead(chain.from_iterable(keys))
         return [self._first(cell, own, firsts) for (cell, firsts), own in zip(asked, keys, strict=True)]
 

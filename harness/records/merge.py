@@ -65,13 +65,8 @@ def tell_apart(records: Iterable[Record], plans: Iterable[Plan]) -> tuple[list[R
     """
     records, plans = list(records), list(plans)
     owners: dict[str, set[str]] = {}
-    marked = False
     for item in (*records, *(cell for plan in plans for cell in plan["cells"])):
-        mark = _mark(item)
-        owners.setdefault(case_of(item), set()).add(mark)
-        marked = marked or bool(mark)
-    if not marked:
-        return records, plans
+        owners.setdefault(case_of(item), set()).add(_mark(item))
     shared = {name for name, several in owners.items() if len(several) > 1}
     return (
         [_named(record, shared) for record in records],

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from cells import make_case, make_cell, make_exit, make_order
 
-from harness.engine.collect import LOG_LIMIT, Remains, collect_outcome, leaked, lost_exit
-from harness.model import Outcome
+from harness.engine import collect
+from harness.engine.collect import (
+    LOG_LIMIT,
+    Places,
+    Remains,
+    check_product,
+    collect_outcome,
+    leaked,
+    lost_exit,
+)
+from harness.model import Artifact, Outcome, Target
+from harness.protocol.messages import Product
+from harness.records.files import ArtifactFolder
+from harness.records.record import LONGEST
+from harness.toolkits import Installed
 
 PTX = ".version 8.4\n.target sm_80\n.visible .entry scale()\n{ ret; }\n"
 
@@ -24,16 +40,25 @@ def settled(tmp_path: Path) -> Callable[..., Outcome]:
     for folder in (home, tools, scratch):
         folder.mkdir()
 
-    def run(reply: dict[str, Any] | str | None, *, stages: str = "compile", log: str = "", **ended: Any) -> Outcome:
+    def run(
+        reply: dict[str, Any] | str | None,
+        *,
+        stages: str = "compile",
+        log: str = "",
+        root: Path | None = None,
+        keep: ArtifactFolder | None = None,
+        target: str = "compute_80",
+        **ended: Any,
+    ) -> Outcome:
         (tmp_path / "kernel.cu").touch()
         (scratch / "artifact.ptx").write_text(PTX)
         (scratch / "stages").write_text(stages.replace(" ", "\n"))
         (scratch / "log").write_bytes(log.encode("utf-8", "surrogateescape"))
         if reply is not None:
             (scratch / "reply.json").write_text(reply if isinstance(reply, str) else json.dumps(reply))
-        cell = make_cell(make_case(tmp_path / "kernel.cu"), "nvrtc", "12.4", "compute_80")
-        order = make_order(tmp_path / "kernel.cu", "compute_80", scratch, ["scale"])
-        return collect_outcome(Remains.of(cell, order, make_exit(**ended), home, tools))
+        cell = make_cell(replace(make_case(tmp_path / "kernel.cu"), root=root), "nvrtc", "12.4", target)
+        order = make_order(tmp_path / "kernel.cu", target, scratch, ["scale"])
+        return collect_outcome(Remains.of(cell, order, make_exit(**ended), home, tools), keep)
 
     return run
 
@@ -60,15 +85,42 @@ def test_built(settled: Callable[..., Outcome], built: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("ended", "words"),
-    [({"exit": None, "signal": 11}, "was ended by signal 11"), ({"exit": 3}, "ended with exit code 3"), ({"exit": 0}, "without an answer")],
+    [({"exit": None, "signal": 11}, "was ended by signal 11"), ({"exit": 3}, "ended with exit code 3"), ({"exit": 0}, "ended with exit code 0 and without an answer")],
 )  # fmt: skip
 @pytest.mark.parametrize("reply", [None, "", "{", "[1"])
 def test_a_child_without_an_answer_crashed(
     settled: Callable[..., Outcome], ended: dict[str, Any], words: str, reply: str | None
 ) -> None:
-    outcome = settled(reply, stages="compile assemble", **ended)
-    assert (outcome.status, outcome.stage, outcome.signal) == ("crashed", "assemble", ended.get("signal"))
-    assert words in outcome.diagnostics[0].message
+    for stage, who in (("assemble", "compiler"), ("load", "program"), ("verify", "program")):
+        outcome = settled(reply, stages=f"compile {stage}", **ended)
+        assert (outcome.status, outcome.stage, outcome.signal) == ("crashed", stage, ended.get("signal"))
+        assert outcome.diagnostics[0].message.startswith(f"the {who}'s process {words}")
+        assert outcome.diagnostics[0].fingerprint == "crash"
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"signal": 1}, "rejected"),
+        ({"signal": signal.NSIG - 1}, "rejected"),
+        ({"signal": 0}, "crashed"),
+        ({"signal": signal.NSIG}, "crashed"),
+        ({"seconds": 0.0}, "rejected"),
+        ({"seconds": LONGEST}, "rejected"),
+    ],
+)
+def test_limits_of_signals_and_times(settled: Callable[..., Outcome], change: dict[str, Any], status: str) -> None:
+    assert settled({**REJECTED, **change}).status == status
+
+
+def test_an_outcome_has_what_the_reply_tells(settled: Callable[..., Outcome]) -> None:
+    told = {"observed": {"nvrtc": "12.4.127"}, "device": {"virtual": True}, "signal": 11, "stage": "assemble"}
+    outcome = settled(
+        {**REJECTED, **told, "seconds": 0.123456, "shared_steps": ["a\nb"]}, stages="compile compile link"
+    )
+    assert (outcome.observed, outcome.device, outcome.signal) == (told["observed"], told["device"], 11)
+    assert (outcome.stage, outcome.stages, outcome.seconds) == ("assemble", ("compile", "link"), 0.1235)
+    assert outcome.shared_steps == ("a b",)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 1e308])
@@ -83,23 +135,84 @@ def test_a_time_that_no_record_can_have_is_no_answer(
 def test_the_deadline_outweighs_an_answer(settled: Callable[..., Outcome], built: dict[str, Any]) -> None:
     outcome = settled(built, timed_out=True, exit=None, signal=9)
     assert (outcome.status, outcome.stage, outcome.signal, outcome.artifact) == ("timed_out", "compile", None, None)
+    assert outcome.notes == ("ended at the deadline, after 1 s",)
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("place", "words"),
     [
-        {"artifact": None},
-        {"artifact": {"path": "/nowhere", "format": "ptx"}},
-        {"artifact": {"path": "/dev/null", "format": "ptx"}},
-        {"artifact": {"path": "/proc/kmsg", "format": "ptx"}},
+        (None, "nothing came out"),
+        ("/nowhere", "nowhere lies outside of the cell's folder"),
+        ("/dev/null", "null lies outside of the cell's folder"),
+        ("kernel.cu", "kernel.cu lies outside of the cell's folder"),
+        ("cell-1", "directory"),
+        ("cell-1/none", "No such file"),
     ],
 )
 def test_a_build_with_nothing_to_show_is_our_fault(
-    settled: Callable[..., Outcome], built: dict[str, Any], change: dict[str, Any]
+    settled: Callable[..., Outcome], built: dict[str, Any], tmp_path: Path, place: str | None, words: str
 ) -> None:
-    outcome = settled({**built, **change})
+    outcome = settled({**built, "artifact": place and {"path": str(tmp_path / place), "format": "ptx"}})
     assert (outcome.status, outcome.stage, outcome.artifact) == ("harness_error", None, None)
-    assert outcome.reason.startswith("what was built cannot be read")
+    assert outcome.reason.startswith("what was built cannot be read: ") and words in outcome.reason
+
+
+def test_only_what_was_asked_for_is_kept(
+    settled: Callable[..., Outcome], built: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = ArtifactFolder(tmp_path / "kept")
+    keep.open()
+    part = built["artifact"]
+    several = {**built, "artifact": {**part, "parts": [part, part]}}
+    assert settled({**built, "artifact": {**part, "names": {"scale": "other"}}}, keep=keep).status == "harness_error"
+    assert list(keep.path.iterdir()) == []
+    artifacts = [settled(reply, keep=keep).artifact for reply in (built, several)]
+    assert [artifact and artifact.bytes for artifact in artifacts] == [len(PTX), 2 * len(PTX)]
+    assert sorted(path.stat().st_size for path in keep.path.iterdir()) == [len(PTX), 2 * len(PTX)]
+    monkeypatch.setattr(collect, "_MOST", 2 * len(PTX) - 1)  # for all of them together
+    assert settled(several).status == "harness_error"
+
+
+@pytest.mark.parametrize(
+    ("by_driver", "target", "status", "note"),
+    [
+        (False, "sm_90", "built", ""),
+        (False, "sm_90a", "unavailable", ""),
+        (True, "sm_90", "built", ""),
+        (True, "sm_90a", "built", "the driver's own linker made sm_90a of it"),
+        (True, "sm_80", "unavailable", ""),
+    ],
+)
+def test_a_product_is_for_the_target(by_driver: bool, target: str, status: str, note: str) -> None:
+    artifact = Artifact(format="cubin", target=target, bytes=1, sha256="", kernels=())
+    product = Product(path="", format="cubin", by_driver=by_driver)
+    found = check_product(Target.parse("sm_90"), product, artifact, ())
+    assert (found[0], bool(found[1]), found[2]) == (status, status != "built", note)
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize("release", ["12.4", "13.0"])
+@pytest.mark.parametrize("suffix", ["", "a"])
+def test_cubins_are_told_apart_by_their_suffix(
+    settled: Callable[..., Outcome], toolkit: Callable[[str], Installed], tmp_path: Path, release: str, suffix: str
+) -> None:
+    text = f".version 8.0\n.target sm_90{suffix}\n.address_size 64\n.visible .entry scale() {{ ret; }}\n"
+    (tmp_path / "k.ptx").write_text(text)
+    product = tmp_path / "cell-1" / "k.cubin"
+    reply = {"status": "built", "artifact": {"path": str(product), "format": "cubin"}}
+    for options in ([], ["-c"]):
+        ptxas = [toolkit(release).home / "bin" / "ptxas", *options, f"-arch=sm_90{suffix}", "k.ptx", "-o", product]
+        subprocess.run(ptxas, cwd=tmp_path, check=True)
+        for asked in ("", "a"):
+            outcome = settled(reply, target=f"sm_90{asked}")
+            assert outcome.status == ("built" if asked == suffix else "unavailable"), outcome.reason
+            assert outcome.artifact and outcome.artifact.target == f"sm_90{suffix}"
+            assert outcome.artifact.format == ("object" if options else "cubin")
+            unlinked = ("not linked: what came out is relocatable device code",) if options else ()
+            assert outcome.notes == unlinked
+    assert settled({**reply, "notes": ["not linked, as asked"]}, target=f"sm_90{suffix}").notes == (
+        "not linked, as asked",
+    )
 
 
 def test_an_unknown_format_is_our_fault(settled: Callable[..., Outcome], built: dict[str, Any]) -> None:
@@ -110,6 +223,8 @@ def test_a_refusal_without_a_known_message_has_its_first_words(settled: Callable
     log = "nvrtc: warning: old\n\nit broke\nhere\nand here\nlast words\n"
     assert settled(REJECTED, log=log).diagnostics[0].message == "it broke | here | and here"
     assert settled(REJECTED).diagnostics[0].message == "it says no"
+    crashed = {"status": "crashed", "reason": ""}
+    assert settled(crashed).diagnostics[0].message == "the compiler crashed"
 
 
 def test_a_refusal_with_a_message_has_that(settled: Callable[..., Outcome]) -> None:
@@ -118,6 +233,7 @@ def test_a_refusal_with_a_message_has_that(settled: Callable[..., Outcome]) -> N
 
 
 def test_notes_say_what_was_unusual(settled: Callable[..., Outcome]) -> None:
+    assert settled(REJECTED, output="x", output_total=101).notes == ()
     notes = settled({**REJECTED, "notes": ["own"]}, leftovers=2, output="x", output_total=5_000_000).notes
     assert notes == (
         "own",
@@ -189,6 +305,8 @@ def test_libraries_from_elsewhere_are_leaks(
     assert (outcome.status, outcome.artifact) == ("unavailable", None)
     assert "/usr/local/cuda/lib64/libnvvm.so.4" in outcome.reason
     assert settled({**REJECTED, "libraries": ["/opt/libnvrtc.so.12"]}).status == "unavailable"
+    ours = settled({"status": "harness_error", "reason": "ours", "libraries": ["/opt/libnvrtc.so.12"]})
+    assert (ours.status, ours.reason) == ("harness_error", "ours")
 
 
 def test_a_folder_that_begins_alike_is_elsewhere(tmp_path: Path) -> None:
@@ -202,6 +320,54 @@ def test_a_full_folder_is_not_the_programs_fault(settled: Callable[..., Outcome]
     assert outcome.status == "harness_error"
     assert "temporary folder" in outcome.reason
     assert "TMPDIR" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("blocks", "files", "left", "full"),
+    [(16, 10, 1, False), (15, 10, 1, True), (16, 10, 0, True), (16, 0, 0, False), (None, 0, 0, False)],
+)
+def test_a_folder_is_full_without_blocks_or_files(
+    settled: Callable[..., Outcome], built: dict[str, Any], monkeypatch: pytest.MonkeyPatch, blocks: int | None,
+    files: int, left: int, full: bool,
+) -> None:  # fmt: skip
+    def room(_path: Path) -> SimpleNamespace:
+        """A fake: blocks of 4 KiB and files that are left."""
+        if blocks is None:
+            raise OSError(38, "Function not implemented")
+        return SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=files, f_favail=left)
+
+    monkeypatch.setattr(collect.os, "statvfs", room)
+    assert settled(REJECTED).status == ("harness_error" if full else "rejected")
+    assert settled(built).status == "built"
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_files_are_named_as_seen_from_the_project(tmp_path: Path, linked: bool) -> None:
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    if linked:
+        (tmp_path / "link").symlink_to(root)
+    named = tmp_path / "link" if linked else root
+    places = Places(tmp_path / "cell", named / "src/kernel.cu", tmp_path / "cuda", tmp_path / "kept", named)
+    for folder in (named, root):
+        assert places.in_log(f"{folder}/src/kernel.cu(1): error: no") == "src/kernel.cu(1): error: no"
+        kept = f"-I{folder}-2/include -I/x{folder}/y"
+        command = f"nvcc -I{folder} -I{folder}/include {kept} -I{tmp_path}/kept/a {folder}/src/kernel.cu"
+        assert places.in_command(command) == f"nvcc -I. -Iinclude {kept} -I$CUMATRIX_HOME/a src/kernel.cu"
+    assert places.in_log(f"{tmp_path}/cuda/a.h {tmp_path}/cuda-2/a.h") == f"$CUDA_HOME/a.h {tmp_path}/cuda-2/a.h"
+    for source, root_of_names, name in (
+        (root / "src/kernel.cu", root, "src/kernel.cu"),
+        (root / "src/kernel.cu", tmp_path / "other", "kernel.cu"),
+        (root / "src/kernel.cu", None, "kernel.cu"),
+        (root / "program.py", root, "made-by-cupy.cu"),
+    ):
+        places = replace(places, source=source, root=root_of_names)
+        assert places.in_log(f"{'0a' * 16}.cubin.cu(1): error: no") == f"{name}(1): error: no"
+
+
+def test_a_folder_that_is_gone_is_removed_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    collect.remove(tmp_path / "none")
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -246,6 +412,7 @@ def test_nothing_is_believed_where_the_fork_server_was_lost(tmp_path: Path, buil
         Remains.of(cell, order, lost_exit(2.5), tmp_path / "home", tmp_path / "tools" / "bin", lost="signal 9")
     )
     assert (outcome.status, outcome.stage, outcome.signal, outcome.seconds) == ("crashed", "link", None, 2.5)
+    assert lost_exit(2.5) == make_exit(exit=None, wall=2.5)
     assert outcome.reason == "the worker process was lost while this cell ran: signal 9"
     assert [item.message for item in outcome.diagnostics] == [outcome.reason]
     assert outcome.device == {"virtual": True}
@@ -266,6 +433,10 @@ def test_what_a_python_program_prints_counts_once_it_is_dead(tmp_path: Path, liv
     outcome = collect_outcome(Remains.of(cell, order, ended, tmp_path / "home", tmp_path / "tools"))
     said = " ".join(item.message for item in outcome.diagnostics)
     assert ("told" in said, "printed" in said) == (True, not lives)
+    assert "\n--- printed while program.py ran, by the program or by what it called ---\n" in outcome.log
+    silent = make_exit(output="\n")
+    silent_outcome = collect_outcome(Remains.of(cell, order, silent, tmp_path / "home", tmp_path / "tools"))
+    assert silent_outcome.log == 'kernel.cu(1): error: identifier "told" is undefined'
 
 
 def test_the_signal_that_ended_a_compiler_is_kept(settled: Callable[..., Outcome]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from cells import make_case, make_cell, write_case
 
+from harness import native
 from harness.cases.discovery import load_cases
 from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
@@ -179,3 +180,107 @@ def test_a_later_run_knows_what_fork_servers_of_an_earlier_one_said(
     assert inputs[0].answers[results[cell.id].key][2] == worker
     assert ready["status"] is None or not ready["status"]
     assert not ready.get("reads"), "they are kept once, as the set of files"
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize(
+    ("backend", "assembler", "status", "reason"),
+    [
+        ("nvcc", "13.0", "unsupported", "nvcc has no word for assembler"),
+        ("nvrtc", "99.9", "unavailable", "CUDA 99.9 is not installed: run `cumatrix toolkits install 99.9`"),
+    ],
+)  # fmt: skip
+def test_options_that_no_tool_takes_settle_a_cell(
+    resolver: Resolver, cell: Cell, toolkit: Callable[[str], Installed], backend: str, assembler: str, status: str,
+    reason: str,
+) -> None:  # fmt: skip
+    toolkit("13.0")
+    case = make_case(cell.case.sources["cuda"], options={"assembler": assembler})
+    resolved = resolver.resolve(make_cell(case, backend, "13.0", environment=PLAIN))
+    assert isinstance(resolved, Result)
+    assert (resolved.outcome.status, resolved.outcome.reason) == (status, reason)
+
+
+@pytest.mark.compilers
+def test_what_was_compiled_meanwhile_is_not_compiled_again(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("12.4")
+    cache = ResultCache(tmp_path / "cache")
+    with Run(RunContext(PLAIN, store, cache, Limits(seconds=120))) as run:
+        prepared = run.resolver.resolve(cell)
+        assert isinstance(prepared, PreparedCell)
+        first = run.result(cell)
+        (again,) = run.executor.run([prepared])
+        assert (first.cached, again.cached, again.key) == (False, True, first.key)
+        needs = run.resolver.needs.of(replace(cell, target=Target.parse("sm_90")))
+        assert needs.memory == first.outcome.peak_bytes
+        worker = run.resolver.worker(prepared.toolchain)
+        assert worker and len(worker.keys) == 1
+    with Run(RunContext(PLAIN, store, cache, Limits(seconds=120))) as run:
+        assert [run.resolver.worker(prepared.toolchain) for _ in range(2)] == [worker] * 2
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize("definitions", [False, True])
+def test_an_outcome_that_depends_on_the_time_is_not_kept(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path, definitions: bool
+) -> None:
+    toolkit("12.4")
+    cell.case.sources["cuda"].write_text(TEXT + ("" if definitions else "__device__ const char *made = __TIME__;\n"))
+    variant = replace(cell.variant, definitions={"MADE": "__TIME__"} if definitions else {})
+    with Run(RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), Limits(seconds=120))) as run:
+        (result,) = run.results([replace(cell, variant=variant)])
+        assert (result.outcome.status, result.key) == ("built", "")
+        ((why, count),) = run.resolver.finisher.unkept.items()
+        assert ("__TIME__" in why, "macro" in why, count) == (True, definitions, 1)
+
+
+@pytest.mark.compilers
+def test_the_result_names_tools_and_header_libraries(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed]
+) -> None:
+    toolkit("12.4")
+    told = {"headers": "3.5", "commit": "a" * 40}
+    library = replace(LIBRARIES["cutlass"], built={"2.0": Headers(told=told)})
+    case = replace(cell.case, libraries={"cutlass": library})
+    with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
+        result = run.result(replace(cell, case=case, variant=replace(cell.variant, libraries={"cutlass": "2.0"})))
+        assert "libraries" not in run.result(cell).outcome.observed
+    assert result.outcome.observed["nvrtc"].startswith("12.4")
+    assert result.outcome.observed["libraries"] == {"cutlass": told}
+
+
+@pytest.mark.compilers
+def test_outcomes_are_not_kept_where_reads_cannot_be_followed(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_compiler(*_: object) -> Path:
+        """A fake: this machine has no gcc."""
+        raise OSError("gcc is missing")
+
+    toolkit("12.4")
+    monkeypatch.setattr(native, "build", without_compiler)
+    with Run(RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), Limits(seconds=120))) as run:
+        result = run.result(cell)
+        assert (result.outcome.status, result.key) == ("built", "")
+        assert run.resolver.finisher.unkept == {"gcc is missing": 1}
+        assert isinstance(run.resolver.resolve(cell), PreparedCell)
+
+
+@pytest.mark.compilers
+def test_a_library_that_cannot_be_loaded_is_loaded_once(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("12.4")
+    broken = replace(PLAIN, python="/bin/false")
+    cache = ResultCache(tmp_path / "cache")
+    with Run(RunContext(broken, store, cache, Limits(seconds=120))) as run:
+        assert isinstance(run.resolver.resolve(cell), PreparedCell)
+        result = run.result(cell)
+        assert (result.outcome.status, result.cached) == ("unavailable", False)
+        known = run.resolver.resolve(replace(cell, target=Target.parse("sm_90")))
+        assert isinstance(known, Result)
+        assert (known.outcome.status, known.outcome.reason) == ("unavailable", result.outcome.reason)
+    with Run(RunContext(broken, store, cache, Limits(seconds=120))) as run:
+        assert isinstance(run.resolver.resolve(cell), PreparedCell), "the next run tries again"

@@ -69,9 +69,11 @@ def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
 def test_fork_servers_are_kept_by_toolchain_and_replaced_where_they_are_gone(
     store: ToolkitStore, toolkit: Callable[[str], Installed], tmp_path: Path
 ) -> None:
-    def prepared(release: str) -> PreparedToolchain:
+    def prepared(release: str, name: str = "") -> PreparedToolchain:
         toolkit(release)
-        named = Toolchain(backend="nvrtc", library="", toolkit=ToolkitRef(release=release, headers=release))
+        named = Toolchain(
+            backend="nvrtc", library="", toolkit=ToolkitRef(release=release, headers=release), environment=name
+        )
         return PreparedToolchain.of(named, PLAIN, store, tmp_path / "tools")
 
     old, new = prepared("12.4"), prepared("13.0")
@@ -95,3 +97,11 @@ def test_fork_servers_are_kept_by_toolchain_and_replaced_where_they_are_gone(
     with pytest.raises(ForkServerDied, match="the run is over"):
         servers.of(old)
     assert not servers.running
+    several = ForkServers(2)
+    try:
+        kept, unused = several.of(old), several.of(new)
+        assert several.of(old) is kept
+        several.of(prepared("12.4", "another"))
+        assert [each.process.poll() is None for each in (kept, unused)] == [True, False]
+    finally:
+        several.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from harness.engine.file_states import signature_of
-from harness.engine.resolve import mapped_below
+from harness.engine.file_states import Files, signature_of
+from harness.engine.reads import Signature
+from harness.engine.resolve import hash_meanwhile, mapped_below
 
 # A process that maps two libraries below one that waits for it.
 PARENT = """
@@ -31,6 +33,7 @@ def test_large_libraries_that_a_child_has_mapped(tmp_path: Path) -> None:
     ) as parent:
         assert parent.stdout and parent.stdout.readline() == b"mapped\n"
         found = mapped_below(parent.pid)
+        hashed = {looks: hashed_while(parent, looks) for looks in (0, 2)}
         assert parent.stdin
         parent.stdin.close()
     large = str(tmp_path / "large.so.1")
@@ -38,3 +41,28 @@ def test_large_libraries_that_a_child_has_mapped(tmp_path: Path) -> None:
         large: signature_of(os.stat(large))
     }
     assert mapped_below(parent.pid) == {}
+    assert large not in hashed[0], "it was ready before anything was looked at"
+    assert large in hashed[2]
+
+
+def hashed_while(process: subprocess.Popen[bytes], looks: int) -> set[str]:
+    """Files that are hashed until a fork server has loaded."""
+    shared: set[str] = set()
+
+    class Loading:
+        """A fake fork server: it is ready at the look after so many."""
+
+        def __init__(self) -> None:
+            self.process, self.left = process, looks
+
+        def loads(self, _seconds: float) -> bool:
+            self.left -= 1
+            return self.left >= 0
+
+    class Noted(Files):
+        def share(self, read: Mapping[str, Signature | None]) -> None:
+            shared.update(read)
+            super().share(read)
+
+    hash_meanwhile(Loading(), Noted())  # type: ignore[arg-type]
+    return shared

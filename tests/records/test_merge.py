@@ -15,7 +15,7 @@ from harness.errors import UsageError
 from harness.model import Diagnostic, Outcome, Stage, Status
 from harness.records import RecordWriter, merge, plan_path, read_records, write_merged
 from harness.records.inputs import Inputs, inputs_path, read_inputs
-from harness.records.merge import identity, is_of
+from harness.records.merge import identity, is_of, weight
 from harness.records.plan import make_plan
 
 
@@ -97,6 +97,11 @@ def test_messages_agree_by_fingerprint_where_they_have_one(fingerprints: tuple[s
 UNAVAILABLE = Outcome(status=Status.UNAVAILABLE, reason="CUDA 12.4 is not installed")
 OURS = Outcome(status=Status.HARNESS_ERROR, reason="the worker process is gone")
 MEANS_NOTHING = Outcome(status=Status.UNSUPPORTED, reason="CUDA 12.4 knows no sm_80")
+
+
+def test_a_compilers_answer_weighs_most() -> None:
+    outcomes = (built(), rejected(), MEANS_NOTHING, UNAVAILABLE, OURS)
+    assert [weight(record(outcome=outcome)) for outcome in outcomes] == [2, 2, 1, 0, 0]
 
 
 @pytest.mark.parametrize("silent", [UNAVAILABLE, OURS, MEANS_NOTHING], ids=["unavailable", "ours", "unsupported"])
