@@ -232,7 +232,6 @@ class Answers:
             for name, paths in self._sets.items():
                 if paths and any(path in self.files.fresh for path, _ in paths):
                     self._keep_set(self.cache, name, paths)
-            self.files.fresh.clear()
 
     def _keep_set(self, cache: ResultStore, name: str, paths: Set) -> None:
         """Keep a set with hashes by signature, so that the next run need not read what has not changed."""

@@ -440,7 +440,7 @@ class Resolver:
 
     def _firsts(self, asked: CellRequest) -> dict[str, str]:
         # What a device does is never taken from an earlier run: it is asked each time.
-        keys = asked.worker.keys if asked.worker and self.context.cache and not asked.cell.toolchain.device else ()
+        keys = asked.worker.keys if asked.worker and not asked.cell.toolchain.device else ()
         return {first_key(key, asked.question): key for key in keys}
 
     def _prepared(self, asked: CellRequest) -> PreparedCell:

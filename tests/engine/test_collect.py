@@ -233,7 +233,8 @@ def test_a_refusal_with_a_message_has_that(settled: Callable[..., Outcome]) -> N
 
 
 def test_notes_say_what_was_unusual(settled: Callable[..., Outcome]) -> None:
-    assert settled(REJECTED, output="x", output_total=101).notes == ()
+    usual = settled(REJECTED, output="x", output_total=101)
+    assert (usual.notes, usual.log) == ((), "x")
     notes = settled({**REJECTED, "notes": ["own"]}, leftovers=2, output="x", output_total=5_000_000).notes
     assert notes == (
         "own",
@@ -365,8 +366,12 @@ def test_files_are_named_as_seen_from_the_project(tmp_path: Path, linked: bool) 
         assert places.in_log(f"{'0a' * 16}.cubin.cu(1): error: no") == f"{name}(1): error: no"
 
 
-def test_a_folder_that_is_gone_is_removed_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_removed_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     collect.remove(tmp_path / "none")
+    (tmp_path / "cell").mkdir()
+    (tmp_path / "cell" / "file").touch()
+    collect.remove(tmp_path / "cell")
+    assert not (tmp_path / "cell").exists()
     assert capfd.readouterr() == ("", "")
 
 

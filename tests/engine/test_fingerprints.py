@@ -247,6 +247,7 @@ def test_what_answers_follow_from(cache: ResultCache, source: Path) -> None:
     own = answers.key_of(FIRST, read([source], missing=[missing], listed=[source.parent])).key
     answers.workers[FIRST] = worker
     lone = answers.key_of("of no worker", read([source])).key
+    answers.workers["of no worker"] = "another"
     found = answers.inputs_of([own, lone, "never heard of"], {worker: {"said": 1}, "another": {}})
     assert dict(answers.inputs_of([own], {}).answers) == {}, "what its worker said is not known"
     _, name, _ = found.answers[own]
@@ -271,7 +272,9 @@ def test_hashes_of_files_that_changed_are_kept_as_a_run_ends(cache: ResultCache,
     source.write_text("another text" + " " * (5 << 20))  # timestamps of large files count at once
     while _now(source) - source.stat().st_ctime_ns < 30_000_000:
         pass  # until the hash may be remembered
+    cache.keep_fact("another", {"sets": ["damaged"]})
     again = Answers(cache)
+    assert list(again.keys("another")) == []
     list(again.keys(FIRST))
     assert again.files.fresh
     again.close()

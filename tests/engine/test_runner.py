@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,13 @@ from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.devices import DevicePool, Devices
 from harness.engine.environment import Environment
-from harness.engine.executor import Runner
+from harness.engine.executor import Run, Runner
 from harness.engine.fork_server import ForkServerDied
 from harness.engine.prepared import PreparedCell, Result
 from harness.engine.request import RunRequest
 from harness.engine.resolve import ForkServers, Resolver
 from harness.engine.toolchain import PreparedToolchain
-from harness.model import Cell, Toolchain, ToolkitRef
+from harness.model import Cell, Target, Toolchain, ToolkitRef
 from harness.protocol.messages import Limits
 from harness.toolkits import Installed, ToolkitStore
 
@@ -37,22 +38,27 @@ def cell(tmp_path: Path, toolkit: Callable[[str], Installed]) -> Cell:
     return make_cell(make_case(source, entries={"k": ""}), environment=PLAIN)
 
 
+@pytest.mark.parametrize("known", [False, True])
 def test_a_fork_server_whose_words_could_not_be_kept_serves_no_cell(
-    store: ToolkitStore, cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: ToolkitStore, cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
     """The disk is full just then, which is a fake."""
     cache = ResultCache(tmp_path / "cache")
+    context = RunContext(PLAIN, store, cache, RunRequest(limits=Limits(seconds=120)))
+    if known:  # from an earlier run
+        with Run(context) as run:
+            assert run.result(replace(cell, target=Target.parse("sm_90"))).outcome.status == "built"
 
     def full(*_: object) -> None:
         monkeypatch.undo()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache, "keep_fact", full)
-    resolver = Resolver(RunContext(PLAIN, store, cache, RunRequest(limits=Limits(seconds=120))))
+    resolver = Resolver(context)
     done: list[Result | BaseException] = []
     runner = Runner(resolver, Memory(available()), DevicePool(Devices()), done.append)
     prepared = resolver.resolve(cell)
     assert isinstance(prepared, PreparedCell)
+    monkeypatch.setattr(cache, "keep_fact", full)
     try:
         runner.run(prepared)
         runner.finish()
