@@ -72,21 +72,24 @@ AREAS = {
     ),
     "resolver": Area(
         "harness/engine/resolve.py",
-        "tests/engine/test_look_up.py tests/engine/test_while_loading.py tests/engine/test_resolve.py"
-        " tests/engine/test_runner.py tests/engine/test_executor.py tests/engine/test_missing.py",
+        "tests/engine/test_look_up.py tests/engine/test_while_loading.py tests/engine/test_runner.py"
+        " tests/engine/test_resolve.py tests/engine/test_missing.py",
     ),
     "cache keys": Area(
         "harness/engine/fingerprints.py harness/engine/key.py harness/engine/prepared.py::first_key",
         "tests/engine/test_fingerprints.py tests/engine/test_key.py",
     ),
-    "collecting": Area("harness/engine/collect.py", "tests/engine/test_collect.py"),
-    "merging": Area("harness/records/merge.py", "tests/records/test_merge.py"),
+    "collecting": Area("harness/engine/collect.py", "tests/engine/test_collect.py tests/engine/test_left.py"),
+    "merging": Area("harness/records/merge.py", "tests/records/test_merge.py tests/records/test_spell.py"),
     "statements": Area(
         "harness/analysis/support.py",
         "tests/analysis/test_fold.py tests/analysis/test_support.py",
     ),
     "answers": Area("harness/answers/verdict.py", "tests/answers/test_verdict.py tests/answers/test_questions.py"),
-    "stores": Area("harness/toolkits/store.py::WheelStore", "tests/toolkits/test_wheel_store.py"),
+    "stores": Area(
+        "harness/toolkits/store.py::WheelStore",
+        "tests/toolkits/test_wheel_store.py tests/toolkits/test_killed.py::test_waiting_has_a_limit",
+    ),
 }
 
 # Mutants that change nothing anybody can see: function, old and new text, and the reason.

@@ -115,12 +115,14 @@ def test_of_two_one_installs_and_the_other_waits(gate: Gate, start: Start, tmp_p
     assert left(tmp_path / "home" / "libraries" / "cutlass") == [VERSION]
 
 
-def test_waiting_has_a_limit(tmp_path: Path) -> None:
-    said: list[str] = []
-    store = WheelStore(tmp_path, "cutlass", said.append, wait=0.2)
-    with lock_of(tmp_path, "1.0"), pytest.raises(PartUnavailable, match=r"^cutlass 1\.0: another process has held "):
+@pytest.mark.parametrize(("library", "name"), [("cutlass", "cutlass"), ("", "CUDA")])
+def test_waiting_has_a_limit(tmp_path: Path, library: str, name: str) -> None:
+    told: list[str] = []
+    store = WheelStore(tmp_path, library, told.append, wait=0.2)
+    with lock_of(tmp_path, "1.0"), pytest.raises(PartUnavailable, match=rf"^{name} 1\.0: another process has held "):
         store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True)
-    assert len(said) == 1
+    (sentence,) = told
+    assert sentence.startswith(f"{name} 1.0 is being installed or removed by another process")
 
 
 def test_what_is_under_way_is_left_alone(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class Store:
 def store(tmp_path: Path, index: LocalIndex, no_settings: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
     index.add("nvidia-fake", "1.0", TEXT)
-    return Store(tmp_path / "toolkits")
+    return Store(tmp_path / "home" / "toolkits")
 
 
 def test_another_version_than_asked_for_is_not_kept(store: Store) -> None:
