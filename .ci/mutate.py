@@ -110,6 +110,8 @@ EQUIVALENT = {
         "self._set(name) or ()",
         "(self._set(name))",
     ): "a key is only made of a set that is known",
+    ("", "64", "65"): "fewer sets are sorted again",
+    ("_add", "8", "9"): "a length of another size",
     (
         "LookUp.all",
         "self.cache.read_ahead(self.answers.unread(chain.from_iterable((firsts for _, firsts in asked))))",

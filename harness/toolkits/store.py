@@ -93,7 +93,7 @@ class WheelStore:
         lay_out: LayOut,
         right: Callable[[Mapping[str, str], Mapping[str, str]], bool],
         *,
-        force: bool = False,
+        force: bool,
     ) -> Installed:
         """Install wheels from PyPI unless they are there; complete or not at all.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import permutations, product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_builders import built, cell, plan, record, rejected
 
 from harness.analysis.frame import cells_frame, make_frame
-from harness.analysis.support import Point, Statement, _points, statements
-from harness.model import Outcome, Stage, Status
+from harness.analysis.support import Point, Statement, _points, _runs, _span, statements
+from harness.model import Artifact, Outcome, Stage, Status
 from harness.records import Record, merge
 
 LIBRARIES = ["9.0.0", "13.0.0rc1", "13.0.0", "13.1.0"]
@@ -79,6 +80,104 @@ def _never_speaks_twice(statement: Statement) -> None:
 def headline(points: Points) -> Statement:
     (statement,) = statements(make_frame(records_of(points)))
     return statement
+
+
+B, R, L, C = "built", "rejected at compile", "rejected at link", "crashed at compile"
+SAID = f'{R} ("incomplete type is not allowed")'
+
+
+def grid(libraries: str, toolkits: str, targets: str, outcome: Callable[[str, str, str], str]) -> Points:
+    return {place: outcome(*place) for place in product(libraries.split(), toolkits.split(), targets.split())}
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        (grid("1 2 3 4", "12.4", "sm_80", lambda a, _b, _c: B if a in "34" else R), f"up to 2: {SAID}; from 3: works"),
+        (grid("1 2 3 4", "12.4", "sm_80", lambda a, _b, _c: B if a in "23" else R), f"1: {SAID}; 2 to 3: works; from 4: {SAID}"),
+        (grid("1 2 3", "12.4", "sm_80", lambda a, _b, _c: B if a in "13" else R), f"1: works; 2: {SAID}; from 3: works"),
+        (grid("1", "12.4 12.5", "sm_80", lambda _a, b, _c: B if b == "12.5" else R), f"CUDA 12.4: {SAID}; from CUDA 12.5: works"),
+        (
+            grid("1 2", "12.4 12.5", "sm_80", lambda a, b, _c: B if (a, b) == ("2", "12.5") else R),
+            f"1: {SAID}; from 2 with CUDA 12.4: {SAID}; from 2 with CUDA 12.5: works",
+        ),
+        (
+            grid("1 2 3", "12.4 12.5 12.6", "sm_80", lambda a, b, _c: B if a == "3" or b == "12.6" else R),
+            f"up to 2 with CUDA 12.4 to 12.5: {SAID}; up to 2 with CUDA 12.6: works; from 3: works",
+        ),
+        (grid("1", "12.4", "sm_75 sm_80 sm_90", lambda _a, _b, c: R if c == "sm_75" else B), f"needs sm_80, below it {SAID}"),
+        (grid("1", "12.4", "sm_75 sm_80", lambda _a, _b, c: B if c == "sm_75" else R), f"works on sm_75, {SAID} on sm_80"),
+        (
+            grid("1", "12.4", "sm_75 sm_80 compute_80", lambda _a, _b, c: B if c == "compute_80" else R),
+            f"works on compute_80, {SAID} on sm_75, sm_80",
+        ),
+        (
+            grid("1", "12.4", "sm_75 sm_80 sm_90", lambda _a, _b, c: {"sm_75": L, "sm_80": C, "sm_90": B}[c]),
+            'works on sm_90, rejected at link ("bad input") on sm_75, crashes at compile on sm_80',
+        ),
+        (grid("1 2", "12.4 12.5", "sm_80 sm_90", lambda *_: R), SAID),
+    ],
+)  # fmt: skip
+def test_headlines(points: Points, words: str) -> None:
+    statement = headline(points)
+    assert statement.headline == f"cupy-nvrtc: {words}"
+    assert statement.uniform == (len(set(points.values())) == 1)
+
+
+def test_notes() -> None:
+    points = grid("13.0.0 13.2.0", "12.4 12.6", "sm_75 sm_80", lambda *_: B)
+    more = {"12.4 13.0.0": "unsupported", "12.4 13.2.0": "unsupported", "12.6 13.2.0": "unsupported"}
+    points |= {(name.split()[1], name.split()[0], "sm_100"): outcome for name, outcome in more.items()}
+    points |= {(library, "12.6", "sm_90"): "unavailable" for library in ("13.0.0", "13.2.0")}
+    del points["13.0.0", "12.6", "sm_80"]
+    assert headline(points).notes == (
+        "Tested: cupy-nvrtc 13.0.0 and 13.2.0, CUDA 12.4 and 12.6, sm_75, sm_80.",
+        "Unsupported: sm_100 with CUDA 12.4; sm_100 with 13.2.0 and CUDA 12.6.",
+        "Untested: sm_80 with 13.0.0 and CUDA 12.6.",
+        "Untested in between: CUDA 12.5; sm_86–sm_90.",
+        "No result for 2 cells that should have been tried.",
+    )
+    apart = grid("13.0.0", "12.4 12.5", "sm_80", lambda *_: B) | grid("13.2.0", "12.6", "sm_80", lambda *_: B)
+    statement = headline(apart)
+    assert statement.notes[1:] == ("Never tried together: 13.2.0 and CUDA 12.4 and 12.5; 13.0.0 and CUDA 12.6.",)
+    assert statement.sentence == f"{statement.headline}. {' '.join(statement.notes)}"
+    libraries = [cell(library=library, variant={"N": n}) for library, n in (("1", 1), ("2", 2), ("3", 1))]
+    first = statements(make_frame(list(map(record, libraries))))[0]
+    assert first.notes[1:] == ("Untested in between: cupy-nvrtc 2.",)
+
+
+def test_lists_have_six_parts() -> None:
+    names = ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"]
+    assert _span(names[:6]) == "1.0, 1.1, 1.2, 1.3, 1.4 and 1.5"
+    assert _span(names) == "1.0 to 1.6 (7 versions)"
+    assert _runs(["1.0", "1.1", "1.3", "1.4", "1.5"], names) == "1.0, 1.1, 1.3 to 1.5"
+    assert _points([Point("1.0", "13.0", each) for each in TARGETS], {"13.0": {"1.0"}}) == (
+        "sm_75–sm_100, compute_80 with CUDA 13.0"
+    )
+    points = [Point("1.0", f"12.{number}", f"sm_{cc}") for number, cc in enumerate((50, 60, 70, 75, 80, 90, 100))]
+    tried = {point.toolkit: {"1.0"} for point in points}
+    texts = [f"{point.target} with CUDA {point.toolkit}" for point in points]
+    assert _points(points[:6], tried) == "; ".join(texts[:6])
+    assert _points(points, tried) == "; ".join([*texts[:6], "and 1 more of the kind"])
+
+
+def test_the_most_frequent_message_is_quoted() -> None:
+    texts = {"sm_75": "first", "sm_80": "second", "sm_86": "second", "sm_90": ""}
+    records = [
+        record(cell(target=target), rejected(text) if text else rejected(diagnostics=()))
+        for target, text in texts.items()
+    ]
+    (statement,) = statements(make_frame(records))
+    (part,) = statement.clauses[0].parts
+    assert (part.message, part.messages) == ("second", 2)
+    assert statement.headline == 'cupy-nvrtc: rejected at compile ("second" and 1 more)'
+
+
+def test_ptx_that_was_not_assembled_is_told_apart() -> None:
+    ptx = Artifact(format="ptx", target="compute_80", bytes=1, sha256="ab" * 32, kernels=())
+    (statement,) = statements(make_frame([record(cell(), built(artifact=ptx, stages=(Stage.COMPILE,)))]))
+    assert statement.headline == "cupy-nvrtc: compiles to PTX, which was not assembled"
+    assert not statement.works_everywhere
 
 
 def test_of_8155() -> None:

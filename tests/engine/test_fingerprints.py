@@ -314,3 +314,33 @@ def test_a_set_with_a_file_of_the_kernel_counts_as_missing(cache: ResultCache, p
 def test_names_of_sets_of_another_type_count_as_missing(cache: ResultCache, sets: object) -> None:
     cache.keep_fact(FIRST, {"sets": sets})
     assert found(cache) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "own", "problem"),
+    [
+        ("program.py", "import os; os.getcwd()", True, "may ask for what is not followed"),
+        ("library.py", "import os; os.getcwd()", False, ""),
+        ("program.py", "print(__file__)", True, ""),
+        ("kernel.cu", "__TIME__", True, "uses __TIME__, __DATE__ or __TIMESTAMP__"),
+        ("header.h", "__TIME__", False, "uses __TIME__, __DATE__ or __TIMESTAMP__"),
+        ("kernel.cu", "__FILE__", True, ""),
+    ],
+)
+def test_what_a_program_may_ask_for(tmp_path: Path, name: str, text: str, own: bool, problem: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    program = (f"{tmp_path if own else tmp_path / 'program'}/",)
+    found = Answers(None).key_of(FIRST, read([path]), program)
+    assert bool(found.key) == (not problem)
+    assert problem in found.problem
+    assert Answers(None).key_of(FIRST, read([path])).key, "of a worker"
+
+
+def test_sets_that_were_read_long_ago_are_forgotten(cache: ResultCache, source: Path) -> None:
+    keys = []
+    for number in range(14):
+        header = source.with_name(f"{number}.h")
+        header.touch()
+        keys.append(Answers(cache).key_of(FIRST, read([source, header])).key)
+    assert found(cache) == keys[:1:-1]

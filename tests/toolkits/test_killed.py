@@ -120,7 +120,7 @@ def test_waiting_has_a_limit(tmp_path: Path, library: str, name: str) -> None:
     told: list[str] = []
     store = WheelStore(tmp_path, library, told.append, wait=0.2)
     with lock_of(tmp_path, "1.0"), pytest.raises(PartUnavailable, match=rf"^{name} 1\.0: another process has held "):
-        store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True)
+        store.put("1.0", lambda found: {}, lambda site, home: ({}, {}), lambda got, asked: True, force=False)
     (sentence,) = told
     assert sentence.startswith(f"{name} 1.0 is being installed or removed by another process")
 
