@@ -110,6 +110,13 @@ EQUIVALENT = {
         "self._set(name) or ()",
         "(self._set(name))",
     ): "a key is only made of a set that is known",
+    (
+        "InVersions.holds",
+        "found is not None and _fits(self.specifier, found)",
+        "(_fits(self.specifier, found))",
+    ): "packaging takes None for no version",
+    ("check_known", "known.cc > target.cc", "(known.cc >= target.cc)"): "none has the number of the target here",
+    ("check_known", "known.cc < target.cc", "(known.cc <= target.cc)"): "none has the number of the target here",
     ("", "64", "65"): "fewer sets are sorted again",
     ("_add", "8", "9"): "a length of another size",
     (

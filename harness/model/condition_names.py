@@ -16,21 +16,11 @@ from harness.model.outcome import Stage, Status, Verdict
 from harness.model.target import Target
 
 
-def condition_facts(
-    *,
-    backend: str,
-    library: str,
-    release: str,
-    headers: str,
-    target: Target,
-    device: bool,
-    packages: Mapping[str, str],
-    libraries: Mapping[str, str],
-    labels: Mapping[str, Any] | None = None,
-    host: HostCompiler = UNASKED,
-    lenient: bool = False,
-) -> dict[str, Any]:
-    """Facts of a cell, or of what was kept of one.
+def toolchain_facts(
+    *, backend: str, library: str, release: str, headers: str, device: bool, packages: Mapping[str, str],
+    host: HostCompiler = UNASKED, lenient: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Facts that the cells of one toolchain have in common.
 
     Parameters
     ----------
@@ -38,41 +28,25 @@ def condition_facts(
         Name of the backend and version of the library behind it, empty without one.
     release, headers : str
         The CUDA release, and the one that the headers come from.
-    target : Target
-        What is compiled for.
     device : bool
         Whether the cell requests a real device.
-    packages, libraries : Mapping[str, str]
-        Versions of distributions and of header libraries.
-    labels : Mapping, optional
-        The case's own parameters.
+    packages : Mapping[str, str]
+        Versions of distributions, some of which conditions know.
     host : HostCompiler
-        What nvcc hands the host's half to.
+        The compiler to which nvcc hands the host's half.
     lenient : bool
-        Take what is no version by PEP 440 for one that is not there: files may say anything.
+        Treat what is no version by PEP 440 as missing: files may say anything.
 
     Returns
     -------
     dict
-        By name; a version that is not there is None.
+        By name; a missing version is None.
 
     Raises
     ------
     InvalidVersion
         On what is no version, unless `lenient`.
     """
-    toolchain = toolchain_facts(
-        backend=backend, library=library, release=release, headers=headers, device=device, packages=packages,
-        host=host, lenient=lenient,
-    )  # fmt: skip
-    return cell_facts(toolchain, target, libraries, labels, lenient=lenient)
-
-
-def toolchain_facts(
-    *, backend: str, library: str, release: str, headers: str, device: bool, packages: Mapping[str, str],
-    host: HostCompiler = UNASKED, lenient: bool = False,
-) -> dict[str, Any]:  # fmt: skip
-    """Those that the cells of one toolchain have in common; parameters as for `condition_facts`."""
     known = names_in_conditions()
     named = {name.replace("-", "_"): text for name, text in packages.items()}
     return {
@@ -93,7 +67,7 @@ def cell_facts(
     toolchain: Mapping[str, Any], target: Target, libraries: Mapping[str, str], labels: Mapping[str, Any] | None = None, *,
     lenient: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Those of a cell, of `toolchain_facts` and what is its own; parameters as for `condition_facts`."""
+    """Facts of a cell: those of its toolchain (`toolchain_facts`), its target, its header libraries and its parameters."""
     return {
         **toolchain,
         **_target_facts(target),

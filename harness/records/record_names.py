@@ -11,7 +11,7 @@ from harness.backends import BACKENDS
 from harness.matrix import parameters
 from harness.model import Target
 from harness.model.condition import VALUES, Spelled
-from harness.model.condition_names import RESULTS, condition_facts, none_left, read_where
+from harness.model.condition_names import RESULTS, cell_facts, none_left, read_where, toolchain_facts
 from harness.model.host_compiler import named
 from harness.records.merge import Merged, case_of
 
@@ -42,20 +42,19 @@ def facts_of(cell: Mapping[str, Any]) -> dict[str, Any]:
     diagnostics = cell.get("diagnostics")
     message = diagnostics[0]["message"] if diagnostics and not isinstance(diagnostics, str) else cell.get("message")
     release = release.removesuffix("@local")
+    toolchain = toolchain_facts(
+        backend=cell["backend"],
+        library=library,
+        release=release,
+        headers=headers or release,
+        device=_on_device(cell),
+        packages=packages,
+        host=named(cell.get("host_compiler") or "", _text(requested.get("host_compiler"))),
+        lenient=True,
+    )
     return {
         **parameters_of(cell),
-        **condition_facts(
-            backend=cell["backend"],
-            library=library,
-            release=release,
-            headers=headers or release,
-            target=target,
-            device=_on_device(cell),
-            packages=packages,
-            libraries={},  # they stand among the parameters
-            host=named(cell.get("host_compiler") or "", _text(requested.get("host_compiler"))),
-            lenient=True,
-        ),
+        **cell_facts(toolchain, target, {}, lenient=True),  # header libraries stand among the parameters
         **{name: cell[name] for name in _TEXTS if name in cell},
         **({"case": case_of(cell)} if "case" in cell else {}),
         "project": cell.get("project") or "",

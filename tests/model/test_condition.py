@@ -164,6 +164,7 @@ def test_deep_ones_are_refused(text: str) -> None:
         ('fragment == "ä" or virtual', 13),
         ('fragment != "half" and size == "ö" or bakend == 1', 32),
         ("virtual and (true or\n  bakend)", 24),
+        ('virtual and (suffix == "a" or\n"ä" in backend and bakend)', 50),
         ("virtual and", 12),
         ("(virtual", 1),
         ("true)", 5),
@@ -234,6 +235,23 @@ SPELLED = {
 def test_what_names_of_variants_spell_is_compared_as_what_it_is_compared_with(text: str, expected: bool) -> None:
     facts = {name: Spelled(value) for name, value in (("fragment", "tf32"), ("size", "16"), ("cached", "true"), ("cutlass", "3.10.0"))}  # fmt: skip
     assert Condition.parse(text, SPELLED)(facts) is expected
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+@pytest.mark.parametrize(
+    ("text", "when"), [("cached", "true"), ("cached == true", "true"), ("cached == false", "false")]
+)
+def test_truths_that_names_of_variants_spell(text: str, when: str, value: str) -> None:
+    assert Condition.parse(text, SPELLED)({"cached": Spelled(value)}) is (value == when)
+
+
+def test_a_condition_has_limits() -> None:
+    assert Condition.parse(f"backend == '{'x' * 1987}'").text
+    with pytest.raises(ConditionError, match="a condition may have 2000 characters, this one has 2001"):
+        Condition.parse(f"backend == '{'x' * 1988}'")
+    assert Condition.parse("not " * 118 + "virtual")({"virtual": True})
+    with pytest.raises(ConditionError, match="a condition may be nested 120 levels deep"):
+        Condition.parse("not " * 119 + "virtual")
 
 
 def test_one_name_may_have_other_kinds_of_values_in_other_cases() -> None:

@@ -105,6 +105,7 @@ def test_a_number_alone_is_a_real_architecture() -> None:
     [
         ("sm_76", "no CUDA release knows sm_76; the nearest are sm_75 and sm_80"),
         ("compute_76", "the nearest are compute_75 and compute_80"),
+        ("sm_35a", "the nearest is sm_50"),
         ("sm_200", "the nearest is sm_121"),
         ("sm_10", "the nearest is sm_50"),
         ("sm_90f", "the nearest are sm_90 and sm_90a"),
