@@ -131,6 +131,11 @@ EQUIVALENT = {
         "replace(base, reason=reason)",
     ): "base has it",
     (
+        "Resolver.worker",
+        "toolchain.key not in self._workers and self.context.cache",
+        "(toolchain.key not in self._workers)",
+    ): "without a cache there are no keys",
+    (
         "Resolver._loaded",
         "not toolchain.toolchain.device and (not toolchain.unfollowed)",
         "(not toolchain.toolchain.device)",

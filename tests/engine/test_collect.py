@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -201,7 +202,14 @@ def test_cubins_are_told_apart_by_their_suffix(
     product = tmp_path / "cell-1" / "k.cubin"
     reply = {"status": "built", "artifact": {"path": str(product), "format": "cubin"}}
     for options in ([], ["-c"]):
-        ptxas = [toolkit(release).home / "bin" / "ptxas", *options, f"-arch=sm_90{suffix}", "k.ptx", "-o", product]
+        ptxas = [
+            str(toolkit(release).home / "bin" / "ptxas"),
+            *options,
+            f"-arch=sm_90{suffix}",
+            "k.ptx",
+            "-o",
+            str(product),
+        ]
         subprocess.run(ptxas, cwd=tmp_path, check=True)
         for asked in ("", "a"):
             outcome = settled(reply, target=f"sm_90{asked}")
@@ -337,7 +345,7 @@ def test_a_folder_is_full_without_blocks_or_files(
             raise OSError(38, "Function not implemented")
         return SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=files, f_favail=left)
 
-    monkeypatch.setattr(collect.os, "statvfs", room)
+    monkeypatch.setattr(os, "statvfs", room)
     assert settled(REJECTED).status == ("harness_error" if full else "rejected")
     assert settled(built).status == "built"
 

@@ -253,7 +253,11 @@ def test_the_result_names_tools_and_header_libraries(
 
 @pytest.mark.compilers
 def test_outcomes_are_not_kept_where_reads_cannot_be_followed(
-    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: ToolkitStore,
+    cell: Cell,
+    toolkit: Callable[[str], Installed],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def without_compiler(*_: object) -> Path:
         """A fake: this machine has no gcc."""

@@ -126,6 +126,7 @@ def test_a_flipped_comparison_means_the_same(operator: str, version: str) -> Non
         ("backend == 3", 'backend is a text: compare it with "3"'),
         ('size < "big"', "compares a text with a number"),
         ('"a" == "b"', "a name on one side"),
+        ('true == "a"', "'true': a comparison needs a name on one side"),
         ("backend", "not true or false by itself"),
         ("len(backend) > 3", "a comparison needs a name"),
         ('__import__("os").system("id")', "not allowed here"),

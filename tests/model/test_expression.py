@@ -82,3 +82,10 @@ def test_help_takes_the_place_of_pythons_own_words() -> None:
 def test_a_misspelt_definition_gets_a_suggestion() -> None:
     with pytest.raises(ExpressionError, match="BYTES"):
         Expression.parse("BYTE", KNOWN)
+
+
+@pytest.mark.parametrize("value", [True, None, [1]])
+def test_a_value_of_another_type_is_named(value: object) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        Expression.parse(value, KNOWN)
+    assert str(caught.value) == f"must be a number or an expression such as 'BYTES // 4', not {value!r}"

@@ -85,6 +85,7 @@ def test_the_default_is_known() -> None:
         ("sm_90..sm_80", "no known target lies in"),
         ("sm_91..sm_99", "no known target lies in"),
         ("sm_75..", "'' is not a target"),
+        ("sm_75..sm_80..sm_90", "'sm_80..sm_90' is not a target"),
         ("sm_75...sm_80", "'.sm_80' is not a target"),
         ("everything", "is not a target"),
     ],
