@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +19,11 @@ from harness.engine.cache import ResultCache
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
 from harness.engine.executor import Run, ThreadExecutor
+from harness.engine.file_states import Files
+from harness.engine.fork_server import Compiled
 from harness.engine.prepared import PreparedCell, Result
 from harness.engine.request import RunRequest
+from harness.engine.reads import Reads
 from harness.engine.resolve import Resolver
 from harness.model import Cell, Headers, Outcome, Status, Target
 from harness.protocol.messages import Limits
@@ -147,6 +152,11 @@ def test_headers_that_are_not_there_settle_a_cell(
     assert resolved.outcome.status == "unavailable"
     assert words in resolved.outcome.reason
     assert isinstance(with_headers("2.0"), PreparedCell)
+    offline = Resolver(RunContext(PLAIN, resolver.context.store, None, absent="nothing may be installed"))
+    missing = offline.resolve(replace(cell, case=case, variant=replace(cell.variant, libraries={"cutlass": "9.9.9"})))
+    offline.close()
+    assert isinstance(missing, Result)
+    assert missing.outcome.reason == "nothing may be installed"
 
 
 @pytest.mark.compilers
@@ -217,8 +227,53 @@ def test_what_was_compiled_meanwhile_is_not_compiled_again(
         assert needs.memory == first.outcome.peak_bytes
         worker = run.resolver.worker(prepared.toolchain)
         assert worker and len(worker.keys) == 1
+    assert prepared.toolchain.steps and not prepared.toolchain.steps.exists()
+    with closing(sqlite3.connect(cache.folder / "results.db")) as connection:
+        connection.execute("UPDATE entries SET used = 0.0")
+        connection.commit()
+        with Run(RunContext(PLAIN, store, cache, Limits(seconds=120))) as run:
+            assert [run.resolver.worker(prepared.toolchain) for _ in range(2)] == [worker] * 2
+            assert run.result(cell).cached
+        (used,) = connection.execute("SELECT used FROM entries WHERE key = ?", (first.key,)).fetchone()
+        assert used > 0, "what is used stays in the cache"
+
+
+@pytest.mark.compilers
+def test_what_a_device_does_is_neither_kept_nor_looked_up(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("12.4")
+    cache = ResultCache(tmp_path / "cache")
     with Run(RunContext(PLAIN, store, cache, Limits(seconds=120))) as run:
-        assert [run.resolver.worker(prepared.toolchain) for _ in range(2)] == [worker] * 2
+        prepared = run.resolver.resolve(cell)
+        assert isinstance(prepared, PreparedCell)
+        assert run.result(cell).outcome.status == "built"
+        worker = run.resolver.worker(prepared.toolchain)
+        assert worker
+        path = str(tmp_path / "kernel.cu")
+        compiled = Compiled(Outcome(status=Status.BUILT), Reads({path: Files().state_now(path, False)[1]}, frozenset()))
+        for device in ("NVIDIA H100", ""):
+            own = replace(cell, toolchain=replace(cell.toolchain, device=device), target=Target.parse("sm_90"))
+            asked = replace(prepared, cell=own, question=f"on {device}")
+            result = run.resolver.finisher.finish(asked, worker, compiled)
+            assert (cache.outcome(result.key) is None) == bool(device)
+            assert (run.resolver.kept(replace(prepared, cell=own), worker) is None) == bool(device)
+
+
+@pytest.mark.compilers
+def test_a_fork_server_that_is_killed_while_it_loads_is_started_once_more(
+    store: ToolkitStore, cell: Cell, toolkit: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    toolkit("12.4")
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\necho >> {tmp_path}/starts\n[ $(wc -l < {tmp_path}/starts) = 1 ] && kill -9 $$\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    with Run(RunContext(replace(PLAIN, python=str(python)), store, None, Limits(seconds=120))) as run:
+        for target in ("sm_80", "sm_90"):
+            assert run.result(replace(cell, target=Target.parse(target))).outcome.status == "built"
+    assert (tmp_path / "starts").read_text() == "\n\n", "one for both cells, after the one that was killed"
 
 
 @pytest.mark.compilers

@@ -25,8 +25,8 @@ os.wait()
 
 
 def test_large_libraries_that_a_child_has_mapped(tmp_path: Path) -> None:
-    for name in ("large.so.1", "large.so.2", "large.txt"):
-        (tmp_path / name).write_bytes(bytes(3 << 20))
+    for name, size in (("large.so.1", 3 << 20), ("large.so.2", 2 << 20), ("large.txt", 3 << 20)):
+        (tmp_path / name).write_bytes(bytes(size))
     (tmp_path / "small.so").write_bytes(bytes(1 << 12))
     with subprocess.Popen(
         [sys.executable, "-c", PARENT], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
