@@ -50,6 +50,9 @@ def test_the_same_files_come_to_the_same_key_in_another_run(cache: ResultCache, 
     assert key
     assert found(cache) == [key]
     assert list(Answers(cache).keys("another")) == []
+    answers = Answers(cache)
+    list(answers.keys(FIRST))
+    assert list(answers.unread([FIRST, "another"])) == ["another"]
     source.write_text("two")
     assert found(cache) != [key]
     source.write_text("one")

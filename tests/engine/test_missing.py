@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,13 @@ def test_as_compilers_say_it(message: str, tmp_path: Path) -> None:
     assert "install 13.0 --with curand`" in outcome.reason, "headers come from the headers' release"
     (tmp_path / "curand.h").touch()
     assert without_part(refused(message), ref, [tmp_path], tmp_path / "none.cu").status is Status.REJECTED
+
+
+@pytest.mark.parametrize("status", [Status.CRASHED, Status.BUILT])
+def test_only_a_refusal_misses_a_part(status: Status, tmp_path: Path) -> None:
+    outcome = replace(refused("curand.h: No such file or directory"), status=status)
+    ref = ToolkitRef(release="13.5", headers="13.0")
+    assert without_part(outcome, ref, [tmp_path], tmp_path / "none.cu") == outcome
 
 
 def test_a_toolkit_of_this_machine(tmp_path: Path) -> None:

@@ -324,6 +324,7 @@ def test_outcomes_are_not_kept_where_reads_cannot_be_followed(
         result = run.result(cell)
         assert (result.outcome.status, result.key) == ("built", "")
         assert run.resolver.finisher.unkept == {"gcc is missing": 1}
+        assert run.context.cache and run.context.cache.fact("") is None
         assert isinstance(run.resolver.resolve(cell), PreparedCell)
 
 
