@@ -17,7 +17,7 @@ from harness.model import Status, Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """How a cell ended, whatever was expected: the first word of an outcome (`harness.analysis.frame.outcome_of`).
+    """The end of a cell, expected or not: the first word of an outcome (`harness.analysis.frame.outcome_of`).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ ENDINGS: Mapping[str, Ending] = {
     "timed_out": Ending(verb="does not come to an end", of_tool="does not come to an end"),
     "crashed": Ending(verb="crashes", of_tool="crashes on it"),
 }
-"""What a compiler decides, the gravest last."""
+"""Decisions of a compiler, the gravest last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +278,7 @@ def counted_group(group: str, count: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Tone:
-    """How a kind of answer looks.
+    """The look of a kind of answer.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ NONE = Tone(style="dim", badge="#5f6368")
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerKind:
-    """What is known of several versions together.
+    """A summary of several versions.
 
     Parameters
     ----------

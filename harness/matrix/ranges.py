@@ -1,4 +1,4 @@
-"""Ranges along an axis: neighbouring versions or architectures with one outcome, those that nobody tried, and both in words."""
+"""Ranges along an axis: neighbouring versions or architectures with one outcome, untried ones, and both in words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Range(Generic[ValueT, OutcomeT]):
     before : Any, optional
         The last tried value before them, which has another outcome; None for the first range.
     untried : tuple
-        Known values between `before` and the first one, which nobody tried.
+        Untried known values between `before` and the first one.
     """
 
     outcome: OutcomeT

@@ -31,9 +31,9 @@ def toolchain_facts(
     device : bool
         Whether the cell requests a real device.
     packages : Mapping[str, str]
-        Versions of distributions, some of which conditions know.
+        Versions of distributions.
     host : HostCompiler
-        The compiler to which nvcc hands the host's half.
+        The compiler of the host's half, which nvcc calls.
     lenient : bool
         Treat what is no version by PEP 440 as missing: files may say anything.
 

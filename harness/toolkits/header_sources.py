@@ -84,7 +84,7 @@ def read_source(text: str, base: Path) -> HeaderSource:
         return HeaderSource(text=text, folder=folder)
     path, at, revision = text.rpartition("@")
     if not at or not _absolute(path, base).is_dir():
-        raise UsageError(f"there is no folder {str(_absolute(path if at else text, base))[:_SHOWN]!r}")
+        raise UsageError(f"there is no folder {str(_absolute(path if at else text, base))[:300]!r}")
     first, last = _revisions(revision, text)
     return HeaderSource(text=text, url=_absolute(path, base).as_uri(), revision=first, last=last)
 

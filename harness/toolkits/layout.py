@@ -111,7 +111,7 @@ def _complete(home: Path) -> None:
             (library.parent / plain).symlink_to(library.name)
 
 
-# Where the files of a wheel lie below a toolkit's home; only CCCL is ever borrowed.
+# The folders of a wheel below a toolkit's home; only CCCL is ever borrowed.
 _BORROWED_FOLDERS = {"nvidia-cuda-cccl": ("include/cub", "include/cuda", "include/nv", "include/thrust")}
 
 

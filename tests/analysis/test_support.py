@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from record_builders import built, cell, plan, record, rejected
 
 from harness.analysis.frame import cells_frame, make_frame
-from harness.analysis.support import Point, Statement, _points, _runs, _span, statements
+from harness.analysis.support import Point, Statement, _points, _span, statements
 from harness.model import Artifact, Outcome, Stage, Status
 from harness.records import Record, merge
 
@@ -150,7 +150,6 @@ def test_lists_have_six_parts() -> None:
     names = ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"]
     assert _span(names[:6]) == "1.0, 1.1, 1.2, 1.3, 1.4 and 1.5"
     assert _span(names) == "1.0 to 1.6 (7 versions)"
-    assert _runs(["1.0", "1.1", "1.3", "1.4", "1.5"], names) == "1.0, 1.1, 1.3 to 1.5"
     assert _points([Point("1.0", "13.0", each) for each in TARGETS], {"13.0": {"1.0"}}) == (
         "sm_75–sm_100, compute_80 with CUDA 13.0"
     )

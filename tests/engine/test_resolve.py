@@ -22,8 +22,8 @@ from harness.engine.executor import Run, ThreadExecutor
 from harness.engine.file_states import Files
 from harness.engine.fork_server import Compiled
 from harness.engine.prepared import PreparedCell, Result
-from harness.engine.request import RunRequest
 from harness.engine.reads import Reads
+from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
 from harness.model import Cell, Headers, Outcome, Status, Target
 from harness.protocol.messages import Limits
@@ -217,7 +217,7 @@ def test_what_was_compiled_meanwhile_is_not_compiled_again(
 ) -> None:
     toolkit("12.4")
     cache = ResultCache(tmp_path / "cache")
-    with Run(RunContext(PLAIN, store, cache, Limits(seconds=120))) as run:
+    with Run(RunContext(PLAIN, store, cache, RunRequest(limits=Limits(seconds=120)))) as run:
         prepared = run.resolver.resolve(cell)
         assert isinstance(prepared, PreparedCell)
         first = run.result(cell)
@@ -231,7 +231,7 @@ def test_what_was_compiled_meanwhile_is_not_compiled_again(
     with closing(sqlite3.connect(cache.folder / "results.db")) as connection:
         connection.execute("UPDATE entries SET used = 0.0")
         connection.commit()
-        with Run(RunContext(PLAIN, store, cache, Limits(seconds=120))) as run:
+        with Run(RunContext(PLAIN, store, cache, RunRequest(limits=Limits(seconds=120)))) as run:
             assert [run.resolver.worker(prepared.toolchain) for _ in range(2)] == [worker] * 2
             assert run.result(cell).cached
         (used,) = connection.execute("SELECT used FROM entries WHERE key = ?", (first.key,)).fetchone()
@@ -244,7 +244,7 @@ def test_what_a_device_does_is_neither_kept_nor_looked_up(
 ) -> None:
     toolkit("12.4")
     cache = ResultCache(tmp_path / "cache")
-    with Run(RunContext(PLAIN, store, cache, Limits(seconds=120))) as run:
+    with Run(RunContext(PLAIN, store, cache, RunRequest(limits=Limits(seconds=120)))) as run:
         prepared = run.resolver.resolve(cell)
         assert isinstance(prepared, PreparedCell)
         assert run.result(cell).outcome.status == "built"
@@ -270,7 +270,9 @@ def test_a_fork_server_that_is_killed_while_it_loads_is_started_once_more(
         f'#!/bin/sh\necho >> {tmp_path}/starts\n[ $(wc -l < {tmp_path}/starts) = 1 ] && kill -9 $$\nexec {sys.executable} "$@"\n'
     )
     python.chmod(0o755)
-    with Run(RunContext(replace(PLAIN, python=str(python)), store, None, Limits(seconds=120))) as run:
+    with Run(
+        RunContext(replace(PLAIN, python=str(python)), store, None, RunRequest(limits=Limits(seconds=120)))
+    ) as run:
         for target in ("sm_80", "sm_90"):
             assert run.result(replace(cell, target=Target.parse(target))).outcome.status == "built"
     assert (tmp_path / "starts").read_text() == "\n\n", "one for both cells, after the one that was killed"
@@ -284,7 +286,7 @@ def test_an_outcome_that_depends_on_the_time_is_not_kept(
     toolkit("12.4")
     cell.case.sources["cuda"].write_text(TEXT + ("" if definitions else "__device__ const char *made = __TIME__;\n"))
     variant = replace(cell.variant, definitions={"MADE": "__TIME__"} if definitions else {})
-    with Run(RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), Limits(seconds=120))) as run:
+    with Run(RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), RunRequest(limits=Limits(seconds=120)))) as run:
         (result,) = run.results([replace(cell, variant=variant)])
         assert (result.outcome.status, result.key) == ("built", "")
         ((why, count),) = run.resolver.finisher.unkept.items()
@@ -299,7 +301,7 @@ def test_the_result_names_tools_and_header_libraries(
     told = {"headers": "3.5", "commit": "a" * 40}
     library = replace(LIBRARIES["cutlass"], built={"2.0": Headers(told=told)})
     case = replace(cell.case, libraries={"cutlass": library})
-    with Run(RunContext(PLAIN, store, None, Limits(seconds=120))) as run:
+    with Run(RunContext(PLAIN, store, None, RunRequest(limits=Limits(seconds=120)))) as run:
         result = run.result(replace(cell, case=case, variant=replace(cell.variant, libraries={"cutlass": "2.0"})))
         assert "libraries" not in run.result(cell).outcome.observed
     assert result.outcome.observed["nvrtc"].startswith("12.4")
@@ -320,7 +322,7 @@ def test_outcomes_are_not_kept_where_reads_cannot_be_followed(
 
     toolkit("12.4")
     monkeypatch.setattr(native, "build", without_compiler)
-    with Run(RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), Limits(seconds=120))) as run:
+    with Run(RunContext(PLAIN, store, ResultCache(tmp_path / "cache"), RunRequest(limits=Limits(seconds=120)))) as run:
         result = run.result(cell)
         assert (result.outcome.status, result.key) == ("built", "")
         assert run.resolver.finisher.unkept == {"gcc is missing": 1}
@@ -335,12 +337,12 @@ def test_a_library_that_cannot_be_loaded_is_loaded_once(
     toolkit("12.4")
     broken = replace(PLAIN, python="/bin/false")
     cache = ResultCache(tmp_path / "cache")
-    with Run(RunContext(broken, store, cache, Limits(seconds=120))) as run:
+    with Run(RunContext(broken, store, cache, RunRequest(limits=Limits(seconds=120)))) as run:
         assert isinstance(run.resolver.resolve(cell), PreparedCell)
         result = run.result(cell)
         assert (result.outcome.status, result.cached) == ("unavailable", False)
         known = run.resolver.resolve(replace(cell, target=Target.parse("sm_90")))
         assert isinstance(known, Result)
         assert (known.outcome.status, known.outcome.reason) == ("unavailable", result.outcome.reason)
-    with Run(RunContext(broken, store, cache, Limits(seconds=120))) as run:
+    with Run(RunContext(broken, store, cache, RunRequest(limits=Limits(seconds=120)))) as run:
         assert isinstance(run.resolver.resolve(cell), PreparedCell), "the next run tries again"

@@ -78,7 +78,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(PACKAGE, folder / "copy" / "harness", ignore=shutil.ignore_patterns("__pycache__"))
     for name, before, more in (
         ("matrix/axes.py", '    Axis(\n        key="target",\n', ENTRY),
-        ("records/record.py", "    environment: Annotated[\n", KEY),
+        ("records/record.py", "    environment: Annotated[", KEY),
     ):
         file = folder / "copy" / "harness" / name
         text = file.read_text()
