@@ -76,6 +76,14 @@ class Library:
         A distribution that brings it along for purposes of its own: where that is installed, its backends run only if they are named.
     releases : tuple of Release
         Those that have a tox environment, in the order of ``tox list``.
+    label : str
+        Its name in prose; empty where that is its name in the table.
+    aliases : tuple of str
+        Further names of it in questions (``cumatrix ask``), in lower case.
+    notes : str
+        Address of a release's notes, with ``{}`` in place of the version; empty where there are none.
+    wheel_headers : str
+        The first release that takes CUDA's headers from NVIDIA's runtime wheel where that is installed; empty for none.
     """
 
     distributions: Mapping[str, str]
@@ -89,6 +97,15 @@ class Library:
     majors: tuple[int, ...] = ()
     brought_by: str = ""
     releases: tuple[Release, ...] = ()
+    label: str = ""
+    aliases: tuple[str, ...] = ()
+    notes: str = ""
+    wheel_headers: str = ""
+
+    @property
+    def brings_cuda(self) -> bool:
+        """Return whether each release is built for one CUDA release, which its runtime wheel names."""
+        return self.follows_runtime and not any(self.distributions.values())
 
     def for_cuda(self, major: int) -> str | None:
         """The distribution that loads this major CUDA release and no other, or None."""
@@ -98,6 +115,7 @@ class Library:
 # fmt: off
 _OWN: Final[Mapping[str, Library]] = {
     "cupy": Library(
+        label="CuPy",
         distributions={"cupy-cuda12x": "12.9", "cupy-cuda13x": "13.0", "cupy-cuda11x": "11.8", "cupy": ""},
         modules=("cupy",),
         beside=("numpy",),
@@ -105,6 +123,8 @@ _OWN: Final[Mapping[str, Library]] = {
         # cuda_fp16.h in cupy/_core/include is byte for byte that of CUDA 12.1; with a newer cuda_bf16.h it does not compile (cupy/cupy#8146).
         carries=(("12.0", "13.3", "12.1"),),
         since="11",
+        notes="https://github.com/cupy/cupy/releases/tag/v{}",
+        wheel_headers="13.3",
         releases=(
             Release(tox="cupy11", version="11.*", numpy="<1.27", cuda=(12, 11)),
             Release(tox="cupy12", version="12.*", numpy="<1.27", cuda=(12, 11)),
@@ -115,10 +135,12 @@ _OWN: Final[Mapping[str, Library]] = {
         ),
     ),
     "numba": Library(
+        label="Numba",
         distributions={"numba": ""},
         modules=("numba", "llvmlite"),
         beside=("numpy", "llvmlite"),
         since="0.57",
+        notes="https://github.com/numba/numba/releases/tag/{}",
         releases=(
             Release(tox="numba057", version="0.57.*", numpy="<1.25"),
             Release(tox="numba058", version="0.58.*", numpy="<1.27"),
@@ -131,10 +153,12 @@ _OWN: Final[Mapping[str, Library]] = {
         ),
     ),
     "numba-cuda": Library(
+        label="numba-cuda",
         distributions={"numba-cuda": ""},
         modules=("numba_cuda", "cuda.bindings", "cuda.core"),
         beside=("numba", "numpy", "llvmlite", "cuda-bindings", "cuda-core"),
         since="0.4",
+        notes="https://github.com/NVIDIA/numba-cuda/releases/tag/v{}",
         releases=(  # it does not cap Numba: both are named
             Release(tox="numbacuda004", version="0.4.0", numpy="<2.2", beside=("numba==0.61.0",)),
             Release(tox="numbacuda010", version="0.10.*", numpy="<2.3", beside=("numba==0.61.2",)),
@@ -145,11 +169,14 @@ _OWN: Final[Mapping[str, Library]] = {
         ),
     ),
     "torch": Library(
+        label="PyTorch",
         distributions={"torch": ""},
         modules=("torch",),
         beside=("numpy",),
         follows_runtime=True,
         since="2.6",
+        aliases=("pytorch",),
+        notes="https://github.com/pytorch/pytorch/releases/tag/v{}",
         releases=(  # a build wants nvcc of the CUDA that it was built with
             Release(tox="torch26", version="2.6.*", beside=("ninja", "numpy", "setuptools"), toolkit="12.4"),
             Release(tox="torch211", version="2.11.*", beside=("ninja", "numpy", "setuptools"), toolkit="13.0"),
@@ -165,12 +192,13 @@ _OWN: Final[Mapping[str, Library]] = {
         majors=(12, 13),
         brought_by="numba-cuda",
         since="0.2",
+        aliases=("cuda.core", "cuda python"),
         releases=(
             Release(tox="cudacore04", version="0.4.*", numpy="<2.4", beside=("cuda-bindings==12.*",)),
             Release(tox="cudacore12", version="1.2.*", beside=("cuda-bindings==13.*",), toolkit="13.0"),
         ),
     ),
-    "numpy": Library(distributions={"numpy": ""}, modules=("numpy",)),
+    "numpy": Library(label="NumPy", distributions={"numpy": ""}, modules=("numpy",)),
     "nvidia-cuda-runtime": Library(  # CUDA's headers for CuPy, and what tells which CUDA a PyTorch is for
         distributions={"nvidia-cuda-runtime": "", "nvidia-cuda-runtime-cu12": "", "nvidia-cuda-runtime-cu11": ""},
         in_conditions=False,
@@ -199,6 +227,11 @@ def names_in_conditions() -> tuple[str, ...]:
 def with_releases() -> tuple[str, ...]:
     """Libraries with selectable releases (``--with``)."""
     return tuple(name for name, library in LIBRARIES.items() if library.releases)
+
+
+def label_of(name: str) -> str:
+    """The name of a library, or of another distribution, in prose."""
+    return (LIBRARIES[name].label if name in LIBRARIES else "") or name
 
 
 def runtime_wheel(major: int) -> str:

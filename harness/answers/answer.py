@@ -12,8 +12,7 @@ from harness.answers.query import Query, meant
 from harness.answers.question import Vocabulary
 from harness.answers.table import FeatureRow, Field, lines_of
 from harness.answers.verdict import FAULT, NOT, NOTHING, SILENT, UNTRIED_VERDICT, WORKS, Support, picked
-from harness.answers.vocabulary import LABELS
-from harness.backends import library_of
+from harness.backends import label_of, library_of
 from harness.matrix.axes import fold_targets, version_key
 from harness.matrix.ranges import spell
 from harness.model.host_compiler import NAME
@@ -286,7 +285,7 @@ def _proof(field: Field, versions: Sequence[str] | None, toolkits: Sequence[str]
 def tool_label(entry: Entry) -> str:
     """``CuPy, Jitify``; with the library or host compiler whose versions count, where it is another: ``NVRTC with cutlass``, ``nvcc with gcc``."""
     backend, _, more = entry.tool.partition(" ")
-    label = " ".join(filter(None, (LABELS.get(backend, backend), more)))
+    label = " ".join(filter(None, (label_of(backend), more)))
     return f"{label} with {entry.axis}" if entry.axis else label
 
 
@@ -327,11 +326,11 @@ def command_for(asked: Query, vocabulary: Vocabulary, case: str = "", backend: s
     """The command that tries an untried combination: ``cumatrix run`` if there is a case for it, else ``cumatrix try``."""
     parts = [f"cumatrix run {case.rpartition('@')[0] or case}" if case else "cumatrix try kernel.cu"]
     hosts = asked.hosts()
-    # Of several that a host compiler has a part in, nvcc itself.
+    # Of several that a host compiler has a part in, the first.
     tools = (
         (asked.tools(vocabulary) or {})
         if any(chip.kind == "tool" for chip in asked.chips) or not hosts
-        else {"nvcc": None}
+        else dict.fromkeys(hosted()[:1])
     )
     for name in dict.fromkeys(filter(None, (backend, *tools))):
         library = library_of(name)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from harness.answers.answer import tool_label
 from harness.answers.cells import Entry, Known, Row
 from harness.answers.verdict import FAULT, SILENT, SURPRISE, VersionGrid, along
-from harness.answers.vocabulary import LABELS
-from harness.backends import library_of
+from harness.backends import label_of, library_of
 from harness.matrix.axes import fold_targets, target_key, version_key
 from harness.matrix.ranges import ranges
 
@@ -140,7 +139,7 @@ def _newest(entry: Entry, target: str) -> Row | None:
 
 def _borders(entry: Entry, grid: VersionGrid) -> list[tuple[str, str, str, bool]]:
     """Axis, release before, release, and whether it works from there on: where all else is the same and the outcome is another."""
-    library = entry.axis or (LABELS.get(entry.backend, entry.backend) if library_of(entry.backend) else "")
+    library = entry.axis or (label_of(entry.backend) if library_of(entry.backend) else "")
     found = []
     for axis, names, letters_of in (
         (library, grid.libraries, grid.of_library),

@@ -12,7 +12,7 @@ from harness.answers import vocabulary
 from harness.answers.cells import Entry, Feature, Known, hosted, words_of_feature
 from harness.answers.question import Vocabulary, words_of
 from harness.answers.verdict import SILENT, Support, VersionGrid, verdict_of
-from harness.backends import library_of
+from harness.backends import BACKENDS, library_of
 from harness.matrix.axes import fold_targets, natural_key, version_key
 from harness.matrix.ranges import between, spell
 from harness.model import KNOWN_TARGETS
@@ -211,7 +211,7 @@ def make_vocabulary(
     found: dict[str, set[str]] = {name: set(known) for name, known in known_releases().items()}
     for name, tried in versions.items():
         found.setdefault(name, set()).update(tried)
-    for tool, backends in vocabulary.TOOLS.items():
+    for tool, backends in vocabulary.tools().items():
         library = library_of(backends[0])
         if library:
             found[tool] = found.get(library, set())
@@ -223,11 +223,9 @@ def make_vocabulary(
         words.update(dict.fromkeys(words_of(rest)))
     return Vocabulary(
         architectures=vocabulary.ARCHITECTURES,
-        aliases=vocabulary.ALIASES,
-        tools=vocabulary.TOOLS,
-        libraries={
-            name: library for found in vocabulary.TOOLS.values() for name in found if (library := library_of(name))
-        },
+        aliases=vocabulary.aliases(),
+        tools=vocabulary.tools(),
+        libraries={name: info.library for name, info in BACKENDS.items() if info.library},
         hosts=VERSIONS,
         hosted=hosted(),
         versions={name: sorted(filter(None, known), key=version_key) for name, known in sorted(found.items())},

@@ -1,15 +1,17 @@
-"""The table of names that questions may use: what people call architectures, tools and features.
+"""The names that questions may use for tools and features.
 
-The page's script is handed the same table as data (`harness.answers.vocabulary`); nothing here is written twice.
-
-Sources: compute capabilities by product: https://developer.nvidia.com/cuda-gpus and https://developer.nvidia.com/cuda-legacy-gpus; architectures by
-compute capability: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities.
+Those of backends and libraries come from their entries, those of architectures from `harness.model.target`. The page's script gets the same table as data.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
+
+from harness.backends import BACKENDS
+from harness.libraries import LIBRARIES
+from harness.toolkits.header_libraries import LIBRARIES as HEADERS
 
 _NAMED: Mapping[str, tuple[str, ...]] = {
     "maxwell": ("sm_50", "sm_52", "sm_53"),
@@ -65,27 +67,10 @@ ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
 }
 """Targets by the marketing name of an architecture or a product, the one that is meant first."""
 
-ALIASES: Mapping[str, str] = {
+_OTHERS: Mapping[str, str] = {
     "cuda toolkit": "cuda",
     "toolkit": "cuda",
     "ctk": "cuda",
-    "pytorch": "torch",
-    "torch": "torch",
-    "numba cuda": "numba-cuda",
-    "jitify": "cupy-jitify",
-    "cupy nvrtc": "cupy-nvrtc",
-    "cupy jitify": "cupy-jitify",
-    "torch nvcc": "torch-nvcc",
-    "cutlass": "cutlass",
-    "cute": "cutlass",
-    "nvcc": "nvcc",
-    "nvrtc": "nvrtc",
-    "cupy": "cupy",
-    "cuda core": "cuda-core",
-    "cuda.core": "cuda-core",
-    "cuda python": "cuda-core",
-    "numba": "numba",
-    "cccl": "cccl",
     "cuda": "cuda",
     "gcc": "gcc",
     "g++": "gcc",
@@ -95,33 +80,29 @@ ALIASES: Mapping[str, str] = {
     "compute capability": "cc",
     "cc": "cc",
 }
-"""Names that a version can follow."""
 
-TOOLS: Mapping[str, tuple[str, ...]] = {
-    "cupy": ("cupy-nvrtc", "cupy-jitify"),
-    "cupy-nvrtc": ("cupy-nvrtc",),
-    "cupy-jitify": ("cupy-jitify",),
-    "numba": ("numba",),
-    "numba-cuda": ("numba-cuda",),
-    "torch": ("torch-nvcc",),
-    "torch-nvcc": ("torch-nvcc",),
-    "cuda-core": ("cuda-core",),
-    "nvcc": ("nvcc",),
-    "nvrtc": ("nvrtc",),
-}
-"""Backends by the name of a tool."""
 
-LABELS: Mapping[str, str] = {
-    "nvrtc": "NVRTC",
-    "cupy-nvrtc": "CuPy",
-    "cupy-jitify": "CuPy, Jitify",
-    "numba": "Numba",
-    "numba-cuda": "numba-cuda",
-    "nvcc": "nvcc",
-    "torch-nvcc": "PyTorch",
-    "cuda-core": "cuda.core",
-}
-"""Names of a backend."""
+@cache
+def aliases() -> Mapping[str, str]:
+    """Names that a version can follow: of CUDA, host compilers, header libraries, libraries under test and backends."""
+    libraries = {info.library: LIBRARIES[info.library] for info in BACKENDS.values() if info.library}
+    found = {
+        alias: name
+        for table in (HEADERS, BACKENDS, libraries)
+        for name, entry in table.items()
+        for alias in (name.replace("-", " "), *entry.aliases)
+    }
+    return {**found, **_OTHERS}
+
+
+@cache
+def tools() -> Mapping[str, tuple[str, ...]]:
+    """Backends by the name of a tool: a backend, or the library of several."""
+    found: dict[str, tuple[str, ...]] = {name: (name,) for name in BACKENDS}
+    for library in {info.library: None for info in BACKENDS.values() if info.library}:
+        found[library] = tuple(info.name for info in BACKENDS.values() if info.library == library)
+    return found
+
 
 SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("bf16", "bfloat16"),

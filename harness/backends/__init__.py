@@ -49,24 +49,38 @@ class BackendInfo:
     ----------
     name, title : str
         Its name, and one line for people.
+    label : str
+        Its name on pages and in answers; empty where that is `name`.
+    aliases : tuple of str
+        Further names of it in questions (``cumatrix ask``), in lower case.
+    tracker : str
+        Address of the form for a new issue; empty where it has no public tracker.
     module : str
         The module whose ``backend`` a worker loads: under `harness.backends`, or, of another distribution, by its whole name.
     languages : tuple of str
         Languages of the sources that it takes (`harness.cases.schema.SOURCE`), the first that a case has counting.
+    imports : tuple of str
+        Packages whose import makes a Python file a program of the first of its languages.
     library : str
         The library behind it (`harness.libraries.LIBRARIES`); empty for a backend that needs nothing but the toolkit.
     excludes : tuple of str
         Distributions that take its place when they are installed.
-    nvcc : bool
-        Whether it runs the toolkit's nvcc and a host compiler, as processes of their own.
+    compiler : str
+        The compiler whose messages its logs hold: ``nvrtc``, ``numba``, or ``nvcc``, which runs as a process with a host compiler. Empty for another.
+    asks_device : bool
+        Whether it takes the architecture from the device by default, and not from an option.
+    text_only : bool
+        Whether its compiler receives the text of a program and not its file, so that it does not find headers in the file's folder.
     startup : str
         Why loading it may take minutes; empty where it does not.
     memory : int
         Memory estimate of a cell without a measurement, in bytes.
     seconds : float
         What such a cell may take, roughly: it is used only where nothing is known, to share work out and to foretell its end.
-    script : bool
-        Whether `cumatrix repro` writes a script for it.
+    repro : str
+        The function that writes the script of ``cumatrix repro``, as ``module:function`` (`cumatrix.repro`); empty for none. Only the scheduler loads it.
+    repro_seconds : float
+        The least time limit of that script.
     words : tuple of str
         Those of `SOME_BACKENDS` that it has a word for.
     prepares : str
@@ -82,14 +96,26 @@ class BackendInfo:
     languages: tuple[str, ...]
     library: str = ""
     excludes: tuple[str, ...] = ()
-    nvcc: bool = False
     startup: str = ""
     memory: int = 512 << 20
     seconds: float = 0.1
-    script: bool = False
     place: str = ""
     words: tuple[str, ...] = ()
     prepares: str = ""
+    label: str = ""
+    aliases: tuple[str, ...] = ()
+    tracker: str = ""
+    imports: tuple[str, ...] = ()
+    compiler: str = ""
+    asks_device: bool = False
+    text_only: bool = False
+    repro: str = ""
+    repro_seconds: float = 300.0
+
+    @property
+    def nvcc(self) -> bool:
+        """Return whether it runs the toolkit's nvcc and a host compiler, as processes of their own."""
+        return self.compiler == "nvcc"
 
     @property
     def distributions(self) -> tuple[str, ...]:
@@ -127,7 +153,8 @@ class BackendInfo:
         versions : Mapping[str, str]
             Versions of the other installed packages, by normalized name.
         """
-        if self.library != "cupy" or series_of(version) < (13, 3):
+        since = LIBRARIES[self.library].wheel_headers if self.library else ""
+        if not since or series_of(version) < series_of(since):
             return ""
         wheel = versions.get(runtime_wheel(int(headers.split(".")[0])), "")
         return WHEELS if wheel.split(".")[:2] == headers.split(".") else ""
@@ -149,84 +176,116 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
         BackendInfo(
             name="nvrtc",
             title="NVRTC called directly, the control",
+            label="NVRTC",
             module="nvrtc",
             languages=("cuda",),
-            script=True,
             words=tuple(SOME_BACKENDS),
             prepares="includes",
+            compiler="nvrtc",
+            repro="harness.repro.script:nvrtc",
         ),
         BackendInfo(
             name="cupy-nvrtc",
             title="CuPy's RawModule through NVRTC",
+            label="CuPy",
+            tracker="https://github.com/cupy/cupy/issues/new",
             module="cupy.nvrtc",
             seconds=0.2,
             languages=("cupy", "cuda"),
             words=("toolkit_first", "toolkit_headers"),
             library="cupy",
-            script=True,
             prepares="options, includes",
+            imports=("cupy", "cupyx"),
+            compiler="nvrtc",
+            asks_device=True,
+            repro="harness.repro.script:cupy",
         ),
         BackendInfo(
             name="cupy-jitify",
             title="CuPy's RawModule through Jitify",
+            label="CuPy, Jitify",
+            aliases=("jitify",),
+            tracker="https://github.com/cupy/cupy/issues/new",
             module="cupy.jitify",
             seconds=1.5,
             languages=("cupy", "cuda"),
             library="cupy",
             startup="the first time with a toolkit, Jitify looks for CUDA's headers, which takes minutes",
-            script=True,
             prepares="options",
+            imports=("cupy", "cupyx"),
+            compiler="nvrtc",
+            asks_device=True,
+            repro="harness.repro.script:jitify",
+            repro_seconds=1800.0,
         ),
         BackendInfo(
             name="numba",
             title="Numba's own CUDA target",
+            label="Numba",
+            tracker="https://github.com/numba/numba/issues/new",
             module="numba.backend",
             seconds=0.5,
             languages=("python",),
             library="numba",
             excludes=("numba-cuda",),
-            script=True,
+            imports=("numba",),
+            compiler="numba",
+            asks_device=True,
+            repro="harness.repro.script:numba",
         ),
         BackendInfo(
             name="numba-cuda",
             title="numba-cuda, Numba's successor",
+            label="numba-cuda",
+            tracker="https://github.com/NVIDIA/numba-cuda/issues/new",
             module="numba.numba_cuda",
             seconds=0.6,
             languages=("python",),
             library="numba-cuda",
-            script=True,
+            imports=("numba",),
+            compiler="numba",
+            asks_device=True,
+            repro="harness.repro.script:numba",
         ),
         BackendInfo(
             name="nvcc",
             title="nvcc called directly",
+            label="nvcc",
             module="nvcc",
             languages=("cuda",),
             words=("compile_for", "toolkit_first"),
-            nvcc=True,
             memory=1 << 30,
             seconds=1.5,
-            script=True,
+            compiler="nvcc",
+            repro="harness.repro.script:nvcc",
         ),
         BackendInfo(
             name="torch-nvcc",
             title="nvcc through torch.utils.cpp_extension",
+            label="PyTorch",
+            tracker="https://github.com/pytorch/pytorch/issues/new",
             module="torch",
             languages=("torch", "cuda"),
             words=("toolkit_first",),
             library="torch",
-            nvcc=True,
             memory=3 << 30,
             seconds=5.0,
-            script=True,
+            compiler="nvcc",
+            repro="harness.repro.script:torch",
+            repro_seconds=1800.0,
         ),
         BackendInfo(
             name="cuda-core",
             title="cuda.core's Program and Linker",
+            label="cuda.core",
+            tracker="https://github.com/NVIDIA/cuda-python/issues/new",
             module="cuda_core",
             languages=("cuda",),
             words=("toolkit_first", "toolkit_headers"),
             library="cuda-core",
-            script=True,
+            compiler="nvrtc",
+            text_only=True,
+            repro="harness.repro.script:cuda_core",
         ),
     )
 }
@@ -248,6 +307,11 @@ def _plugged(name: str, value: Any) -> BackendInfo:
 
 BACKENDS: Final[Mapping[str, BackendInfo]] = Table(_OWN, "cumatrix.backends", _plugged)
 """Every backend by name, in display order."""
+
+
+def label_of(name: str) -> str:
+    """The name of a backend on pages and in answers, of one that is not installed here too."""
+    return (BACKENDS[name].label if name in BACKENDS else "") or name
 
 
 def library_of(name: str) -> str:

@@ -19,7 +19,7 @@ from harness.environments.interpreters import parse_pythons
 from harness.environments.releases import choose, parse_with, published
 from harness.environments.requirements import recipes
 from harness.errors import NothingToRun, UsageError
-from harness.libraries import DEFAULT_TOOLKIT
+from harness.libraries import DEFAULT_TOOLKIT, LIBRARIES
 from harness.model import Case, Cell, HeaderLibrary
 from harness.toolkits import RELEASES, parse_toolkits
 from harness.toolkits.header_libraries import known_versions
@@ -28,7 +28,7 @@ from harness.toolkits.store import data_folder
 
 @dataclass(frozen=True)
 class LibraryReleases:
-    """Releases of CuPy, Numba, numba-cuda or PyTorch.
+    """Releases of a library under test.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class LibraryReleases:
         PartUnavailable
             When the index cannot be asked.
         """
-        # One thing is searched at a time: without -t, all releases get the same CUDA, but PyTorch, which goes with the one it was built for.
-        if request.toolkits is None and library != "torch":
+        # One thing is searched at a time: without -t, all releases get the same CUDA, but a library that is built for one.
+        if request.toolkits is None and not LIBRARIES[library].brings_cuda:
             request = replace(request, toolkits=DEFAULT_TOOLKIT)
         index = Index(data_folder() / "index", offline=request.offline)
         found = choose(parse_with(f"{library}={releases or 'all'}"), published(library, index))

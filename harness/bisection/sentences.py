@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from packaging.version import InvalidVersion, Version
 
 from harness.bisection.search import Border, Lane, Seen
+from harness.libraries import LIBRARIES
 from harness.matrix.axes import fold_targets, natural_key, target_key
 from harness.matrix.marks import ENDINGS
 from harness.matrix.ranges import spell
 from harness.model import Status
+from harness.toolkits import LIBRARIES as HEADERS
 
 
 def name_of(lanes: Iterable[Lane], among: Sequence[Lane]) -> str:
@@ -291,14 +293,6 @@ def _unknown(border: Border, versions: Sequence[str]) -> str:
     return f" (or {spell(names, whole=_LISTED)}, of which nothing is known)"
 
 
-_TAGS = {
-    "cupy": "https://github.com/cupy/cupy/releases/tag/v{}",
-    "numba": "https://github.com/numba/numba/releases/tag/{}",
-    "numba-cuda": "https://github.com/NVIDIA/numba-cuda/releases/tag/v{}",
-    "torch": "https://github.com/pytorch/pytorch/releases/tag/v{}",
-    "cutlass": "https://github.com/NVIDIA/cutlass/releases/tag/v{}",
-}
-"""Pages by the tag that each project gives its releases."""
 _CUDA = "https://docs.nvidia.com/cuda/archive/{}.0/cuda-toolkit-release-notes/index.html"
 
 
@@ -318,4 +312,5 @@ def release_notes(over: str, version: str) -> str:
         public = Version(version).public
     except InvalidVersion:
         return ""
-    return _TAGS[over].format(public) if over in _TAGS else ""
+    entry = LIBRARIES.get(over) or HEADERS.get(over)
+    return entry.notes.format(public) if entry else ""

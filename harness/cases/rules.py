@@ -44,9 +44,6 @@ NAMED = ("compile_for", *TOOLS)
 
 _LITERAL = re.compile(r"\d+\.\d+|compute_\d+[af]?")
 
-FIND_THE_DEVICE = ("cupy-nvrtc", "cupy-jitify", "numba", "numba-cuda")
-"""Backends that take the architecture from the device by default; the others need one."""
-
 
 def options_for(cell: Cell) -> dict[str, Any]:
     """Options for the backend of `cell`, by the names of `harness.cases.schema.OPTIONS`.
@@ -54,7 +51,8 @@ def options_for(cell: Cell) -> dict[str, Any]:
     ``arch`` is always there: where the case says nothing, it is ``implicit`` for libraries that ask
     the device, and ``given`` for bare compilers.
     """
-    merged: dict[str, Any] = {"arch": "implicit" if cell.toolchain.backend in FIND_THE_DEVICE else "given"}
+    info = BACKENDS.get(cell.toolchain.backend)
+    merged: dict[str, Any] = {"arch": "implicit" if info and info.asks_device else "given"}
     if not cell.case.options:
         return merged
     facts = cell.facts()

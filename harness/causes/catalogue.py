@@ -49,8 +49,6 @@ _SPEAKERS = {
         r"(?im)^\s(?>.*?__(?:global|device|shared)__\b).*+\n\s++\^|nvrtc|\bjit mode|cupy|jitify|no directories in search list|catastrophic error: cannot open source file|compileexception"
     ),
 }  # fmt: skip
-_BACKENDS = {"nvcc": "nvcc", "torch-nvcc": "nvcc", "nvrtc": "nvrtc", "cupy-nvrtc": "nvrtc", "cupy-jitify": "nvrtc", "numba": "numba",
-             "numba-cuda": "numba", "cuda-core": "nvrtc"}  # fmt: skip
 _PREFIX = re.compile(r"^(ptxas|nvlink|nvrtc|nvcc|cudafe\+\+|cicc|nvvm): ", re.IGNORECASE)
 
 # An unknown type makes the front end stumble over everything around it before it says so.
@@ -117,7 +115,8 @@ def said_of(words: Words) -> tuple[tuple[LogMessage, ...], Context]:
     said.sort(key=lambda each: _RANK.get(each.severity, len(_RANK)))
     messages = (message for message, *_ in words.diagnostics)
     text = "\n".join((words.case, words.backend, *messages, words.log[:_TEXT]))
-    return tuple(said), Context(speaker=_BACKENDS.get(words.backend, ""), text=text, terse=_terse(words.log))
+    speaker = BACKENDS[words.backend].compiler if words.backend in BACKENDS else ""
+    return tuple(said), Context(speaker=speaker, text=text, terse=_terse(words.log))
 
 
 def said_in(log: str, speaker: str = "") -> tuple[tuple[LogMessage, ...], Context]:

@@ -249,7 +249,7 @@ def findings_of(asked: GitBisection, over: str, borders: Sequence[tuple[str, str
 _DROPPED = {"--good", "--bad", "--releases", "--every", "-j", "--jobs", "--json", "--out"}
 _FLAGS = {"--every", "--json"}
 _TOOLKIT = {"-t", "--toolkit"}
-OVER = ("cupy", "numba", "numba-cuda", "torch", "cuda", "headers", "cutlass", "cccl", "git:PATH")
+OVER = (*NAMES, "cuda", "headers", *LIBRARIES, "git:PATH")
 
 
 def program_of(what: str, options: Mapping[str, Any]) -> Case:

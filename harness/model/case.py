@@ -62,6 +62,10 @@ class HeaderLibrary:
         For a library whose wheels are numbered otherwise, the wheel by version: ``{"3.1.4": "nvidia-cuda-cccl==13.1.115"}``.
     checkout : tuple of str
         Include directories of a checkout, all that it has.
+    aliases : tuple of str
+        Further names of it in questions.
+    tracker, notes : str
+        Address of the form for a new issue, and of a release's notes with ``{}`` in place of the version; empty where there is none.
     built : Mapping[str, Headers]
         By their numbers, those of no release: what ``[libraries]`` or ``--library`` named by folder or revision.
     """
@@ -74,6 +78,9 @@ class HeaderLibrary:
     digits: tuple[int, ...] = ()
     releases: Mapping[str, str] = field(default_factory=dict)
     checkout: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    tracker: str = ""
+    notes: str = ""
     built: Mapping[str, Headers] = field(default_factory=dict)
 
     def problem(self, version: str) -> str | None:

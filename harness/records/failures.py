@@ -115,11 +115,10 @@ def not_repeatable(record: Record) -> str:
         told = "no compiler was asked" if status == "unsupported" else "no compiler answered"
         return f"is {status.replace('_', ' ')}: {told}, so there is nothing to show ({record['reason']})"
     # A stand-in for a device looks for a kernel in what was compiled, as the driver does; more it does not do.
-    virtual = record["device"].get("virtual") and record["backend"] in ("cupy-nvrtc", "cupy-jitify")
-    if status != "built" and record["stage"] in _ON_DEVICE and not virtual:
+    if status != "built" and record["stage"] in _ON_DEVICE and not record["device"].get("virtual"):
         return f"failed at {record['stage']}, on a real device: repro shows what compilers say, up to link"
     info = BACKENDS.get(record["backend"])
-    if info is None or not info.script:
+    if info is None or not info.repro:
         return f"is of the backend {record['backend']}, for which repro has no script"
     if found := _HEADERS.search(record["variant"]):
         return f"is of headers of no release ({found[0]}), and repro pins wheels by their hashes"

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.frame import rows_of
-from harness.answers.vocabulary import LABELS
+from harness.backends import label_of
 from harness.matrix.axes import (
     AXES,
     COLUMNS,
@@ -249,7 +249,7 @@ def _rows(records: Sequence[Record]) -> list[dict[str, Any]]:
         for run in ranges((place[2], cells) for place, *cells in of_tool):
             own, published = run.outcome
             rows.append(
-                {"variant": variant, "tool": LABELS.get(backend, backend), "versions": spell(run.values), "own": own, "published": published}
+                {"variant": variant, "tool": label_of(backend), "versions": spell(run.values), "own": own, "published": published}
             )  # fmt: skip
     return rows
 

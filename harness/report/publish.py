@@ -19,8 +19,7 @@ from harness.analysis.rejudge import merged_anew, rejudger
 from harness.answers.cells import COLUMNS, features_of, own_in, own_of, split_variant
 from harness.answers.store import packed_answers
 from harness.answers.table import known_releases
-from harness.answers.vocabulary import LABELS
-from harness.backends import library_of
+from harness.backends import BACKENDS, label_of, library_of
 from harness.cases.discovery import load_cases
 from harness.diagnostics import one_line
 from harness.errors import NothingToRun
@@ -117,7 +116,7 @@ def _commands(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _backend_row(backend: str, of: Mapping[str, Any]) -> str:
     columns = (", ".join(of[key]) for key in ("libraries", "toolkits", "targets"))
-    return " | ".join((f"| {LABELS.get(backend, backend)}", f"{of['cells']:,}", f"{of['answered']:,}", *columns)) + " |"
+    return " | ".join((f"| {label_of(backend)}", f"{of['cells']:,}", f"{of['answered']:,}", *columns)) + " |"
 
 
 def _untried(backends: Mapping[str, Mapping[str, Any]], beside: Mapping[str, Sequence[str]]) -> list[str]:
@@ -143,7 +142,12 @@ LOG = 2000
 _OF_A_MACHINE = ("--out", "-j", "--jobs", "--from", "--page", "--memory", "--trace")
 """Options that are left out of the commands."""
 
-_TOOLS = ("nvrtc", "nvcc", "ptxas", "cupy", "numba", "numba_cuda", "torch")
+_TOOLS = (
+    "nvrtc",
+    "nvcc",
+    "ptxas",
+    *dict.fromkeys(info.library.replace("-", "_") for info in BACKENDS.values() if info.library),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

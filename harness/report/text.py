@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from harness.backends import BACKENDS, library_of
+from harness.backends import BACKENDS
 from harness.environments.releases import NAMES
 from harness.protocol.text import clean, one_line
 from harness.toolkits.header_libraries import LIBRARIES
@@ -23,35 +23,18 @@ def safe_link(address: str) -> str:
     return address if plain and parts.scheme in ("http", "https") and parts.netloc else ""
 
 
-_GITHUB = {
-    "cupy": "cupy/cupy",
-    "numba": "numba/numba",
-    "numba-cuda": "NVIDIA/numba-cuda",
-    "torch": "pytorch/pytorch",
-    "cuda-core": "NVIDIA/cuda-python",
-    "cutlass": "NVIDIA/cutlass",
-    "cccl": "NVIDIA/cccl",
-}
-"""Repositories by library; GitHub documents the address of the form: https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/creating-an-issue"""
-
-
 def trackers() -> dict[str, dict[str, str]]:
-    """The form's address by name of what is reported to: of each backend's library, and of each header library.
+    """The address of the form for a new issue, by what is reported to.
 
     Returns
     -------
     dict
-        ``backends`` by backend, ``libraries`` by header library. NVRTC and nvcc have no public tracker, and are not there. By backend also
+        ``backends`` by backend, ``libraries`` by header library; NVRTC and nvcc have no public tracker, and are not there. By backend also
         ``searched``, the library whose releases ``cumatrix bisect`` can search, and ``languages``, the one that it looks for first.
     """
-    of_backends = {name: library_of(name) for name in BACKENDS}
     return {
-        "backends": {name: _form(library) for name, library in of_backends.items() if library in _GITHUB},
-        "libraries": {name: _form(name) for name in LIBRARIES if name in _GITHUB},
-        "searched": {name: library for name, library in of_backends.items() if library in NAMES},
-        "languages": {name: BACKENDS[name].languages[0] for name in BACKENDS},
+        "backends": {name: info.tracker for name, info in BACKENDS.items() if info.tracker},
+        "libraries": {name: library.tracker for name, library in LIBRARIES.items() if library.tracker},
+        "searched": {name: info.library for name, info in BACKENDS.items() if info.library in NAMES},
+        "languages": {name: info.languages[0] for name, info in BACKENDS.items()},
     }
-
-
-def _form(library: str) -> str:
-    return f"https://github.com/{_GITHUB[library]}/issues/new"

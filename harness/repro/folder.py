@@ -5,35 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import UsageError
 from harness.process_locks import TEMPORARY, HeldFolder, temporary_folder
 from harness.records import Record
-from harness.repro import script
 from harness.repro.readme import find, readme
 from harness.repro.requirements import wheels_of
-from harness.repro.script import SCRIPT, Script
+from harness.repro.script import SCRIPT, script_of
 from harness.repro.subject import ReproTarget
-
-_SCRIPTS: dict[str, Callable[[ReproTarget], Script]] = {
-    "nvrtc": script.nvrtc,
-    "cupy-nvrtc": script.cupy,
-    "cupy-jitify": script.cupy,
-    "numba": script.numba,
-    "numba-cuda": script.numba,
-    "nvcc": script.nvcc,
-    "torch-nvcc": script.torch,
-    "cuda-core": script.cuda_core,
-}
-
-
-def script_of(subject: ReproTarget) -> Script:
-    """The script of a cell."""
-    return _SCRIPTS[subject.backend](subject)
-
 
 RECORD = "record.json"
 """The record of the cell."""

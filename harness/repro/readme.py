@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.diagnostics import clean, one_line
+from harness.libraries import LIBRARIES, label_of
 from harness.matrix.axes import natural_key, target_key, version_key
 from harness.matrix.ranges import consecutive
 from harness.matrix.ranges import spell as spell_range
@@ -211,27 +212,10 @@ def _holds(conditions: Sequence[Condition], place: Mapping[str, str]) -> bool:
 _LOG_LINES = 40
 _LINK = re.compile(r"https?://[^\s<>]{1,400}")
 _NEIGHBOURS = 12
-_NAMES = {
+_PARTS = {
     "nvrtc": "NVRTC", "nvcc": "nvcc", "ptxas": "ptxas", "nvvm": "NVVM", "ptx": "PTX ISA", "nvjitlink": "nvJitLink",
-    "cupy": "CuPy", "numba": "Numba", "numba_cuda": "numba-cuda", "numpy": "NumPy", "llvmlite": "llvmlite",
-    "cuda_bindings": "cuda-bindings", "cuda_core": "cuda-core", "torch": "PyTorch", "torch_cuda": "PyTorch's CUDA",
-    "ninja": "ninja", "host_compiler": "host compiler", "cxx": "C++ compiler", "python": "Python",
 }  # fmt: skip
-_SHIM = {
-    "cupy": "Where this machine has no GPU of compute capability {cc}, `virtual_gpu.py` stands in for one: it answers CuPy's question for the device's "
-    "compute capability, keeps what CuPy would load, and has nvJitLink do what the driver's linker would "
-    "(`LinkState`). CuPy's options, include directories and preprocessing, {jitify}NVRTC and its ptxas are the real ones.",
-    "numba": "Where this machine has no GPU of compute capability {cc}, `virtual_gpu.py` stands in for one: `virtual_gpu.c`, built with this machine's C "
-    "compiler, takes the place of libcuda, and ptxas and nvJitLink that of the driver's linker (`link.py`). A launch does nothing. Numba, NVVM, libdevice, "
-    "ptxas and nvJitLink are the real ones.",
-    "cuda-core": "Where this machine has no GPU of compute capability {cc}, `virtual_gpu.py` stands in for one: `virtual_gpu.c`, built with this machine's C "
-    "compiler, takes the place of libcuda, which cuda.core asks for its version. cuda.core, NVIDIA's bindings, NVRTC and nvJitLink are the real ones.",
-}
-_PROGRAM = (
-    " The program makes arrays and launches what CuPy compiles for it, so that `cupy_runtime.py` stands in for CUDA's runtime and driver, too, by way of `c_table.py`: memory is the host's, and a launch does nothing. "
-    "`cupy_program.py` ends the program with the first kernel that CuPy does not compile."
-)
-_OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones, of which only cudart's answers for the device matter."
+_SURROUNDINGS = {"torch_cuda": "PyTorch's CUDA", "ninja": "ninja", "host_compiler": "host compiler", "cxx": "C++ compiler", "python": "Python"}  # fmt: skip
 
 
 def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findings: Findings) -> str:
@@ -244,7 +228,7 @@ def readme(subject: ReproTarget, script: Script, wheels: Sequence[Wheels], findi
         _block("\n".join([*commands(subject, wheels), f".venv/bin/python {SCRIPT}"]), "sh"),
         f"`{SCRIPT}` ends with 0 and `built` where it builds, and with another exit code where it does not. Linux on x86-64"
         + (" with a C++ compiler (`g++`)." if BACKENDS[subject.backend].nvcc else "."),
-        _shim(subject, script),
+        script.device,
         "## Expected",
         _expected(subject),
         "## Observed",
@@ -287,20 +271,6 @@ def _title(subject: ReproTarget) -> str:
     return one_line(f"{who} {what[record['status']]} {name} ({where}){': ' if first else ''}{first}", 200)
 
 
-def _shim(subject: ReproTarget, script: Script) -> str:
-    if "gpu.py" not in script.files:
-        return "No GPU is needed."
-    library = BACKENDS[subject.backend].library
-    text = _SHIM["numba" if library == "numba-cuda" else library].format(
-        cc=subject.cell.target.capability, jitify="Jitify, " if subject.backend == "cupy-jitify" else ""
-    )
-    text += _PROGRAM if "cupy_program.py" in script.files else ""
-    text += _OLD.format(version=subject.library) if "stand_ins.py" in script.files else ""
-    if "nvrtc_log.c" in script.files:
-        text += " Jitify does not show what NVRTC says: `nvrtc_log.c` stands before NVRTC and keeps its log. Jitify may take minutes to find CUDA's headers."
-    return text
-
-
 def _expected(subject: ReproTarget) -> str:
     record = subject.record
     expected = record["expected"]
@@ -340,7 +310,11 @@ def _observed(subject: ReproTarget) -> str:
 def _versions(subject: ReproTarget) -> str:
     observed: dict[str, Any] = subject.observed
     rows = [("CUDA", subject.record["toolkit"])]
-    rows += [(title, str(observed[key])) for key, title in _NAMES.items() if isinstance(observed.get(key), str)]
+    library = BACKENDS[subject.backend].library
+    packages = [library, *LIBRARIES[library].beside] if library else []
+    named = {name.replace("-", "_"): label_of(name) for name in packages}
+    titles = {**_PARTS, **named, **_SURROUNDINGS}
+    rows += [(title, str(observed[key])) for key, title in titles.items() if isinstance(observed.get(key), str)]
     rows += [(name, version) for name, version in subject.cell.variant.libraries.items()]
     headers = observed.get("headers")
     if isinstance(headers, dict):
@@ -382,7 +356,9 @@ def _neighbours(findings: Findings) -> list[str]:
 
 def _links(subject: ReproTarget) -> str:
     links = [link for link in subject.record["links"] if _LINK.fullmatch(link)]
-    return "\n".join(["See also:", "", *(f"- <{link}>" for link in links)]) if links else ""
+    found = ["\n".join(["See also:", "", *(f"- <{link}>" for link in links)])] if links else []
+    tracker = BACKENDS[subject.backend].tracker
+    return "\n\n".join([*found, *([f"Report it at <{tracker}>."] if tracker else [])])
 
 
 def _made(record: Record) -> str:

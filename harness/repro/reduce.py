@@ -22,6 +22,7 @@ from pathlib import Path
 
 import uv
 
+from harness.backends import BACKENDS
 from harness.diagnostics import one_line, parse_log
 from harness.errors import PartUnavailable, UsageError
 from harness.protocol.process_output import cut
@@ -131,8 +132,8 @@ def run(folder: Path, home: Path, seconds: float) -> Shown:
 
 
 def seconds_for(record: Record) -> float:
-    """Time limit of a script: Jitify searches for headers that cumatrix has found before."""
-    least = 1800.0 if record["backend"] in ("cupy-jitify", "torch-nvcc") else 300.0
+    """Time limit of a script: it may search for what cumatrix has found before."""
+    least = BACKENDS[record["backend"]].repro_seconds
     return least if record["status"] == "timed_out" else max(least, _MARGIN * record["seconds"])
 
 

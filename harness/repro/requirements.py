@@ -100,7 +100,7 @@ def _resolved(subject: ReproTarget) -> str:
     told = {**{name.replace("_", "-"): version for name, version in subject.observed.items()}, **requested}
     names = [*table.distributions, *table.beside, *LIBRARIES["numpy"].distributions]
     names += LIBRARIES["nvidia-cuda-runtime"].distributions if subject.setup.wheels else ()
-    # The first distribution that the environment had counts; "cupy" is what conditions call all of them.
+    # The first distribution that the environment had counts: conditions call all of them by one name.
     own = next((name for name in table.distributions if name in requested), None)
     wanted = {name: told[name] for name in names if isinstance(told.get(name), str) and told[name]}
     wanted = {name: version for name, version in wanted.items() if name not in table.distributions or name == own}
@@ -109,7 +109,7 @@ def _resolved(subject: ReproTarget) -> str:
     lines = [f"{name}=={version}" for name, version in _checked(wanted).items()]
     # What a release needs and does not ask for itself: ninja and setuptools for PyTorch's extensions.
     more = {re.split(r"[=<>!~]", item)[0] for release in table.releases for item in release.beside}
-    lines += sorted(more - set(wanted) - {"cuda-bindings", "cuda-core"})
+    lines += sorted(more - set(wanted) - set(table.beside))
     return _lock(f"{own} {wanted[own]}", lines, deps=True, python=python_of(subject))
 
 

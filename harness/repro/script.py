@@ -1,7 +1,8 @@
-"""A script, and the lines that the scripts of all backends have in common."""
+"""The script of each backend (`BackendInfo.repro`), and the lines that they have in common."""
 
 from __future__ import annotations
 
+import importlib
 import pprint
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from textwrap import indent
 
 from harness import native
+from harness.backends import BACKENDS
 from harness.backends import cuda_core as cuda_core_backend
 from harness.backends import nvcc as nvcc_backend
 from harness.backends import nvrtc as nvrtc_backend
@@ -17,6 +19,7 @@ from harness.backends.cupy.backend import options_of as cupy_options_of
 from harness.backends.cupy.program import is_program
 from harness.backends.numba.kernels import JIT_OPTIONS
 from harness.backends.torch import quoted
+from harness.diagnostics import one_line
 from harness.errors import UsageError
 from harness.nvidia.nvcc import device_only
 from harness.repro.subject import CUDA, HEADERS, ReproTarget
@@ -43,10 +46,13 @@ class Script:
         The script.
     files : tuple of str
         Names in `files/` that it needs.
+    device : str
+        Sentences of the README about the virtual GPU.
     """
 
     text: str
-    files: tuple[str, ...]
+    files: tuple[str, ...] = ("cuda_home.py",)
+    device: str = "No GPU is needed."
 
     def contents(self) -> dict[str, bytes]:
         """Every file by its name in the folder."""
@@ -60,6 +66,26 @@ class Script:
         if "virtual_driver.py" in self.files:
             found["virtual_gpu.c"] = native.source("libcuda.c").encode()
         return found
+
+
+def script_of(subject: ReproTarget) -> Script:
+    """Write the script of a cell with the function that its backend names.
+
+    Raises
+    ------
+    UsageError
+        When the function of another distribution cannot be loaded, or returns no script.
+    """
+    hook = BACKENDS[subject.backend].repro
+    module, _, name = hook.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"the script of {subject.backend} cannot be written: {hook}: {one_line(str(error))}") from None
+    script = function(subject)
+    if not isinstance(script, Script):
+        raise UsageError(f"the script of {subject.backend} cannot be written: {hook} returned no Script")
+    return script
 
 
 def start(subject: ReproTarget, *imports: str) -> str:
@@ -125,10 +151,14 @@ def lines_of(words: Sequence[str]) -> str:
     return line if len(line) < 100 else "[\n" + "".join(f"    {text_of(word)},\n" for word in words) + "]"
 
 
-def cupy(subject: ReproTarget) -> Script:
+def jitify(subject: ReproTarget) -> Script:
+    """As `cupy`, with ``jitify=True``."""
+    return cupy(subject, jitify=True)
+
+
+def cupy(subject: ReproTarget, *, jitify: bool = False) -> Script:
     """``RawModule``, or a program of CuPy's own API."""
     setup, job = subject.setup, subject.job
-    jitify = subject.backend == "cupy-jitify"
     options = cupy_options_of(setup, job, job.target, macros_too=not is_program(job))
     more = ", jitify=True" if jitify else ""
     more += ", enable_cooperative_groups=True" if job.options.get("enable_cooperative_groups") else ""
@@ -146,9 +176,17 @@ def cupy(subject: ReproTarget) -> Script:
     old = subject.series < (13, 0)
     files = ["cuda_home.py", "gpu.py", "link.py", "virtual_gpu_cupy.py"]
     files += [*(["nvrtc_log.c"] if jitify else []), *(["stand_ins.py"] if old else [])]
+    device = _stands_in(
+        subject,
+        "it answers CuPy's question for the device's compute capability, keeps what CuPy would load, and has nvJitLink do what the driver's linker would "
+        f"(`LinkState`). CuPy's options, include directories and preprocessing, {'Jitify, ' if jitify else ''}NVRTC and its ptxas are the real ones.",
+    )
+    device += _PROGRAM if is_program(job) else ""
+    device += _OLD.format(version=subject.library) if old else ""
+    device += _JITIFY if jitify else ""
     if is_program(job):
         text = start(subject, "sys", "cupy_program", "virtual_gpu") + path + used + _run(subject, options, jitify)
-        return Script(text, (*files, "c_table.py", "cupy_program.py", "cupy_runtime.py"))
+        return Script(text, (*files, "c_table.py", "cupy_program.py", "cupy_runtime.py"), device)
     text = start(subject, "hashlib", "virtual_gpu") + path + used + f"""\
 
 import cupy  # noqa: E402
@@ -160,7 +198,21 @@ module = cupy.RawModule(code=code, options=tuple(options), backend="nvrtc"{more}
 module.compile()
 image = virtual_gpu.images[-1] if virtual_gpu.images else b""
 """ + BUILT.replace("print(", 'print("built and loaded" if not image else ', 1)  # fmt: skip
-    return Script(text, tuple(files))
+    return Script(text, tuple(files), device)
+
+
+def _stands_in(subject: ReproTarget, how: str) -> str:
+    """Sentences on ``virtual_gpu.py``."""
+    return f"Where this machine has no GPU of compute capability {subject.cell.target.capability}, `virtual_gpu.py` stands in for one: {how}"
+
+
+_DRIVER = "`virtual_gpu.c`, built with this machine's C compiler, takes the place of libcuda"
+_PROGRAM = (
+    " The program makes arrays and launches what CuPy compiles for it, so that `cupy_runtime.py` stands in for CUDA's runtime and driver, too, by way of `c_table.py`: memory is the host's, and a launch does nothing. "
+    "`cupy_program.py` ends the program with the first kernel that CuPy does not compile."
+)
+_OLD = " CuPy {version} links CUDA's libraries, so that it cannot even be imported without them: `stand_ins.py` builds empty ones, of which only cudart's answers for the device matter."
+_JITIFY = " Jitify does not show what NVRTC says: `nvrtc_log.c` stands before NVRTC and keeps its log. Jitify may take minutes to find CUDA's headers."
 
 
 def _without_toolkit(subject: ReproTarget) -> str:
@@ -222,7 +274,12 @@ with open({program}, encoding="utf-8") as file:
 """ + "".join(lines) + 'print("built")\n'  # fmt: skip
     if not names:
         text = text.replace("from numba.core import sigutils  # noqa: E402\n", "")
-    return Script(text, ("cuda_home.py", "gpu.py", "link.py", "virtual_driver.py", "virtual_gpu_numba.py"))
+    device = _stands_in(
+        subject,
+        f"{_DRIVER}, and ptxas and nvJitLink that of the driver's linker (`link.py`). A launch does nothing. Numba, NVVM, libdevice, "
+        "ptxas and nvJitLink are the real ones.",
+    )
+    return Script(text, ("cuda_home.py", "gpu.py", "link.py", "virtual_driver.py", "virtual_gpu_numba.py"), device)
 
 
 def _to_ptx(subject: ReproTarget, name: str, types: str) -> str:
@@ -265,7 +322,11 @@ codes.append(program.compile("{kind}", logs=sys.stdout))
 image = codes[-1].code
 images.append(image.encode() if isinstance(image, str) else bytes(image))
 """) + finish + BUILT  # fmt: skip
-    return Script(text, ("cuda_home.py", "gpu.py", "virtual_driver.py", "virtual_gpu_cuda_core.py"))
+    device = _stands_in(
+        subject,
+        f"{_DRIVER}, which cuda.core asks for its version. cuda.core, NVIDIA's bindings, NVRTC and nvJitLink are the real ones.",
+    )
+    return Script(text, ("cuda_home.py", "gpu.py", "virtual_driver.py", "virtual_gpu_cuda_core.py"), device)
 
 
 def nvrtc(subject: ReproTarget) -> Script:
@@ -337,7 +398,7 @@ except subprocess.CalledProcessError as error:
 print("built:", os.path.getsize({made[0]!r}), "bytes")
 """
     )
-    return Script(text, ("cuda_home.py",))
+    return Script(text)
 
 
 def torch(subject: ReproTarget) -> Script:
@@ -382,4 +443,4 @@ options = {lines_of([quoted(option) for option in options])}
 print("built")
 """
     )
-    return Script(text, ("cuda_home.py",))
+    return Script(text)

@@ -291,8 +291,8 @@ def subject_of(record: Record, case: Case, include: Sequence[Path] = ()) -> Repr
     own = [*include, *include_of(case, options)]
     options.pop("memory", None)
     program = gather([source, *(case.together if language != "python" else ())], own)
-    # cuda.core receives text: headers next to the program are not found, although they would be in the script's folder.
-    if record["backend"] == "cuda-core" or any(place.split("/")[0] in _TAKEN for place in program.files):
+    # A compiler that receives text does not find headers next to the program, although they would be in the script's folder.
+    if BACKENDS[record["backend"]].text_only or any(place.split("/")[0] in _TAKEN for place in program.files):
         program = program.below("program")
     toolkit = cell.toolchain.toolkit
     headers = CUDA if toolkit.headers == toolkit.release else HEADERS

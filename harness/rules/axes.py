@@ -11,6 +11,7 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
+from harness.libraries import names_in_conditions
 from harness.model.condition import Compared, Flag, InVersions, Not, Predicate, Some
 
 CellValues = Mapping[str, Any]
@@ -87,12 +88,19 @@ def bits(number: int) -> Iterator[int]:
 
 
 # The order of facts in conditions; parameters of the case come between the two.
-_FIRST = ("backend", "cupy", "numba", "numba_cuda", "torch", "library", "wheels", "device")
 _LAST = ("virtual", "suffix", "cc", "toolkit", "headers", "numpy", "python")
+_LIBRARIES = tuple(name for name in names_in_conditions() if name not in _LAST)
+_FIRST = ("backend", *_LIBRARIES, "library", "wheels", "device")
 # A target is its kind, its capability and its suffix: rules about these say more.
 _LEFT_OUT = frozenset({"target"})
-_WEIGHTS = {"torch": 1.1, "cupy": 1.1, "numba": 1.1, "numba_cuda": 1.1, "headers": 1.2, "device": 1.2, "library": 1.6, "numpy": 1.8,
-            "python": 2.0}  # fmt: skip
+_WEIGHTS = {
+    **dict.fromkeys(_LIBRARIES, 1.1),
+    "headers": 1.2,
+    "device": 1.2,
+    "library": 1.6,
+    "numpy": 1.8,
+    "python": 2.0,
+}
 
 
 def axes_of(facts: Sequence[CellValues], outcomes: Sequence[Hashable], *, grouped: bool) -> list[RuleAxis]:

@@ -31,6 +31,9 @@ def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:
         digits=tuple(table.get("digits", ())),
         releases=dict(table.get("releases", {})),
         checkout=tuple(table.get("checkout", ())),
+        aliases=tuple(table.get("aliases", ())),
+        tracker=table.get("tracker", ""),
+        notes=table.get("notes", ""),
     )
 
 

@@ -70,7 +70,7 @@ def test_numbers_and_exports_are_ones_own(page: Path) -> None:
     assert 'tests="1"' in (page / "junit.xml").read_text()
     index = (page / "index.html").read_text()
     assert re.search(r'aria-label="Yours: cells by what they mean">.*?<b>1</b> surprise', index, re.DOTALL)
-    assert re.search(r'aria-label="Published 2026-01-01: cells by what they mean">.*?<b>2</b> works', index, re.DOTALL)
+    assert re.search(r'aria-label="Published 2026-01-01: cells by what they mean">.*?<b>2</b> work', index, re.DOTALL)
 
 
 def test_a_field_says_what_is_known_and_what_ones_own_cells_say(page: Path) -> None:

@@ -17,10 +17,10 @@ from harness.cases.discovery import load_cases
 from harness.errors import UsageError
 from harness.model import Cell, Outcome, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.records import Record
-from harness.repro.folder import make_folder, script_of
+from harness.repro.folder import make_folder
 from harness.repro.readme import find, readme
 from harness.repro.requirements import Wheels, wheels_of
-from harness.repro.script import SCRIPT
+from harness.repro.script import SCRIPT, script_of
 from harness.repro.subject import ReproTarget, subject_of
 
 

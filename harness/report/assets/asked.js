@@ -65,7 +65,8 @@ const asking = (() => {
    */
   const command = (of, chips, known, target, name) => {
     const parts = [name ? `cumatrix run ${name.replace(/(.)@[^@]*$/, "$1")}` : "cumatrix try kernel.cu"];
-    const tools = chips.some(({ kind }) => kind === "tool") || !of.hosts.size ? of.tools : new Map([["nvcc", null]]);
+    const first = new Map(known.hosted.slice(0, 1).map((backend) => [backend, null]));
+    const tools = chips.some(({ kind }) => kind === "tool") || !of.hosts.size ? of.tools : first;
     for (const [backend, versions] of tools || []) {
       const library = known.libraries[backend];
       const asked = library ? `--with ${library}=${versions?.at(-1) || "all"}` : `-b ${backend}`;

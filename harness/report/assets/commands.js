@@ -15,10 +15,10 @@ const commands = (() => {
    */
   const requirements = (record) => {
     const asked = Object.entries(record.toolchain?.requested?.packages || {});
-    // CuPy's wheels have names of their own, and "cupy" beside one is only what it is imported as.
-    const wheel = asked.some(([name]) => name.startsWith("cupy-cuda"));
+    // Some libraries have a wheel for each CUDA, such as cupy-cuda12x: "cupy" beside it is only what it is imported as.
+    const imported = new Set(asked.map(([name]) => /^(.+)-cuda\d+x$/.exec(name)?.[1]));
     return asked
-      .filter(([name]) => name !== "python" && !(name === "cupy" && wheel))
+      .filter(([name]) => name !== "python" && !imported.has(name))
       .map(([name, version]) => `${name}==${version}`);
   };
 
