@@ -76,7 +76,7 @@ AREAS = {
         " tests/engine/test_resolve.py tests/engine/test_missing.py",
     ),
     "cache keys": Area(
-        "harness/engine/fingerprints.py harness/engine/key.py harness/engine/prepared.py::first_key",
+        "harness/engine/fingerprints.py harness/engine/fingerprints.py harness/engine/prepared.py::first_key",
         "tests/engine/test_fingerprints.py tests/engine/test_key.py",
     ),
     "collecting": Area("harness/engine/collect.py", "tests/engine/test_collect.py tests/engine/test_left.py"),

@@ -63,7 +63,7 @@ def test_what_cannot_be_used_is_told_and_left_out(tmp_path: Path) -> None:
                     "MINE = BackendInfo(name='mine', title='', module='mine', languages=('cuda',))\n"},
     )  # fmt: skip
     asked = (
-        "from harness.backends import BACKENDS; from harness.causes import catalogue; from harness.report.exporters import EXPORTERS\n"
+        "from harness.backends import BACKENDS; from harness.causes import catalogue; from harness.report.build import EXPORTERS\n"
         "from harness.plugins import problems; from harness.model.condition import Condition; import json\n"
         "Condition.parse('mylib < \"2\"')\n"
         "print(json.dumps([list(BACKENDS), len(catalogue()) > 50, list(EXPORTERS), BACKENDS['nvrtc'].place, problems()]))"

@@ -56,7 +56,7 @@ class BackendInfo:
     tracker : str
         Address of the form for a new issue; empty where it has no public tracker.
     module : str
-        The module whose ``backend`` a worker loads: under `harness.backends`, or, of another distribution, by its whole name.
+        The module that a worker loads, under `harness.backends` or, for another distribution, by its full name, and its object after a colon (by default ``backend``).
     languages : tuple of str
         Languages of the sources that it takes (`harness.cases.schema.SOURCE`), the first that a case has counting.
     imports : tuple of str
@@ -189,7 +189,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             title="CuPy's RawModule through NVRTC",
             label="CuPy",
             tracker="https://github.com/cupy/cupy/issues/new",
-            module="cupy.nvrtc",
+            module="cupy.backend:via_nvrtc",
             seconds=0.2,
             languages=("cupy", "cuda"),
             words=("toolkit_first", "toolkit_headers"),
@@ -206,7 +206,7 @@ _OWN: Final[Mapping[str, BackendInfo]] = {
             label="CuPy, Jitify",
             aliases=("jitify",),
             tracker="https://github.com/cupy/cupy/issues/new",
-            module="cupy.jitify",
+            module="cupy.backend:via_jitify",
             seconds=1.5,
             languages=("cupy", "cuda"),
             library="cupy",
@@ -299,7 +299,7 @@ def _plugged(name: str, value: Any) -> BackendInfo:
         raise ValueError(f"its BackendInfo is called {value.name!r}, and the entry point {name!r}")
     if value.library and value.library not in LIBRARIES:
         raise ValueError(f"its library {value.library!r} is in no table (group cumatrix.libraries)")
-    place = place_of(value.module)
+    place = place_of(value.module.partition(":")[0])
     if not place:
         raise ValueError(f"there is no file of its module {value.module}")
     return replace(value, place=place)

@@ -13,9 +13,8 @@ from tomlkit.items import Item
 
 from harness.bless.evidence import Evidence, evidence_of
 from harness.bless.propose import Draft, Proposal, left_open, propose
-from harness.cases.errors import CaseError, Problem
 from harness.cases.load import display, read_case, read_text
-from harness.cases.positions import Positions
+from harness.cases.toml import CaseError, Positions, Problem
 from harness.errors import CumatrixError
 from harness.model import Case
 from harness.model.judge import expectation_of

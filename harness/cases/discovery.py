@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cases.errors import CaseError, Problem
-from harness.cases.paths import FILE_NAME
+from harness.cases.sources import FILE_NAME
+from harness.cases.toml import CaseError, Problem
 from harness.errors import did_you_mean
 
 if TYPE_CHECKING:

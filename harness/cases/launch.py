@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.cases.errors import Key, Report, shown
-from harness.cases.paths import wrong_file
 from harness.cases.schema import ARGUMENT
+from harness.cases.sources import wrong_file
+from harness.cases.toml import Key, Report, shown
 from harness.cases.values import check_table
 from harness.errors import did_you_mean
 from harness.model.case import FILLS, SPELLINGS, TYPES, Argument, Case, LaunchRule, Variant, VerifyRule

@@ -16,13 +16,10 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.bundled import is_copy, packaged_cases
-from harness.cases.errors import Report, shown
-from harness.cases.faults import faults_of
-from harness.cases.paths import FILE_NAME, project_of
-from harness.cases.rules import read_rules
+from harness.cases.rules import faults_of, read_rules
 from harness.cases.schema import CASE
-from harness.cases.sources import read_programs
-from harness.cases.toml import check_integers, failure, parse_toml, read_toml_text
+from harness.cases.sources import FILE_NAME, project_of, read_programs
+from harness.cases.toml import Report, check_integers, failure, parse_toml, read_toml_text, shown
 from harness.cases.values import NAME, check_table
 from harness.cases.variants import read_variants
 from harness.errors import did_you_mean

@@ -1,13 +1,7 @@
-"""The lists of tables that have a condition each: ``[[options]]``, ``[[unsupported]]``, ``[[launch]]``, ``[[verify]]``, ``[[expect]]``.
+"""Lists of tables that have a condition each: ``[[options]]``, ``[[unsupported]]``, ``[[launch]]``, ``[[verify]]``, ``[[expect]]``.
 
-As in lit's tests (https://llvm.org/docs/CommandGuide/lit.html), a comment that begins a line says them::
-
-    // cumatrix: expect rejected "incomplete type" when cc < "8.0"
-    // cumatrix: expect rejected at assemble when target == "sm_90"
-    // cumatrix: xfail crashed "internal error" when toolkit < "12.4"
-    // cumatrix: unsupported "needs tensor cores" when cc < "7.0"
-
-The first that applies counts, as in a case file.
+``faults.toml``, in the folder of cases or of a topic, lists faults of a library for every case below it. A case's own expectations come first, then
+those of its topic, then those of the folder of cases.
 """
 
 from __future__ import annotations
@@ -15,14 +9,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypedDict
 
 from harness.backends import BACKENDS
-from harness.cases.errors import Report, shown
 from harness.cases.launch import LaunchReader
-from harness.cases.paths import project_of, wrong_folder
-from harness.cases.schema import EXPECT, EXPECTED, LAUNCH, OPTIONS, UNSUPPORTED, VERIFY
+from harness.cases.schema import EXPECT, EXPECTED, FAULTS, LAUNCH, OPTIONS, UNSUPPORTED, VERIFY
+from harness.cases.sources import project_of, wrong_folder
+from harness.cases.toml import Report, check_integers, parse_toml, read_toml_text, shown
 from harness.cases.values import Key, check_table
 from harness.errors import did_you_mean
 from harness.model.case import Case, Expectation, LaunchRule, OptionRule, Scalar, UnsupportedRule, Variant, VerifyRule
@@ -32,6 +27,47 @@ from harness.model.outcome import Stage, Status
 from harness.model.target import KNOWN_TARGETS, OLD_TARGETS
 from harness.regex import PatternError, pattern
 from harness.toolkits import RELEASES
+
+FILE_NAME = "faults.toml"
+
+
+def faults_of(topic: Path, root: Path) -> tuple[Expectation, ...]:
+    """Faults that the cases of a topic meet, in order.
+
+    Parameters
+    ----------
+    topic, root : Path
+        The topic's folder, and the folder of cases.
+
+    Raises
+    ------
+    CaseError
+        With everything that is wrong with a file, each with file, line and key.
+    """
+    found: list[Expectation] = []
+    for folder in dict.fromkeys((topic, root)):
+        path = folder / FILE_NAME
+        if path.exists():
+            shown = path.resolve().relative_to(root.resolve().parent).as_posix()
+            found += _read_faults(read_toml_text(path, shown), shown)
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def _read_faults(text: str, shown: str) -> tuple[Expectation, ...]:
+    data = parse_toml(text, shown)
+    report = Report(shown, text)
+    check_integers(report, data)
+    report.close()
+    faults = read_expectations(report, check_table(report, (), data, FAULTS))
+    for number, fault in enumerate(faults):
+        if not fault.xfail or not fault.reason:
+            report.add(
+                ("expect", number), "a fault is expected to fail, and has a reason: write xfail = true and reason"
+            )
+    report.close()
+    return tuple(faults)
+
 
 LISTS = ("include", "flags", "ptxas", "functions")
 """Options whose tables add to each other; of the others, the last table's counts."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from harness.backends import BACKENDS
 from harness.cases.discovery import Roots, chosen_files
-from harness.cases.errors import CaseError, Problem
 from harness.cases.load import display, load_case
+from harness.cases.toml import CaseError, Problem
 from harness.model.case import Case
 
 

@@ -5,10 +5,119 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.cases.errors import CaseError, Problem, Report
+from harness.errors import UsageError
+
+_BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+_KEY = re.compile(r"""(?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^=\]\n"'])+""")
+_TOKEN = re.compile(
+    r'''"""(?:\\.|[^\\])*?"""+|\'\'\'.*?\'\'\'+|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\[{]|[\]}]|\n|[^"'#\[\]{}\n]+''',
+    re.DOTALL,
+)
+
+_BARE = re.compile(r"[ \t]*[\w-]+(?:[ \t]*\.[ \t]*[\w-]+)*[ \t]*", re.ASCII)
+
+KeyPath = tuple[str | int, ...]
+
+
+class Positions:
+    """Finds the line of a key.
+
+    Parameters
+    ----------
+    text : str
+        A text that `tomllib` accepts; for any other, only the first lines may be known.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._lines: dict[KeyPath, int] = {}
+        self._counts: dict[KeyPath, int] = {}
+        self.headers: dict[int, KeyPath] = {}
+        """Lines of the headers of tables, with the table that begins there."""
+        self._scan(text)
+
+    def line(self, path: KeyPath) -> int:
+        """Line of `path`, or of the nearest table or array around it; 1 where nothing of it is written."""
+        while path:
+            if path in self._lines:
+                return self._lines[path]
+            path = path[:-1]
+        return 1
+
+    def _scan(self, text: str) -> None:
+        table: KeyPath = ()
+        at, line = 0, 1
+        while True:
+            blank = _BLANK.match(text, at)
+            assert blank is not None  # it matches nothing, too
+            line += blank[0].count("\n")
+            at = blank.end()
+            if at >= len(text):
+                return
+            header = len(text[at : at + 2]) - len(text[at : at + 2].lstrip("["))
+            key = _KEY.match(text, at + header)
+            names = _names(key[0]) if key else None
+            if key is None or names is None:
+                return
+            if header:
+                table = self.headers[line] = self._enter(names, line, element=header == 2)
+            else:
+                path = table
+                for name in names:
+                    path = (*path, name)
+                    self._lines.setdefault(path, line)
+            end = _skip(text, key.end() + header if header else key.end() + 1)
+            line += text.count("\n", at, end)
+            at = end
+
+    def _enter(self, names: list[str], line: int, *, element: bool) -> KeyPath:
+        path: KeyPath = ()
+        for position, name in enumerate(names):
+            path = (*path, name)
+            last = position == len(names) - 1
+            if last and element:
+                self._lines.setdefault(path, line)
+                self._counts[path] = self._counts.get(path, 0) + 1
+            if path in self._counts:
+                path = (*path, self._counts[path] - 1)
+            if last or path not in self._lines:
+                self._lines.setdefault(path, line)
+        return path
+
+
+def _names(text: str) -> list[str] | None:
+    """Parts of a dotted key, with quotes and escapes read by `tomllib` itself."""
+    if len(text) > 1000:
+        return None
+    if _BARE.fullmatch(text):  # all but a few
+        return [name.strip() for name in text.split(".")]
+    try:
+        import tomllib  # imported late: a list of cases need not wait for it
+
+        value: object = tomllib.loads(f"{text} = 0")
+    except ValueError:
+        return None
+    names: list[str] = []
+    while isinstance(value, dict) and value:
+        ((name, value),) = value.items()
+        names.append(name)
+    return names or None
+
+
+def _skip(text: str, at: int) -> int:
+    """End of the value that starts at `at`: the first line break outside strings and brackets."""
+    depth = 0
+    while token := _TOKEN.match(text, at):
+        if token[0] == "\n" and depth <= 0:
+            return at
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        at = token.end()
+    return len(text)
+
 
 MAX_BYTES = 1_000_000
 # tomllib needs memory by the square of a dotted key's length.
@@ -76,3 +185,79 @@ def check_integers(report: Report, data: dict[str, Any]) -> None:
 def failure(file: str, message: str, line: int = 0) -> CaseError:
     """The error for a file as a whole."""
     return CaseError([Problem(file=file, line=line, key="", message=message)])
+
+
+Key = tuple[str | int, ...]
+MAX_PROBLEMS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that is wrong.
+
+    Parameters
+    ----------
+    file : str
+        The case file, as a user would write it.
+    line : int
+        Line in `file`, from 1; 0 where none can be named.
+    key : str
+        The key in dotted form (``expect.status``), or empty.
+    message : str
+        What is wrong, and what to write instead where that is known.
+    """
+
+    file: str
+    line: int
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(part for part in (place, self.key, self.message) if part)
+
+
+class CaseError(UsageError):
+    """A case that cannot be used; the message has one sentence a problem, each on its line."""
+
+    def __init__(self, problems: Sequence[Problem] | str) -> None:
+        self.problems: tuple[Problem, ...] = () if isinstance(problems, str) else tuple(problems)
+        super().__init__(problems if isinstance(problems, str) else "\n".join(map(str, problems)))
+
+
+class Report:
+    """Collects the problems of one file, so that a user sees all of them at once."""
+
+    def __init__(self, file: str, text: str = "") -> None:
+        self.file = file
+        self.positions = Positions(text)
+        self.problems: list[Problem] = []
+
+    def add(self, key: Key, message: str, *, line: int | None = None) -> None:
+        """Note a problem with what stands at `key`."""
+        dotted = ".".join(part for part in key if isinstance(part, str))
+        self.problems.append(
+            Problem(file=self.file, line=self.line(key) if line is None else line, key=dotted, message=message)
+        )
+
+    def line(self, key: Key) -> int:
+        """Line of `key`, or of the nearest thing around it."""
+        return self.positions.line(key)
+
+    def close(self) -> None:
+        """Raise `CaseError` if there was any problem: the first ones, in the order of the file."""
+        found = sorted(self.problems, key=lambda problem: problem.line)
+        if len(found) > MAX_PROBLEMS:
+            message = f"and {len(found) - MAX_PROBLEMS} more"
+            found[MAX_PROBLEMS:] = [Problem(file=self.file, line=0, key="", message=message)]
+        if found:
+            raise CaseError(found)
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value for a message, cut where it is long, without control characters."""
+    try:
+        text = repr(value)
+    except RecursionError:  # a key of thousands of parts is as many tables
+        return "tables within tables, thousands of them"
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cases.errors import Report, shown
+from harness.cases.toml import Report, shown
 from harness.errors import did_you_mean
 from harness.model.case import FILLS
 from harness.model.host_compiler import NAME as HOST_COMPILER

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.cases.errors import Key, Report, shown
 from harness.cases.schema import LIBRARY
+from harness.cases.toml import Key, Report, shown
 from harness.cases.values import IDENTIFIER, LABEL, check_table
 from harness.errors import UsageError, did_you_mean
 from harness.model import HeaderLibrary

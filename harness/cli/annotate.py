@@ -11,7 +11,7 @@ from harness.cli.options import all_cases_option, results_argument
 from harness.cli.terminal import say_commands, say_json
 from harness.records import merge, read_records
 from harness.records.failures import findings
-from harness.report.ci_annotations import DOCUMENTS, github
+from harness.report.junit import DOCUMENTS, github
 
 
 @click.command(cls=Command)

@@ -1,16 +1,32 @@
-"""Defaults from the project's configuration: below the command line and the environment."""
+"""Defaults from the project's configuration, below the command line and the environment, and the question whether to trust it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from harness.cli.terminal import say
 from harness.project.current import here
 from harness.project.keys import AXES
 from harness.project.programs_named import PROGRAMS
-from harness.project.trust import Untrusted, require_trust
+from harness.project.trust import Untrusted, require_trust, shown, trust
+
+
+def ask(error: Untrusted) -> bool:
+    """Ask on a terminal whether to trust a configuration, and store a yes. False without a terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    say(f"{shown(error.config.shown)} is not trusted. With it, cumatrix", err=True)
+    for each in error.named:
+        say(f"  {each.does} {shown(each.value)} ({each.key}, line {each.line})", err=True)
+    if not click.confirm("Allow it in this folder from now on?", default=False, err=True):
+        return False
+    trust(error.config)
+    return True
+
 
 _ALL = {setting.parameter: name for name, setting in AXES.items()}
 
@@ -73,7 +89,7 @@ def check_trust(ctx: click.Context) -> None:
     try:
         require_trust(here(), used, trusted=ctx.params.get("trust", False))
     except Untrusted as error:
-        from harness.cli.consent import ask
+        from harness.cli.config_defaults import ask
 
         if ctx.parent is None or not ask(error):  # without one, `import cumatrix` has made the command
             raise

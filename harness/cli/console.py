@@ -2,13 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self, TextIO, cast
 
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from harness.protocol.text import clean, no_command
+
+_BETWEEN = 2
+_LEAST = 8
+
+
+def columns(rows: Sequence[Sequence[str]], width: int) -> Iterator[list[str]]:
+    """The lines of each row, without blanks at their ends.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+        Texts, each of one or more lines, as many in each row.
+    width : int
+        Of all columns together, in cells of a terminal. The widest are folded until they fit, to not less than 8 cells each.
+    """
+    widths = _fitting([max(map(_width, column), default=0) for column in zip(*rows, strict=True)], width)
+    for row in rows:
+        folded = [_folded(text, wide) for text, wide in zip(row, widths, strict=True)]
+        height = max(map(len, folded), default=0)
+        lines = ([cell[number] if number < len(cell) else "" for cell in folded] for number in range(height))
+        yield [
+            (" " * _BETWEEN)
+            .join(text + " " * (wide - cell_len(text)) for text, wide in zip(line, widths, strict=True))
+            .rstrip()
+            for line in lines
+        ]
+
+
+def _width(text: str) -> int:
+    return max(map(cell_len, text.split("\n")))
+
+
+def _fitting(widths: Sequence[int], width: int) -> list[int]:
+    """Widths that fit, where the widest give way."""
+    fitting = list(widths)
+    room = width - _BETWEEN * (len(fitting) - 1)
+    while fitting and sum(fitting) > room and max(fitting) > _LEAST:
+        fitting[fitting.index(max(fitting))] -= 1
+    return fitting
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Lines of at most so many cells; words that are longer are cut."""
+    folded: list[str] = []
+    for line in text.split("\n"):
+        if cell_len(line) <= width:
+            folded.append(line)
+            continue
+        now = ""
+        for word in line.split():
+            if now and cell_len(f"{now} {word}") <= width:
+                now = f"{now} {word}"
+                continue
+            *full, last = chop_cells(word, width) or [""]
+            folded += [now, *full] if now else full
+            now = last
+        folded.append(now)
+    return folded
 
 
 class SafeConsole(Console):

@@ -29,9 +29,8 @@ from harness.model import Toolchain
 from harness.plugins import GROUPS, plugged
 from harness.plugins import problems as plugin_problems
 from harness.toolkits import LIBRARIES, Installed, LibraryStore, ToolkitStore, parse_toolkits
-from harness.toolkits.layout import borrowed
 from harness.toolkits.releases import parts_among
-from harness.toolkits.store import data_folder, not_pinned, problems
+from harness.toolkits.store import borrowed, data_folder, not_pinned, problems
 from harness.worker.sandbox import kept_from
 
 

@@ -149,7 +149,7 @@ COMMANDS = {
     "diff": "harness.cli.diff:diff",
     "doctor": "harness.cli.doctor:doctor",
     "explain": "harness.cli.explain:explain",
-    "help": "harness.cli.help:help_",
+    "help": "harness.cli.command:help_",
     "history": "harness.cli.history:history",
     "init": "harness.cli.init:init",
     "libraries": "harness.cli.libraries:libraries",

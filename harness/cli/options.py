@@ -14,7 +14,7 @@ from harness.backends import BACKENDS, HOST_COMPILERS
 from harness.cli import complete
 from harness.cli.complete import EXAMPLE, where_option
 from harness.libraries import with_releases
-from harness.protocol.limits import RLIMITS
+from harness.protocol.messages import RLIMITS
 from harness.tables import read_table
 
 ORDERS = ("plan", "reverse", "random")

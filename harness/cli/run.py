@@ -73,7 +73,7 @@ def run(
     cumatrix run --where 'fragment == "tf32" and cc >= "8.0"' --json | jq .status
     """
     # The engine is imported now: help and completion need not wait.
-    from harness.engine.probes import begin_own
+    from harness.engine.environment import begin_own
 
     begin_own(options["python"])
     from harness.cli.execute import forecast, perform
@@ -155,7 +155,7 @@ def try_(
     get such a program only if -b names them.
     """
     # The engine is imported now: help and completion need not wait.
-    from harness.engine.probes import begin_own
+    from harness.engine.environment import begin_own
 
     begin_own(options["python"])
     from harness.cli.execute import perform

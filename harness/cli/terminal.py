@@ -47,7 +47,7 @@ def say_rows(rows: Iterable[Sequence[str]], bold: Collection[int] = ()) -> None:
 
     A long list is printed so: rich's tables, which fold and colour more, take longer to load than the list takes to print.
     """
-    from harness.cli.columns import columns  # as above
+    from harness.cli.console import columns  # as above
 
     width = _WIDTH
     if sys.stdout.isatty():

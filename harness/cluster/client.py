@@ -22,8 +22,8 @@ from harness.engine.admission import Need, available, usable_cores
 from harness.engine.context import RunContext
 from harness.engine.devices import Devices
 from harness.engine.executor import Run
+from harness.engine.fingerprints import engine_digest
 from harness.engine.install import with_made
-from harness.engine.key import engine_digest
 from harness.engine.prepared import Result
 from harness.engine.shards import cost_of
 from harness.errors import PartUnavailable, UsageError

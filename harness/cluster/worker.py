@@ -23,8 +23,8 @@ from harness.engine.context import RunContext
 from harness.engine.devices import DevicePool, Devices, find_devices
 from harness.engine.environment import Environment, look
 from harness.engine.executor import ThreadExecutor
+from harness.engine.fingerprints import engine_digest
 from harness.engine.install import install
-from harness.engine.key import engine_digest
 from harness.engine.prepared import Result
 from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver

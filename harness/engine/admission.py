@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.backends import BACKENDS
 from harness.cases.rules import options_for
 from harness.engine.cache import ResultStore
-from harness.engine.key import Key
+from harness.engine.fingerprints import Key
 from harness.model import Cell, Outcome
 
 _CGROUP = Path("/sys/fs/cgroup")

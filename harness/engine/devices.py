@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.engine.probes import ProbeFailed, ask
+from harness.engine.environment import ProbeFailed, ask
 from harness.errors import PartUnavailable, UsageError
 from harness.model import Target
 from harness.protocol.probes import Driver

@@ -1,26 +1,131 @@
-"""The Python environment under test: this one, or that of another interpreter."""
+"""The Python environment under test, and the scripts of `harness.worker` that any interpreter runs."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from harness.engine.probes import ProbeFailed, ask, libraries
+import harness
+from harness.diagnostics import one_line
 from harness.environments.store import Resolved
 from harness.errors import PartUnavailable, UsageError
 from harness.git import GitError, build_of, checkout_of
 from harness.libraries import LIBRARIES
 from harness.model import ToolkitRef
+from harness.protocol import process_output
+from harness.protocol.codec import Message, WireError
 from harness.protocol.messages import Build
 from harness.protocol.probes import Distribution, Interpreter
 from harness.web.address import redact
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+
+SECONDS = 60
+"""Time limit of a probe."""
+_SCRIPTS = Path(harness.__file__).parent / "worker"
+
+_Asked = tuple[str, str, tuple[str, ...], str]
+_begun: dict[_Asked, Future[process_output.Finished]] = {}
+
+
+def libraries() -> list[str]:
+    """Distributions that an interpreter is asked about, with the modules imported from them."""
+    return [
+        f"{distribution}:{library.modules[0]}" if library.modules else distribution
+        for library in LIBRARIES.values()
+        for distribution in library.distributions
+    ]
+
+
+def begin_own(python: str | None) -> None:
+    """Begin to ask cumatrix's own interpreter what it has, where no other one is named."""
+    if python is None:
+        asked = (sys.executable, "probe.py", tuple(libraries()), "PYTHONPATH")
+        pool = ThreadPoolExecutor(1)
+        _begun[asked] = pool.submit(_run, *asked)
+        pool.shutdown(wait=False)  # it ends with what it was given
+
+
+def finished(python: str, script: str, arguments: Sequence[str], *, without: str) -> process_output.Finished:
+    """The output of a probe; that of one begun early, once.
+
+    Raises
+    ------
+    OSError, ValueError
+        When it cannot be started.
+    subprocess.TimeoutExpired
+        When it does not end.
+    """
+    asked = (python, script, tuple(arguments), without)
+    begun = _begun.pop(asked, None)
+    return begun.result() if begun else _run(*asked)
+
+
+def _run(python: str, script: str, arguments: Sequence[str], without: str) -> process_output.Finished:
+    argv = [python, "-s", str(_SCRIPTS / script), *arguments]
+    environ = {name: value for name, value in os.environ.items() if name != without}
+    return process_output.run(argv, seconds=SECONDS, errors=process_output.Errors.APART, env=environ)
+
+
+_WORDS = 300  # of what it printed on stderr
+
+M = TypeVar("M", bound=Message)
+
+
+class ProbeFailed(Exception):
+    """There is no answer; the message says why."""
+
+
+def ask(python: str, script: str, arguments: Sequence[str], kind: type[M], *, without: str) -> M:
+    """Run a probe.
+
+    Parameters
+    ----------
+    python : str
+        The interpreter.
+    script : str
+        Its file, in ``harness/worker``.
+    arguments : sequence of str
+        What it is asked about.
+    kind : type of Message
+        What it answers.
+    without : str
+        A variable that it must not see.
+
+    Raises
+    ------
+    ProbeFailed
+        When it cannot be run, does not end, or answers anything else.
+    """
+    try:
+        done = finished(python, script, arguments, without=without)
+    except subprocess.TimeoutExpired:
+        raise ProbeFailed(f"no answer within {SECONDS} s") from None
+    except (OSError, ValueError) as error:
+        raise ProbeFailed(str(error)) from None
+    try:
+        if done.code:
+            raise WireError
+        if not done.whole:
+            raise WireError(f"it printed {done.total} bytes")
+        answer: M = kind.from_line(done.said)
+        return answer
+    except WireError as error:
+        code = done.code
+        how = f"its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)}" if code else str(error)
+        words = one_line(done.errors.strip()[-_WORDS:])
+        raise ProbeFailed(f"{how}: {words}" if words else how) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +204,6 @@ def _place(url: str) -> str:
 
 _LINKS = 8
 """Links that are followed from one name of an interpreter to the next."""
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import harness
-from harness.engine.marks import LARGEST, marks_of
-from harness.engine.reads import ASPECTS, BYTECODE, DIRECTORY, LINK, TIMES, Signature, plain
+from harness.engine.reads import ASPECTS, BYTECODE, DIRECTORY, LARGEST, LINK, TIMES, Signature, marks_of, plain
 from harness.toolkits.store import data_folder
 
 # Magic numbers of file systems whose time of change moves with every write (statfs(2)): ext2 to ext4, XFS, Btrfs, F2FS, bcachefs, ZFS, overlayfs,
@@ -88,7 +87,7 @@ class Files:
     Attributes
     ----------
     hashes : dict
-        Hashes of content by signature, each with the marks of the text (`harness.engine.marks`), as long as timestamps tell of every change.
+        Hashes of content by signature, each with the marks of the text (`harness.engine.reads`), as long as timestamps tell of every change.
     fresh : set of str
         Paths whose hash was made here.
     """

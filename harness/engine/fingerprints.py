@@ -1,27 +1,85 @@
-"""Answers of earlier runs, under keys that follow from what was really read.
-
-As ccache's direct mode has it (https://ccache.dev/manual/latest.html#_the_direct_mode): under a first key, made of
-everything that was asked, stand the sets of files that were read when the same was asked before. The answer stands under
-a second key, made of the first and of the present state of such a set.
-"""
+"""Keys of cells: hashes of what was asked and of every file that answering it read."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import orjson
+
+import harness
 from harness.engine.cache import ResultStore
 from harness.engine.file_states import Files, Roots, marks_in
-from harness.engine.key import Key
-from harness.engine.marks import METADATA, PLACE, TIME
-from harness.engine.reads import Reads, is_system
+from harness.engine.reads import METADATA, PLACE, TIME, Reads, is_system
 from harness.records.inputs import FileSet as Set
 from harness.records.inputs import Inputs, state_name
+
+# Raise it when the meaning of a key's fields changes.
+_SCHEMA = 4
+# For what orjson does not take: a lone surrogate in the name of a file, a number of more than 64 bits.
+_JSON = json.JSONEncoder(sort_keys=True).encode
+_ENGINE_FOLDERS = ("protocol", "native", "nvidia", "backends", "worker", "diagnostics", "artifacts", "engine")
+
+
+class Key:
+    """A hash over labelled, length-prefixed fields, so that no two different sets of fields look the same."""
+
+    def __init__(self, kind: str) -> None:
+        self._hash = _begun(kind, engine_digest()).copy()
+
+    def copy(self) -> Key:
+        """Another one that begins with the same fields."""
+        other = Key.__new__(Key)
+        other._hash = self._hash.copy()
+        return other
+
+    def add(self, label: str, value: Any) -> Key:
+        """Add one field; `value` is anything that JSON can hold."""
+        _add(self._hash, label, value)
+        return self
+
+    def hex(self) -> str:
+        """The key."""
+        return self._hash.hexdigest()
+
+
+@cache
+def _begun(kind: str, engine: str) -> hashlib._Hash:
+    """The beginning of all keys of a kind."""
+    begun = hashlib.sha256()
+    for label, value in (("kind", kind), ("schema", _SCHEMA), ("engine", engine), ("machine", platform.machine())):
+        _add(begun, label, value)
+    return begun
+
+
+def _add(to: hashlib._Hash, label: str, value: Any) -> None:
+    name = label.encode()
+    try:
+        part = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        part = _JSON(value).encode()
+    to.update(b"%b%b%b%b" % (len(name).to_bytes(8, "big"), name, len(part).to_bytes(8, "big"), part))
+
+
+@cache
+def engine_digest() -> str:
+    """Hash over the modules that make an outcome out of a cell."""
+    digest, root = hashlib.sha256(), Path(harness.__file__).parent
+    for folder in _ENGINE_FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".py", ".c"):
+                data = path.read_bytes()
+                digest.update(f"{path.relative_to(root)}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
 
 # Sets of files that one question may have; programs that look for files by chance have more, and are asked again.
 _SETS = 12
@@ -101,7 +159,7 @@ class Answers:
             What was read.
         program : tuple of str
             Folders of the program, each with a ``/`` at its end: with them there is no key if a file that was read uses the time of compilation, or one below
-            them metadata (`harness.engine.marks`). Empty for a worker.
+            them metadata (`harness.engine.reads`). Empty for a worker.
         """
         if reads.unknown:
             return AnswerKey("", reads.unknown)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from harness.cases.errors import CaseError, Report
 from harness.cases.load import display
+from harness.cases.toml import CaseError, Report
 from harness.cases.variants import MAX_VARIANTS
 from harness.errors import PartUnavailable, UsageError, did_you_mean
 from harness.model import Case, HeaderLibrary, Headers, Variant

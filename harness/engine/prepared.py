@@ -15,15 +15,14 @@ from harness.cases.launch import launches_for, references_of
 from harness.cases.rules import include_of, releases_named
 from harness.engine.admission import Need
 from harness.engine.file_states import Roots
-from harness.engine.key import Key
-from harness.engine.marks import observes_place
+from harness.engine.fingerprints import Key
+from harness.engine.reads import observes_place
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import PartUnavailable
 from harness.model import Case, Cell, HeaderLibrary, Headers, Outcome
 from harness.model.judge import expectation_of, judge
 from harness.nvidia.includes import first_includes
-from harness.protocol.limits import limits_of_cell
-from harness.protocol.messages import CellJob, Limits, Options, Ready, Tools, header_options
+from harness.protocol.messages import CellJob, Limits, Options, Ready, Tools, header_options, limits_of_cell
 from harness.records import Record, make_record
 from harness.toolkits import Installed, LibraryStore, ToolkitStore
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.diagnostics import one_line
 from harness.engine.collect import Remains, collect_outcome
-from harness.protocol.limits import lower
+from harness.protocol.messages import lower
 from harness.records.files import ArtifactFolder
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4

@@ -22,7 +22,6 @@ from harness.engine.context import RunContext
 from harness.engine.file_states import Files, signature_of
 from harness.engine.fingerprints import AnswerKey, Answers
 from harness.engine.fork_server import Compiled, ForkServer, ForkServerDied, below
-from harness.engine.marks import TIME, marks_of
 from harness.engine.prepared import (
     Common,
     HeaderLibraries,
@@ -34,7 +33,7 @@ from harness.engine.prepared import (
     first_key,
     source_of,
 )
-from harness.engine.reads import DIRECTORY, Reads, Signature, reads_of
+from harness.engine.reads import DIRECTORY, TIME, Reads, Signature, marks_of, reads_of
 from harness.engine.toolchain import PreparedToolchain
 from harness.errors import PartUnavailable
 from harness.model import Cell, Headers, Outcome, Status, Toolchain, ToolkitRef
@@ -45,8 +44,8 @@ from harness.protocol.reads import mapped
 from harness.records.files import ArtifactFolder
 from harness.records.inputs import Inputs
 from harness.toolkits.header_libraries import observed_version
-from harness.toolkits.layout import note
 from harness.toolkits.releases import PARTS
+from harness.toolkits.store import note
 
 # NVRTC and cudafe++; gcc; clang.
 _NOT_FOUND = re.compile(

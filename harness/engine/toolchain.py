@@ -16,16 +16,16 @@ from harness.backends import BACKENDS, takes_wheels
 from harness.cases.rules import TOOLS, options_for
 from harness.engine.environment import Environment, one_name_of
 from harness.engine.file_states import Roots
+from harness.engine.fingerprints import Key
 from harness.engine.fork_server import ForkServer
 from harness.engine.host_compilers import absent as absent_host
-from harness.engine.key import Key
 from harness.errors import PartUnavailable
 from harness.model import Case, Cell, Outcome, Status, Target, Toolchain
 from harness.nvidia.nvcc import missing_from
 from harness.protocol.backend import Ended
 from harness.protocol.messages import CLAIMED_LANDLOCK, Ready, Setup, made_for
 from harness.toolkits import Installed, ToolkitStore
-from harness.toolkits.layout import borrowed
+from harness.toolkits.store import borrowed
 
 
 def clean_environment(cuda_home: str) -> dict[str, str]:

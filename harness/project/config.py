@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.cases.errors import Key, Report, shown
 from harness.cases.schema import DRAFT, add_tables, table_of
-from harness.cases.toml import check_integers, parse_toml, read_toml_text
+from harness.cases.toml import Key, Report, check_integers, parse_toml, read_toml_text, shown
 from harness.cases.values import check_table
 from harness.environments.releases import NAMES
 from harness.errors import UsageError, did_you_mean

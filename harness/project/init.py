@@ -14,7 +14,7 @@ import tomlkit
 from tomlkit.items import Array
 
 from harness.cases.load import load_case
-from harness.cases.paths import project_of
+from harness.cases.sources import project_of
 from harness.cases.values import NAME
 from harness.diagnostics import one_line
 from harness.errors import UsageError

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.backends import BACKENDS
-from harness.cases.errors import Key, Report, shown
 from harness.cases.load import project_at
-from harness.cases.paths import is_pattern, matching
 from harness.cases.rules import read_rules, rules_in
+from harness.cases.sources import is_pattern, matching
+from harness.cases.toml import Key, Report, shown
 from harness.cases.variants import read_variants
 from harness.diagnostics import one_line
 from harness.errors import UsageError, did_you_mean

@@ -1,24 +1,63 @@
-"""Everything that crosses between the scheduler, a fork server and its children, message by message.
-
-::
-
-    scheduler ── Setup ──> fork server            loads a backend with a toolkit
-    scheduler <── Ready ── fork server            what was loaded, or why it was not
-    scheduler ── Order ──> fork server ── fork ──> child
-    scheduler <── Exit ── fork server             how the child ended
-    scheduler <── Reply ── child                  a file in the cell's folder: what it claims
-
-Both ends import this module; it needs the standard library only.
-"""
+"""Messages between the scheduler, a fork server and its children, and the resource limits of a cell."""
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
 from harness.protocol.codec import JsonValue, Message, Scalar
+
+RLIMITS = {
+    "cpu": resource.RLIMIT_CPU,
+    "data": resource.RLIMIT_DATA,
+    "fsize": resource.RLIMIT_FSIZE,
+    "nofile": resource.RLIMIT_NOFILE,
+    "nproc": resource.RLIMIT_NPROC,
+    "stack": resource.RLIMIT_STACK,
+}
+"""Limits that users may set, by the names of ``ulimit`` and getrlimit(2)."""
+
+EVERY_LIMIT = {**RLIMITS, "as": resource.RLIMIT_AS, "memlock": resource.RLIMIT_MEMLOCK, "rss": resource.RLIMIT_RSS}
+"""Limits that a cell is given, or that reach it from the machine."""
+
+_MAX_FILE = 4 << 30
+# Soft limits that Linux gives to the first process; programs raise them up to the hard one if they need more.
+_USUAL = {"stack": 8 << 20, "nofile": 1024}
+
+
+def limits_of_cell(memory: int, wanted: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Soft and hard limits of a cell, by name.
+
+    Parameters
+    ----------
+    memory : int
+        Address space of each process in bytes; 0 for as much as the machine allows.
+    wanted : Mapping[str, int]
+        What the user asked for, by the names of `RLIMITS`: both limits become that.
+
+    Returns
+    -------
+    dict
+        Never above the hard limit that this process itself has.
+    """
+    asked = {"fsize": _MAX_FILE, **({"as": memory} if memory else {}), **wanted}
+    limits = {}
+    for name, which in EVERY_LIMIT.items():
+        hard = resource.getrlimit(which)[1]
+        if name in asked:
+            hard = lower(asked[name], hard)
+            limits[name] = (hard, hard)
+        else:
+            limits[name] = (lower(_USUAL[name], hard) if name in _USUAL else hard, hard)
+    return limits
+
+
+def lower(value: int, hard: int) -> int:
+    """The lower of a value and a hard limit."""
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 
 class Options(TypedDict, total=False):
@@ -162,7 +201,7 @@ class Limits(Message):
     output : int
         How much of what the cell's processes print is kept, in bytes: half from the start, half from the end.
     rlimits : dict
-        Further limits of each process, by the names of ``ulimit`` (`harness.protocol.limits.RLIMITS`); bytes or numbers.
+        Further limits of each process, by the names of ``ulimit`` (`harness.protocol.messages.RLIMITS`); bytes or numbers.
     """
 
     seconds: float = 300.0

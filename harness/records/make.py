@@ -126,7 +126,7 @@ def expected_json(expected: Expectation) -> Expected:
     }
 
 
-_BEGIN, _END = "<!-- made by python -m harness.report.schemas -->", "<!-- to here -->"
+_BEGIN, _END = "<!-- made by python -m harness.report.exports -->", "<!-- to here -->"
 _WORDS: tuple[type[StrEnum], ...] = (Status, Stage, Verdict)
 
 

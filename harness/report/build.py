@@ -1,34 +1,90 @@
-"""Build a report in a temporary folder, which then replaces the old one."""
+"""Build a report in a temporary folder, which then replaces the old one, with the exports of other distributions."""
 
 from __future__ import annotations
 
 import gc
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 from harness.analysis.frame import cells_frame
 from harness.analysis.history import read_history
 from harness.analysis.rejudge import Rejudge, merged_anew
+from harness.errors import UsageError, did_you_mean
 from harness.matrix.marks import KINDS, unexpected_among
 from harness.model import Case
+from harness.plugins import Table
 from harness.process_locks import folder_alone
 from harness.records.parquet import results_parquet
 from harness.records.record_names import choose
 from harness.records.virtual_vs_real import tell_devices
 from harness.report.embed import badges
-from harness.report.exporters import FOLDER, NothingToReport, ReportError, check, exported
 from harness.report.exports import matrix_csv, matrix_json, matrix_markdown
 from harness.report.feed import atom_feed, entries_of
 from harness.report.inputs import read_results
 from harness.report.junit import junit_xml
 from harness.report.overview import totals
 from harness.report.plots import NAME as CARD
-from harness.report.published import of_own, read_publication, side_by_side
+from harness.report.publish import of_own, read_publication, side_by_side
 from harness.report.site import TITLE, Site, case_files_of, front_files, in_parallel
+
+
+class ReportError(UsageError):
+    """A report cannot be written to its destination; the message is one plain sentence."""
+
+
+class NothingToReport(ReportError):
+    """There is not one record and not one planned cell."""
+
+    exit_code = 3
+
+
+FOLDER = "exports"
+"""Folder of a report that they write into, each into one of its own."""
+
+Exporter = Callable[[Sequence[Mapping[str, Any]]], Iterable[tuple[str, bytes]]]
+"""Receives the merged and judged records of a report; returns files by name."""
+
+
+def _plugged(_name: str, value: object) -> Exporter:
+    if not callable(value):
+        raise TypeError("it is no function of records")
+    return value
+
+
+EXPORTERS: Mapping[str, Exporter] = Table({}, "cumatrix.exporters", _plugged)
+
+
+def check(names: Iterable[str]) -> None:
+    """Raise `UsageError` where there is no exporter of a name."""
+    for name in names:
+        if name not in EXPORTERS:
+            none = "" if EXPORTERS else "; no installed distribution has one (group cumatrix.exporters)"
+            raise UsageError(f"unknown exporter {name!r}{none or did_you_mean(name, EXPORTERS)}")
+
+
+def exported(names: Iterable[str], records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, bytes]]:
+    """The files of some exporters, by their places in the report.
+
+    Raises
+    ------
+    ReportError
+        When an exporter fails, or names a file that is none of its folder.
+    """
+    for name in names:
+        try:
+            files = list(EXPORTERS[name](records))
+        except Exception as error:
+            raise ReportError(f"the exporter {name} failed: {type(error).__name__}: {error}") from error
+        for file, data in files:
+            if PurePath(file).name != file or not isinstance(data, bytes):
+                raise ReportError(f"the exporter {name} gave {file!r}, which is no name of a file with its bytes")
+            yield f"{FOLDER}/{name}/{file}", data
+
 
 DEFAULT_OUT = Path("reports/html")
 _MANY = 10_000
@@ -126,7 +182,7 @@ def build_report(
     title : str
         What the answer page is called.
     export : sequence of str
-        Names of exporters of other distributions (`harness.report.exporters`).
+        Names of exporters of other distributions (`harness.report.build`).
     published : Path, optional
         A published matrix (`harness.published`) to show next to the records, or alone without any. Exports and counts cover the records.
     artifacts : Path, optional

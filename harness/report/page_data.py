@@ -37,7 +37,7 @@ from harness.records import Record, weight
 from harness.records.json_io import text_of
 from harness.records.merge import failed_at
 from harness.report.case import More
-from harness.report.published import is_own
+from harness.report.publish import is_own
 from harness.report.text import clean, one_line, trackers
 
 NUMBERS = ("seconds", "registers", "shared", "spills")

@@ -18,11 +18,10 @@ from harness.matrix.marks import ANSWER_KINDS, GROUPS, KINDS
 from harness.published import ENVIRONMENT
 from harness.records import Merged, spell_other
 from harness.records.virtual_vs_real import virtual_against_real
-from harness.report.case import excerpt, helps_of, make_grid, proof_link, remedies, snippet_of
+from harness.report.case import CellGroup, anchor_of, excerpt, helps_of, make_grid, proof_link, remedies, snippet_of
 from harness.report.embed import Embedded
-from harness.report.groups import CellGroup, anchor_of
 from harness.report.overview import Sum, make_overview, runs_of, spell, totals, unavailable_of
-from harness.report.published import is_own, own_part
+from harness.report.publish import is_own, own_part
 from harness.report.text import clean, one_line, safe_link
 
 
@@ -138,7 +137,7 @@ def matrix_page(
     table : DataFrame
         `harness.analysis.cells_frame` of them.
     groups : Mapping
-        `harness.report.groups.group_cells` of them.
+        `harness.report.case.group_cells` of them.
     files : Mapping[str, str]
         Page of each case.
     warnings : iterable of str

@@ -16,18 +16,16 @@ from harness.analysis.frame import cells_frame
 from harness.analysis.history import History
 from harness.answers.answer import known_of_itself, newest_day
 from harness.answers.cells import Known
-from harness.answers.current import broken_now, latest_changes
-from harness.answers.feature import feature_page
+from harness.answers.feature import broken_now, feature_page, latest_changes
 from harness.model import Case
 from harness.published import ENVIRONMENT
 from harness.records import Merged
 from harness.records.files import ArtifactFolder
 from harness.report import plots
 from harness.report.answer_data import answers_data, answers_for, architecture_of, first_target, known_of, shown_table
-from harness.report.case import annotator, files_of, page_names
+from harness.report.case import CellGroup, annotator, files_of, group_cells, page_names
 from harness.report.code import Code
 from harness.report.embed import FOLDER, badges_of, embedded_of, feature_json
-from harness.report.groups import CellGroup, group_cells
 from harness.report.overview import Sum, parts, totals, unavailable_of
 from harness.report.page_data import CELLS, chunks, compact, matrix_data, more_data, script, stories_of
 from harness.report.pages import (
@@ -40,7 +38,7 @@ from harness.report.pages import (
     matrix_page,
     section_page,
 )
-from harness.report.published import Publication, is_own
+from harness.report.publish import Publication, is_own
 from harness.report.sections import make_sections, section_names
 
 TITLE = "CUDA compatibility matrix"

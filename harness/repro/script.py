@@ -17,7 +17,7 @@ from harness.backends import nvrtc as nvrtc_backend
 from harness.backends.cupy import c_table
 from harness.backends.cupy.backend import options_of as cupy_options_of
 from harness.backends.cupy.program import is_program
-from harness.backends.numba.kernels import JIT_OPTIONS
+from harness.backends.numba.program import JIT_OPTIONS
 from harness.backends.torch import quoted
 from harness.diagnostics import one_line
 from harness.errors import UsageError

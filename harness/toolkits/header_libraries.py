@@ -14,9 +14,8 @@ from harness.model import Case, HeaderLibrary, Headers
 from harness.tables import read_table
 from harness.toolkits.download import pinned_versions
 from harness.toolkits.install_lock import sweep
-from harness.toolkits.layout import move
 from harness.toolkits.releases import Installed
-from harness.toolkits.store import WheelStore, data_folder, say
+from harness.toolkits.store import WheelStore, data_folder, move, say
 
 
 def library_from(name: str, table: Mapping[str, Any]) -> HeaderLibrary:

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from harness.protocol import helper_child, reads
 from harness.protocol.backend import Backend, Crashed, Ended, Job
-from harness.protocol.limits import EVERY_LIMIT, limits_of_cell, lower
-from harness.protocol.messages import REPLY, Order, Reply, Setup
+from harness.protocol.messages import EVERY_LIMIT, REPLY, Order, Reply, Setup, limits_of_cell, lower
 from harness.worker.processes import be_ended_first, close_others
 from harness.worker.sandbox import Broker, confine
 

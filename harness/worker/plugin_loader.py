@@ -20,12 +20,14 @@ def load_backend(name: str, setup: Setup) -> Backend:
     `cumatrix`, which it imports, are made known by their files. Nothing else of that environment is.
     """
     if not setup.place:
-        module = importlib.import_module(f"harness.backends.{setup.module or BACKENDS[name].module}")
+        module, _, attribute = (setup.module or BACKENDS[name].module).partition(":")
+        loaded = importlib.import_module(f"harness.backends.{module}")
     else:
+        module, _, attribute = setup.module.partition(":")
         _make_known("cumatrix", str(Path(__file__).resolve().parents[2] / "cumatrix" / "__init__.py"))
-        _make_known(setup.module.partition(".")[0], setup.place)
-        module = importlib.import_module(setup.module)
-    backend: Backend = module.backend
+        _make_known(module.partition(".")[0], setup.place)
+        loaded = importlib.import_module(module)
+    backend: Backend = getattr(loaded, attribute or "backend")
     return backend
 
 

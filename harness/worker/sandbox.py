@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.protocol.messages import CLAIMED_LANDLOCK, Order, Setup
-from harness.worker import process_calls, seccomp
+from harness.worker import processes, seccomp
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -272,8 +272,8 @@ def calls(found: int) -> dict[int, tuple[int, ...]]:
     return {
         **dict.fromkeys(CALLS, ()),
         **LOCK_CALLS,
-        **dict.fromkeys(process_calls.SCHEDULING, ()),
-        **dict.fromkeys(() if found >= SIGNALS else process_calls.SIGNALS, ()),
+        **dict.fromkeys(processes.SCHEDULING, ()),
+        **dict.fromkeys(() if found >= SIGNALS else processes.SIGNALS, ()),
     }
 
 
@@ -328,7 +328,7 @@ class Broker:
                 check(pid, arguments, self._lockable)
                 flags = _GO_ON
             else:
-                process_calls.check(pid, call, arguments)
+                processes.check_call(pid, call, arguments)
                 flags = _GO_ON  # its arguments are in registers, which cannot change meanwhile
         except OSError as error:
             code = error.errno or errno.EPERM

@@ -9,7 +9,7 @@ import platform
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.worker import process_calls
+from harness.worker import processes
 
 _SECCOMP, _SET_FILTER = 317, 1
 # Without it, kernels before 5.16 make a process with a filter slower throughout, against a fault of processors.
@@ -100,7 +100,7 @@ def filter_for(protected: Iterable[int]) -> bytes:
         **dict.fromkeys(_TO_PROCESSES, to_process),
         **{
             call: [_step(_LOAD, _FIRST), _step(_EQUAL, kind + 2, 0, 1), refuse, _step(_LOAD, _SECOND), *either, allow]
-            for call, kind in process_calls.BY_KIND.items()
+            for call, kind in processes.BY_KIND.items()
         },
         _PRLIMIT: limits,
     }

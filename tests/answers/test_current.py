@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.answers.cells import Feature, Known, Row
-from harness.answers.current import broken_now, latest_changes
+from harness.answers.feature import broken_now, latest_changes
 
 
 def known_of(*cells: tuple[str, str, str, str]) -> Known:

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.backends.numba import backend as numba
-from harness.backends.numba.kernels import jit_options
-from harness.backends.numba.program import outcome
-from harness.backends.python.runner import Program, described, from_elsewhere, in_short, said_by_ptxas, tidy
+from harness.backends.numba.program import jit_options, outcome
+from harness.backends.python_program import Program, described, from_elsewhere, in_short, said_by_ptxas, tidy
 from harness.nvidia.virtual_driver import VirtualDevice
 from harness.protocol.backend import Job, Rejected, Setup, Unavailable
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.backends.python.staging import WorkFolder
+from harness.backends.python_program import WorkFolder
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from harness.cases.errors import CaseError
 from harness.cases.load import load_case
+from harness.cases.toml import CaseError
 from harness.model import Case
 
 

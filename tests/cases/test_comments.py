@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.errors import CaseError
 from harness.cases.rules import rules_in
+from harness.cases.toml import CaseError
 from harness.model import Stage, Status
 
 

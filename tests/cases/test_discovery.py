@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cases.discovery import find_cases, load_cases
-from harness.cases.errors import CaseError
+from harness.cases.toml import CaseError
 
 from .conftest import GOOD, Write
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from harness.bless.evidence import Evidence, Seen
 from harness.bless.propose import propose
-from harness.cases.errors import CaseError
 from harness.cases.load import load_case
+from harness.cases.toml import CaseError
 from harness.cli.main import cumatrix
 from harness.model import Case, Cell, Diagnostic, Outcome, Stage, Status, Target, Toolchain, ToolkitRef
 from harness.model.judge import expectation_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.errors import CaseError
 from harness.cases.load import load_case
+from harness.cases.toml import CaseError
 from harness.model import Case
 
 HEAD = 'title = "x"\n\n[source]\ncuda = "kernel.cu"\n\n'

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cases.load import load_case
-from harness.cases.paths import matching, project_of
+from harness.cases.sources import matching, project_of
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cases.positions import Positions
+from harness.cases.toml import Positions
 
 TEXT = '''\
 # [not.a.table]

@@ -9,8 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from harness.cases.errors import CaseError
 from harness.cases.schema import FILE_NAME, case_schema, write_schema
+from harness.cases.toml import CaseError
 
 from .conftest import GOOD, Load
 from .test_load import FULL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from harness.cli.columns import columns
+from harness.cli.console import columns
 
 
 def test_columns_are_as_wide_as_what_stands_in_them() -> None:

@@ -16,10 +16,10 @@ from cells import make_case, make_cell
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engine import key as keys_module
+from harness.engine import fingerprints as keys_module
 from harness.engine.context import RunContext
 from harness.engine.environment import Environment
-from harness.engine.key import Key
+from harness.engine.fingerprints import Key
 from harness.engine.prepared import PreparedCell
 from harness.engine.request import RunRequest
 from harness.engine.resolve import Resolver
@@ -167,7 +167,7 @@ def test_without_knowing_what_the_worker_read_there_is_no_key(store: ToolkitStor
 
 def test_a_soft_limit_of_the_shell_does_not_count_and_a_hard_one_does(key: Callable[..., str], tmp_path: Path) -> None:
     script = tmp_path / "limits.py"
-    script.write_text("from harness.protocol.limits import limits_of_cell; print(limits_of_cell(1 << 30, {}))")
+    script.write_text("from harness.protocol.messages import limits_of_cell; print(limits_of_cell(1 << 30, {}))")
     plain, soft, hard = (
         subprocess.run(["bash", "-c", f"{prefix} {sys.executable} {script}"], capture_output=True, text=True).stdout
         for prefix in ("", "ulimit -Ss 512;", "ulimit -s 512;")

@@ -16,7 +16,7 @@ from harness.cluster.worker import Engine, WorkerRequest
 from harness.engine.context import RunContext
 from harness.engine.environment import look
 from harness.engine.executor import Run
-from harness.engine.key import engine_digest
+from harness.engine.fingerprints import engine_digest
 from harness.engine.request import RunRequest
 from harness.errors import UsageError
 from harness.model import Cell, Status

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine import probes
-from harness.engine.environment import look
-from harness.engine.probes import begin_own, finished, libraries
+from harness.engine import environment
+from harness.engine.environment import begin_own, finished, libraries, look
 
 
 def fake(folder: Path, text: str) -> str:
@@ -33,7 +32,7 @@ def test_what_was_begun_is_asked_for_once(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_another_interpreter_is_not_asked_before_it_is_known(tmp_path: Path) -> None:
     begin_own(str(tmp_path / "python"))
-    assert probes._begun == {}
+    assert environment._begun == {}
 
 
 def test_other_questions_do_not_get_its_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -55,4 +54,4 @@ def test_the_environment_is_looked_at_as_ever() -> None:
     alone = look()
     begin_own(None)
     assert look() == alone
-    assert probes._begun == {}
+    assert environment._begun == {}

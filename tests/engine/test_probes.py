@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from peaks import peak_of
 
-from harness.engine.probes import ProbeFailed, ask
+from harness.engine.environment import ProbeFailed, ask
 from harness.protocol.probes import Interpreter
 
 MUCH = 100 << 20

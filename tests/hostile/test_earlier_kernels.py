@@ -15,7 +15,7 @@ from cells import Place
 
 from harness.protocol.messages import CLAIMED_LANDLOCK
 from harness.toolkits import Installed
-from harness.worker import process_calls, sandbox
+from harness.worker import processes, sandbox
 from harness.worker.sandbox import kept_from
 
 from .programs import MEMORY_OF_OTHERS, PROCESSES, SIGNALS
@@ -56,9 +56,9 @@ ODD = {"ends-silently": ("crashed", None), "aborts": ("crashed", signal.SIGABRT)
 
 
 def test_who_decides_follows_from_what_the_kernel_offers() -> None:
-    always = {*sandbox.CALLS, *sandbox.LOCK_CALLS, *process_calls.SCHEDULING}
+    always = {*sandbox.CALLS, *sandbox.LOCK_CALLS, *processes.SCHEDULING}
     assert sandbox.calls(6).keys() == sandbox.calls(7).keys() == always
-    assert sandbox.calls(5).keys() == sandbox.calls(0).keys() == {*always, *process_calls.SIGNALS}
+    assert sandbox.calls(5).keys() == sandbox.calls(0).keys() == {*always, *processes.SIGNALS}
 
 
 def test_the_claim_is_never_more_than_the_kernel_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +79,10 @@ def test_who_is_below() -> None:
         assert shell.stdout
         sleeper = int(shell.stdout.readline())
         for number in (shell.pid, sleeper, -shell.pid, 0):
-            process_calls.check(os.getpid(), 62, [number & 0xFFFFFFFF])
+            processes.check_call(os.getpid(), 62, [number & 0xFFFFFFFF])
         for number in (1, os.getpid(), os.getppid(), -os.getpgid(os.getppid())):
             with pytest.raises(PermissionError):
-                process_calls.check(os.getpid(), 62, [number & 0xFFFFFFFF])
+                processes.check_call(os.getpid(), 62, [number & 0xFFFFFFFF])
         os.killpg(shell.pid, signal.SIGKILL)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from harness.cases.errors import CaseError
+from harness.cases.toml import CaseError
 from harness.errors import UsageError
 from harness.project.config import config_schema, read_config
 from harness.project.current import here

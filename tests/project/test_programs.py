@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.errors import CaseError
 from harness.cases.rules import include_of, options_for
+from harness.cases.toml import CaseError
 from harness.model import Case, Cell, Status, Target, Toolchain, ToolkitRef
 from harness.project.config import read_config
 from harness.project.programs import configured, program_for

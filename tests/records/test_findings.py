@@ -10,7 +10,7 @@ from record_builders import built, cell, changed, record, rejected
 
 from harness.model import Outcome, Status
 from harness.records.failures import again_command, findings, not_repeatable
-from harness.report.ci_annotations import DOCUMENTS, MOST, github
+from harness.report.junit import DOCUMENTS, MOST, github
 
 
 def test_equal_failures_are_one_with_all_their_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

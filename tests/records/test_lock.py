@@ -12,8 +12,7 @@ from record_builders import cell, plan, record
 
 from harness.analysis.history import HistoryError, append
 from harness.records import RecordError, RecordWriter, merge, write_merged
-from harness.report.build import build_report
-from harness.report.exporters import ReportError
+from harness.report.build import ReportError, build_report
 
 HOLD = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH); print(flush=True); sys.stdin.read()"
 

@@ -10,8 +10,7 @@ from record_builders import cell, plan, record, rejected
 
 from harness.records import RecordError, RecordWriter
 from harness.report import build
-from harness.report.build import build_report
-from harness.report.exporters import NothingToReport, ReportError
+from harness.report.build import NothingToReport, ReportError, build_report
 
 FILES = [
     *(

@@ -19,8 +19,7 @@ from harness.model import Expectation, Outcome, Stage, Status
 from harness.model.condition import Condition
 from harness.records import Record, merge
 from harness.records.plan import Plan
-from harness.report.case import excerpt, page_names
-from harness.report.groups import anchor_of
+from harness.report.case import anchor_of, excerpt, page_names
 from harness.report.pages import SHOWN, assets
 from harness.report.site import Site, case_files_of, front_files
 from harness.report.text import clean, one_line, safe_link

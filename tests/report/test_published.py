@@ -15,8 +15,7 @@ from harness.model import Cell, Outcome, Status
 from harness.published import ENVIRONMENT
 from harness.records import Merged, Record, RecordWriter, merge
 from harness.report.build import build_report
-from harness.report.publish import publish
-from harness.report.published import of_own, side_by_side
+from harness.report.publish import of_own, publish, side_by_side
 
 CASES = Path(__file__).parents[2] / "cases"
 

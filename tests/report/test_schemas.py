@@ -16,22 +16,21 @@ from harness.records import RecordError, merge
 from harness.records.make import with_tables
 from harness.records.schema import check_record, record_schema
 from harness.report.case import page_names
-from harness.report.exports import matrix_json
-from harness.report.schemas import matrix_schema, schemas
+from harness.report.exports import matrix_json, matrix_schema, schemas
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "schemas"
 
 
 @pytest.mark.parametrize("name", schemas())
 def test_published_as_the_code_has_it(name: str) -> None:
-    assert (PUBLISHED / name).read_bytes() == schemas()[name], "run python -m harness.report.schemas"
+    assert (PUBLISHED / name).read_bytes() == schemas()[name], "run python -m harness.report.exports"
     jsonschema.Draft202012Validator.check_schema(json.loads(schemas()[name]))
 
 
 def test_the_table_of_the_docs_is_that_of_the_code() -> None:
     page = (PUBLISHED.parent / "records.md").read_text()
     assert "| `artifact.kernels[].num_regs` |" in page
-    assert with_tables(page) == page, "run python -m harness.report.schemas"
+    assert with_tables(page) == page, "run python -m harness.report.exports"
 
 
 CRASH = Outcome(status=Status.CRASHED, signal=11)

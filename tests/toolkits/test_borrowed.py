@@ -10,7 +10,7 @@ from command import Command
 from venvs import python_with
 
 from harness.toolkits import RELEASES, Installed, Release, ToolkitStore
-from harness.toolkits.layout import borrowed, note
+from harness.toolkits.store import borrowed, note
 
 CCCL = ["include/cub", "include/cuda", "include/nv", "include/thrust"]
 

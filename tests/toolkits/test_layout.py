@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import PartUnavailable
-from harness.toolkits.layout import lay_out
+from harness.toolkits.store import lay_out
 
 Wheel = Callable[..., None]
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import PartUnavailable, UsageError
-from harness.toolkits.layout import lay_out
 from harness.toolkits.releases import Installed
-from harness.toolkits.store import WheelStore
+from harness.toolkits.store import WheelStore, lay_out
 
 from .local_index import LocalIndex
 

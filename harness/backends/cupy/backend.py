@@ -438,3 +438,10 @@ def _distribution(setup: Setup) -> tuple[str, str]:
         except PackageNotFoundError:
             continue
     raise Unavailable(f"CuPy is not installed: install {next(iter(names))}")
+
+
+via_nvrtc = CupyBackend(jitify=False)
+"""RawModule through NVRTC."""
+
+via_jitify = CupyBackend(jitify=True)
+"""RawModule through Jitify."""

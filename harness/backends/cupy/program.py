@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from harness.backends.cupy.patches import LinkFailed, explain
 from harness.backends.cupy.virtual_gpu import VirtualGpu
-from harness.backends.python.runner import Program, described, from_elsewhere, in_short, missing, tidy
+from harness.backends.python_program import Program, described, from_elsewhere, in_short, missing, tidy
 from harness.protocol.backend import Ended, Job, Rejected, Unavailable, Unsupported
 
 _MODULES = ("cupy", "cupyx", "cupy_backends")

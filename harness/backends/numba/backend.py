@@ -1,6 +1,6 @@
 """Numba's own CUDA target (numba 0.57 to 0.68 without the package numba-cuda).
 
-A program is run as ``python FILE`` does (`harness.backends.python.runner`). A case's constants, its definitions, are in
+A program is run as ``python FILE`` does (`harness.backends.python_program`). A case's constants, its definitions, are in
 its globals before its code runs, and so is ``JIT_OPTIONS``: the `jit` options that the case varies. It declares
 neither, it only uses them::
 
@@ -28,9 +28,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.backends.numba.kernels import Watch, check_options
-from harness.backends.numba.program import RealDevice, compile_all, launch_kernel, watched
-from harness.backends.python.runner import first_line, from_elsewhere
+from harness.backends.numba.program import RealDevice, Watch, check_options, compile_all, launch_kernel, watched
+from harness.backends.python_program import first_line, from_elsewhere
 from harness.libraries import LIBRARIES
 from harness.nvidia import tools
 from harness.nvidia.virtual_driver import VirtualDevice, VirtualDriver, VirtualRuntime, foreign

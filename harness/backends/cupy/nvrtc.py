@@ -1,5 +1,0 @@
-"""CuPy's RawModule through NVRTC."""
-
-from harness.backends.cupy.backend import CupyBackend
-
-backend = CupyBackend(jitify=False)
