@@ -56,7 +56,7 @@ class Side:
 
     @property
     def words(self) -> str:
-        """The outcome in words: ``works``, ``rejected at compile``."""
+        """The outcome in words: ``builds``, ``rejected at compile``."""
         return ENDINGS["built"].verb if self.outcome == "built" else self.outcome.replace("_", " ")
 
 
@@ -95,7 +95,7 @@ class Disagreement:
 
     @property
     def sentence(self) -> str:
-        """``CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.0.0 works; cupy-jitify 13.0.0 is rejected at compile ("…")``."""
+        """``CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.0.0 builds; cupy-jitify 13.0.0 is rejected at compile ("…")``."""
         said = [
             f"{_fold_names(side.toolchains)}: {side.words}"
             + (f' ("{one_line(side.message, 100)}")' if side.message else "")

@@ -30,7 +30,7 @@ class Along:
     rest : str
         The other parameters, as names of variants have them.
     runs : tuple of (tuple of str, str)
-        Consecutive values with the same outcome, and that outcome, such as ``works``.
+        Consecutive values with the same outcome, and that outcome, such as ``builds``.
     untried : tuple of str
         Untried releases of a header library between the ends of two runs.
     """
@@ -43,13 +43,13 @@ class Along:
 
     @property
     def sentence(self) -> str:
-        """``works up to bytes=49152; from bytes=49156 rejected at link``, without what the compilers said."""
+        """``builds up to bytes=49152; from bytes=49156 rejected at link``, without what the compilers said."""
         axis = [value for values, _ in self.runs for value in values]
         said = []
         for values, what in self.runs:
             where = spell_part(values, axis, self.parameter.label(""))
             colon = ":" if ": " in what else ""
-            said.append(f"works {where}" if what == "works" else f"{where}{colon} {what}")
+            said.append(f"builds {where}" if what == "builds" else f"{where}{colon} {what}")
         untried = f" ({self.parameter.key} {', '.join(self.untried)} untried)" if self.untried else ""
         # What has parts itself is a sentence of its own.
         several = any("; " in what for _, what in self.runs)

@@ -18,9 +18,9 @@ import pandas as pd
 
 from harness.analysis.frame import rows_of
 from harness.diagnostics import one_line
-from harness.matrix.axes import FURTHER, fold_targets, labels, place_key, target_key, version_key
+from harness.matrix.axes import FURTHER, fold_targets, labels, place_key, spell_targets, target_key, version_key
 from harness.matrix.marks import ENDINGS, KINDS
-from harness.matrix.ranges import between, consecutive, spell, spell_part
+from harness.matrix.ranges import between, spell, spell_part, spell_tried
 from harness.model import KNOWN_TARGETS, Target
 from harness.records import at_stage
 from harness.toolkits import RELEASES
@@ -122,7 +122,7 @@ class Statement:
     holes : Holes
         Whole versions and targets that lie between tested ones and were not tried.
     headline : str
-        What works and what fails, in English: ``cupy-jitify: up to 13.0.0 rejected at compile ("incomplete type"); from 13.1.0 needs sm_80``.
+        What builds and what fails, in English: ``cupy-jitify: up to 13.0.0 rejected at compile ("incomplete type"); from 13.1.0 needs sm_80``.
         Messages in it come out of compilers: escape it where it is shown.
     notes : tuple of str
         What was tested, what is not applicable, and what was not tested; short sentences.
@@ -241,7 +241,7 @@ PLAIN_TARGETS = tuple(str(target) for target in KNOWN_TARGETS if not target.suff
 
 
 def headline_of(statement: Statement) -> str:
-    """Phrases for works and fails."""
+    """Phrases for what builds and what fails."""
     subject = statement.subject
     name = subject.backend + (f" with the headers of CUDA {subject.headers}" if subject.headers else "")
     name += "".join(f", {label}" for label in labels(subject.further, FURTHER))
@@ -288,10 +288,13 @@ def notes_of(statement: Statement) -> tuple[str, ...]:
     if gaps:
         notes.append(f"Untested: {_points(gaps, tried)}.")
     holes = statement.holes
-    untested = [f"{statement.subject.backend} {_span(holes.libraries)}"] if holes.libraries else []
-    releases = [spell(run, whole=2) for run in consecutive(holes.toolkits, RELEASES)]
-    untested += [f"CUDA {', '.join(releases)}"] if releases else []
-    untested += [fold_targets(holes.targets, PLAIN_TARGETS)] if holes.targets else []
+    # With the tried ones on the axis, no range of untried ones contains a tried one.
+    library = {name for names in tried.values() for name in names}
+    untested = (
+        [f"{statement.subject.backend} {spell_tried(holes.libraries, library, version_key)}"] if holes.libraries else []
+    )
+    untested += [f"CUDA {spell_tried(holes.toolkits, RELEASES, version_key)}"] if holes.toolkits else []
+    untested += [spell_targets(holes.targets)] if holes.targets else []
     if untested:
         notes.append(f"Untested in between: {'; '.join(untested)}.")
     if statement.unknown:
@@ -312,7 +315,7 @@ def _apart_by(clauses: Sequence[Clause], name: str, other: str) -> bool:
 
 
 def _what(clause: Clause) -> str:
-    """``works on sm_80–sm_120; rejected at compile on sm_70 and below``."""
+    """``builds on sm_80–sm_120; rejected at compile on sm_70 and below``."""
     parts = sorted(clause.parts, key=lambda part: part.outcome != "built")
     if len(parts) == 1:
         return _verb(parts[0])

@@ -10,11 +10,22 @@ from typing import Any
 from harness.answers.cells import Entry, Feature, Known, Row, are_own, hosted, is_host
 from harness.answers.query import Query, meant
 from harness.answers.question import Vocabulary
-from harness.answers.table import FeatureRow, Field, lines_of
-from harness.answers.verdict import FAULT, NOT, NOTHING, SILENT, UNTRIED_VERDICT, WORKS, Support, picked
+from harness.answers.table import FeatureRow, Field, field_of, known_releases, lines_of
+from harness.answers.verdict import (
+    CLAIM_AXES,
+    FAULT,
+    NOT,
+    NOTHING,
+    SILENT,
+    UNTRIED_VERDICT,
+    WORKS,
+    Places,
+    Support,
+    picked,
+)
 from harness.backends import label_of, library_of
-from harness.matrix.axes import fold_targets, version_key
-from harness.matrix.ranges import spell
+from harness.matrix.axes import spell_targets, version_key
+from harness.matrix.marks import ANSWER_KINDS
 from harness.model.host_compiler import NAME
 
 SAME = "targets/removed"
@@ -73,6 +84,8 @@ class ToolFinding:
         The verdict of own cells alone, in addition to published ones.
     tried : str
         The tried part of the request: ``12.3.0 to 14.2.0, CUDA 11.8 to 12.9``, ``gcc 11 to 14, CUDA 13.0``.
+    of_all : bool
+        Whether the statement is about all versions, and so names changes.
     """
 
     tool: str
@@ -84,6 +97,7 @@ class ToolFinding:
     proof: tuple[Row, ...]
     own: str = ""
     tried: str = ""
+    of_all: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +114,48 @@ class FeatureFinding:
     def broken(self) -> bool:
         """Return whether the requested versions fail where others work."""
         return any(said.overall and said.verdict.refused for said in self.said)
+
+
+_LEADS = {"works": "Yes", "part": "In part", "refused": "No", "silent": "Not tried"}
+"""The first word of an answer, by the best sense of a tool's statement (`harness.matrix.marks.AnswerKind`); the best first."""
+
+
+def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str]) -> str:
+    """The answer of the first case in one sentence: ``Yes. NVRTC, as sm_90a: builds since CUDA 12.0.``
+
+    Variants with different findings have an answer each. A GPU has several targets, and the best one of each tool counts.
+
+    Parameters
+    ----------
+    findings : sequence of FeatureFinding
+        What is known, best first.
+    targets : sequence of str
+        Those of the question; named where there are several.
+    """
+    variants = [(finding, *_best(finding)) for finding in findings if finding.case == findings[0].case]
+    if len(variants) > 1:
+        groups: dict[str, list[str]] = {}
+        for finding, lead, _ in variants:
+            groups.setdefault(lead, []).append(finding.label)
+        return " ".join(f"{lead}: {'; '.join(labels)}." for lead, labels in groups.items())
+    if not variants or not variants[0][2]:
+        return f"{_LEADS['silent']}."
+    _, lead, told = variants[0]
+    parts = [
+        f"{said.tool}{f', as {said.place}' if len(targets) > 1 else ''}: {said.verdict.text}{f' ({said.overall})' if said.overall else ''}"
+        for said in told
+    ]
+    return f"{lead}. {'; '.join(parts)}."
+
+
+def _best(finding: FeatureFinding) -> tuple[str, list[ToolFinding]]:
+    """The first word of an answer, and the best finding of each tool with one."""
+    senses = list(_LEADS)
+    best: dict[str, ToolFinding] = {}
+    for said in sorted(finding.said, key=lambda each: senses.index(ANSWER_KINDS[each.verdict.kind].sense)):
+        best.setdefault(said.tool, said)
+    told = [said for said in best.values() if not said.verdict.silent]
+    return _LEADS[ANSWER_KINDS[told[0].verdict.kind].sense if told else "silent"], told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +249,10 @@ def finding_of(
             said += _said(fields, versions, asked.toolkits)
         elif not is_host(entry.axis) and entry.tool not in asked_for:
             said += _on_own(_said(fields, versions, asked.toolkits), known, hosts)
+    if len(asked.targets) > 1 and len({re.sub(r"\D", "", target) for target in asked.targets}) == 1:
+        # A GPU runs all of its targets: the one that builds counts.
+        order = list(dict.fromkeys(each.tool for each in said))
+        said.sort(key=lambda each: (order.index(each.tool), list(_LEADS).index(ANSWER_KINDS[each.verdict.kind].sense)))
     feature = known.features[line.case]
     # Those of another tool, or of other architectures, answer nothing that was asked.
     faulty = any(FAULT in item.entry.grids[target].letters for item in said for target in item.targets)
@@ -237,11 +297,12 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
         )
         alone = len(fields) == 1
         where = (
-            f"works {field.where}" if alone and field.where and field.where != "nowhere" and not verdict.works else ""
+            f"builds {field.where}" if alone and field.where and field.where != "nowhere" and not verdict.works else ""
         )
         own = field.own.text if field.own else ""
-        groups.setdefault((verdict, "; ".join(filter(None, (overall, where))), own), []).append(field)
-    every = [field.target for field in fields]
+        # Architectures tried with other versions, to the same effect, are one group.
+        alike = replace(verdict, tried="", claims=())
+        groups.setdefault((alike, "; ".join(filter(None, (overall, where))), own), []).append(field)
     if any(not verdict.silent for verdict, _, _ in groups):
         groups = {key: group for key, group in groups.items() if not key[0].silent}
     return [
@@ -249,12 +310,13 @@ def _said(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Seq
             tool=tool_label(group[0].entry),
             entry=group[0].entry,
             targets=tuple(field.target for field in group),
-            place=fold_targets([field.target for field in group], every),
+            place=spell_targets(field.target for field in group),
             verdict=verdict,
             overall=overall,
             proof=_proof(group[-1], versions, toolkits),
             own=own,
             tried=_tried(group, versions, toolkits),
+            of_all=not some,
         )
         for (verdict, overall, own), group in groups.items()
     ]
@@ -297,15 +359,30 @@ def _tried(fields: Sequence[Field], versions: Sequence[str] | None, toolkits: Se
 
 
 def _span(entry: Entry, rows: Sequence[Row]) -> str:
-    versions = sorted({row.version for row in rows} - {""}, key=version_key)
-    toolkits = sorted({row.toolkit for row in rows}, key=version_key)
-    axis = f"{entry.axis} " if entry.axis and versions else ""
-    return ", ".join(filter(None, (f"{axis}{spell(versions)}", f"CUDA {spell(toolkits)}" if toolkits else "")))
+    library = entry.axis or library_of(entry.backend)
+    places = Places(
+        {(row.version, row.toolkit): True for row in rows},
+        *(known_releases().get(name, ()) for name in (library, "cuda")),
+    )
+    axis = f"{entry.axis} " if entry.axis and any(row.version for row in rows) else ""
+    return axis + places.tried(places.answered)
 
 
 def newest_day(values: Mapping[str, str]) -> str:
     """Newest start of a run, as a day; empty where no plan tells."""
     return max(values.values(), default="")[:10]
+
+
+def _claims(said: ToolFinding, target: str) -> list[dict[str, Any]]:
+    """Changes that the statement names: axis, versions before and after, and the two cells."""
+    found = []
+    for claim in field_of(said.entry, target).verdict.claims:
+        number = CLAIM_AXES.index(claim.axis)
+        rows = [said.entry.proofs.get((*place, target)) for place in (claim.before, claim.after)]
+        cells = [row.cell for row in rows if row]
+        axis = said.entry.axis or library_of(said.entry.backend) if number == 0 else "cuda"
+        found.append({"axis": axis, "before": claim.before[number], "after": claim.after[number], "builds": claim.builds, "cells": cells})  # fmt: skip
+    return found
 
 
 def said_json(said: ToolFinding) -> dict[str, Any]:
@@ -318,6 +395,8 @@ def said_json(said: ToolFinding) -> dict[str, Any]:
         "kind": said.verdict.kind,
         "answer": said.verdict.text,
         "note": "; ".join(filter(None, (said.verdict.note, said.overall))),
+        "tried": said.tried,
+        "claims": [claim for target in said.targets for claim in _claims(said, target) if said.of_all],
         "cells": [row.cell for row in said.proof],
     }
 

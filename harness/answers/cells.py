@@ -216,6 +216,11 @@ class Entry:
             target for target, grid in self.grids.items() if any(grid.letters[place] not in SILENT for place in places)
         )
 
+    def differ(self, refused: str, built: str) -> bool:
+        """Return whether two cells that differ in the architecture alone show one that is refused and one that is built."""
+        one, other = self.grids[refused].letters, self.grids[built].letters
+        return any(a in REFUSED and b == WORKS for a, b in zip(one, other, strict=True))
+
     @cached_property
     def answered(self) -> tuple[str, ...]:
         """Targets that a compiler answered, in order."""

@@ -10,10 +10,10 @@ from harness.answers.cells import Entry, Known, Row
 from harness.answers.query import Query
 from harness.answers.question import version_of
 from harness.answers.table import FeatureRow, known_releases, lines_of
-from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, VersionGrid, along
+from harness.answers.verdict import FAULT, SILENT, SURPRISE, WORKS, Places, VersionGrid
 from harness.backends import label_of, library_of
-from harness.matrix.axes import fold_targets, target_key, version_key
-from harness.matrix.ranges import consecutive, ranges, spell
+from harness.matrix.axes import spell_targets, version_key
+from harness.matrix.ranges import consecutive, ranges, spell, spell_tried
 from harness.toolkits.header_libraries import LIBRARIES
 
 LISTED = 3
@@ -85,7 +85,7 @@ def broken_now(known: Known, reasons: Mapping[str, tuple[str, str]]) -> list[Bro
                 tools, targets = found.setdefault((not surprise, entry.case, reason, link), ({}, {}))
                 tools[tool_label(entry)] = targets[target] = None
     return [
-        Broken(case=case, reason=f"{'' if known_fault else 'Not as expected: '}{reason}", link=link, tools=", ".join(tools), targets=fold_targets(targets, sorted(targets, key=target_key)))
+        Broken(case=case, reason=f"{'' if known_fault else 'Not as expected: '}{reason}", link=link, tools=", ".join(tools), targets=spell_targets(targets))
         for (known_fault, case, reason, link), (tools, targets) in sorted(found.items(), key=lambda item: item[0][0])
     ]  # fmt: skip
 
@@ -123,8 +123,7 @@ class _Seen:
     def tools(self) -> str:
         """``CuPy on sm_80–sm_120, after 13.6.0``."""
         return "; ".join(
-            f"{tool} on {fold_targets(targets, sorted(targets, key=target_key))}, after {before}"
-            for (tool, before), targets in self.targets.items()
+            f"{tool} on {spell_targets(targets)}, after {before}" for (tool, before), targets in self.targets.items()
         )
 
     def label(self, of_case: Collection[str]) -> str:
@@ -142,15 +141,13 @@ def _newest(entry: Entry, target: str) -> Row | None:
 
 
 def _borders(entry: Entry, grid: VersionGrid) -> list[tuple[str, str, str, bool]]:
-    """Axis, release before, release, and whether it works from there on: where all else is the same and the outcome is another."""
+    """Axis, release before, release, and whether it builds from there on: of two cells that differ in that axis alone."""
     library = entry.axis or (label_of(entry.backend) if library_of(entry.backend) else "")
+    places = Places(grid.answered())
     found = []
-    for axis, names, letters_of in (
-        (library, grid.libraries, grid.of_library),
-        ("CUDA", grid.toolkits, grid.of_toolkit),
-    ):
-        runs = ranges(along(names, letters_of) or ()) if axis else []
-        found += [(axis, str(run.before), run.values[0], run.outcome) for run in runs[1:]]
+    for number, axis in enumerate((library, "CUDA")):
+        claims = places.changes(number)[1] if axis else ()
+        found += [(axis, claim.before[number], claim.after[number], claim.builds) for claim in claims]
     return found
 
 
@@ -219,7 +216,7 @@ class FeaturePage:
 
     @property
     def short(self) -> str:
-        """A short summary: ``NVRTC: works since CUDA 12.0, Numba: never``."""
+        """A short summary: ``NVRTC: builds since CUDA 12.0, Numba: 0 of 3``."""
         said = [f"{said.tool}: {said.verdict.text}" for variant in self.variants for said in variant.finding.said]
         return ", ".join(list(dict.fromkeys(said))[:SHORT]) or "not tried"
 
@@ -248,7 +245,15 @@ def _variant(line: FeatureRow, known: Known, toolkits: Sequence[str]) -> Variant
 def _rows(entry: Entry, toolkits: Sequence[str]) -> list[VersionRow]:
     versions, _ = _tried(entry)
     found = [(version, tuple(_cell(entry, version, toolkit) for toolkit in toolkits)) for version in versions]
-    return [VersionRow(tool=tool_label(entry), versions=spell(run.values), cells=run.outcome) for run in ranges(found)]
+    return [
+        VersionRow(tool=tool_label(entry), versions=_spell(entry, run.values), cells=run.outcome)
+        for run in ranges(found)
+    ]
+
+
+def _spell(entry: Entry, versions: Sequence[str]) -> str:
+    known = known_releases().get(entry.axis or library_of(entry.backend), ())
+    return spell_tried([version for version in versions if version], known, version_key)
 
 
 def _cell(entry: Entry, version: str, toolkit: str) -> tuple[str, str]:
@@ -271,7 +276,7 @@ def _cell(entry: Entry, version: str, toolkit: str) -> tuple[str, str]:
     plain = [target for target in every if target[-1].isdigit()]
     own = [target for target in works if target[-1].isdigit()]
     above = own and every[every.index(own[0]) :] == works and own == plain[-len(own) :]
-    return "part", f"from {own[0]}" if above else fold_targets(works, every)
+    return "part", f"from {own[0]}" if above else spell_targets(works)
 
 
 def _tried(entry: Entry) -> tuple[list[str], list[str]]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 
 from harness.answers import vocabulary
 from harness.answers.cells import Entry, Feature, Known, hosted, words_of_feature
 from harness.answers.question import Vocabulary, words_of
-from harness.answers.verdict import SILENT, Support, VersionGrid, verdict_of
+from harness.answers.verdict import Support, VersionGrid, verdict_of
 from harness.backends import BACKENDS, library_of
-from harness.matrix.axes import fold_targets, natural_key, version_key
-from harness.matrix.ranges import between, spell
+from harness.matrix.axes import natural_key, version_key
+from harness.matrix.ranges import between, spell_tried
 from harness.model import KNOWN_TARGETS
 from harness.model.host_compiler import VERSIONS
 from harness.tables import read_table
@@ -36,7 +36,7 @@ class Field:
     verdict : Support
         In a few words.
     where : str
-        Architectures that work, if not all do: ``from sm_80``, ``on sm_90a only``, ``nowhere``.
+        Architectures that work, if not all do: ``from sm_80``, ``on sm_90a; 0 of 9 others``, ``nowhere``.
     own : Support or None
         The verdict of own cells alone, in addition to published ones.
     """
@@ -110,21 +110,13 @@ def field_of(entry: Entry, target: str) -> Field:
     grid = entry.grids[target]
     library = entry.axis or library_of(entry.backend)
     verdict = _verdict(grid, library)
-    if not entry.case and verdict.kind == "never":
-        # The architecture itself: an earlier release may well know it.
-        verdict = replace(verdict, text=f"not with CUDA {_first_to_last(grid)}")
     return Field(
         entry=entry,
         target=target,
         verdict=verdict,
-        where=_where(entry.compared or entry.answered, entry.working, target),
+        where=_where(entry, target),
         own=_verdict(entry.own[target], library) if target in entry.own else None,
     )
-
-
-def _first_to_last(grid: VersionGrid) -> str:
-    told = [name for place, name in enumerate(grid.toolkits) if set(grid.of_toolkit(place)) - SILENT]
-    return spell(told)
 
 
 @cache
@@ -132,33 +124,29 @@ def _verdict(grid: VersionGrid, library: str) -> Support:
     return verdict_of(grid, known_releases(), library)
 
 
-@cache
-def _where(every: tuple[str, ...], works_on: tuple[str, ...], target: str) -> str:
-    """Architectures that work with some version; empty if all do, or if there is no other."""
+def _where(entry: Entry, target: str) -> str:
+    """Architectures of a field's kind that build with some version: ``from sm_80``; empty if all do, or if no other one was tried.
+
+    ``from`` needs two cells that differ in the architecture alone. Architectures are compared where something builds.
+    """
     kind = target.partition("_")[0] + "_"
-    answered = [item for item in every if item.startswith(kind)]
-    working = [item for item in works_on if item.startswith(kind)]
-    if len(answered) < 2 or working == answered or not answered:
+    compared = [item for item in entry.compared or entry.answered if item.startswith(kind)]
+    working = [item for item in entry.working if item.startswith(kind)]
+    refused = [item for item in compared if item not in working]
+    if not refused or not compared[1:]:
         return ""
     if not working:
         return "nowhere"
-    plain = [item for item in answered if item[-1].isdigit()]
-    works = [item for item in working if item[-1].isdigit()]
-    if (
-        works
-        and works == plain[-len(works) :]
-        and all(item in working or natural_key(item) < natural_key(works[0]) for item in answered)
-    ):
-        before = [item for item in plain if item not in works]
-        return f"from {works[0]}{_untried(before[-1], works[0])}" if before else ""
-    return f"on {fold_targets(working, answered)} only"
-
-
-def _untried(before: str, after: str) -> str:
-    """``; sm_53 to sm_62 untried``: untried architectures between one that fails and one that works."""
-    plain = [name for name in map(str, KNOWN_TARGETS) if name.startswith(before[:3]) and name[-1].isdigit()]
-    names = between(before, after, plain, natural_key)
-    return f"; {spell(names)} untried" if names else ""
+    plain = [item for item in compared if item[-1].isdigit()]
+    first = next((item for item in plain if item in working), "")
+    below = [item for item in plain if item in refused]
+    above = first and below and all(natural_key(item) < natural_key(first) for item in refused)
+    if above and entry.differ(below[-1], first):
+        known = [str(each) for each in KNOWN_TARGETS if str(each).startswith(kind) and not each.suffix]
+        gap = [item for item in between(below[-1], first, known, natural_key) if item not in entry.answered]
+        return f"from {first}{f'; {spell_tried(gap, known, natural_key)} untried' if gap else ''}"
+    others = f"; 0 of {len(refused)} others" if len(refused) > 1 else f"; not on {refused[0]}"
+    return f"on {', '.join(working)}{others}"
 
 
 def _label(variants: Sequence[str], every: Sequence[str]) -> str:

@@ -1,13 +1,23 @@
-"""Describe a row of versions in a few words: ``works since 13.1``, ``never``, ``broken in 0.59.0 only``, ``not tried``."""
+"""Statements about the versions of a program, a tool and an architecture: ``builds since CUDA 12.0``, ``0 of 3``, ``not tried``.
+
+A statement follows from the cells of its grid:
+
+- a change along an axis needs a pair of cells that differ in that axis alone (`Claim`); where both axes changed together, the statement names both;
+- a refusal by all of them comes with their number, and is ``never`` from `NEVER` releases on each axis on;
+- a range contains tried versions only.
+
+``.ci/check_statements.py`` checks the published ones against the cells.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.answers.question import version_of
+from harness.matrix.axes import version_key
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
-from harness.matrix.ranges import ranges, spell
+from harness.matrix.ranges import Range, ranges, spell_tried
 
 WORKS, NOT, FAULT, SURPRISE, UNAVAILABLE, UNTRIED, NOTHING = (group.letter for group in GROUPS.values())
 """Letters of cells by their group: built; refused as expected; a known fault; a surprise; unavailable; unknown; not applicable."""
@@ -18,12 +28,42 @@ SILENT = frozenset(group.letter for group in GROUPS.values() if not group.answer
 REFUSED = frozenset((NOT, FAULT, SURPRISE))
 """Letters of cells that a compiler said something against."""
 
+NEVER = 3
+"""Releases of CUDA, and of the library where there is one, that must refuse a program before it is said to build never."""
+
 _LISTED = 3
+
+Place = tuple[str, str]
+"""A version of the library and a CUDA release."""
+
+
+CLAIM_AXES = ("library", "cuda")
+"""The axes of a place."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A change along an axis, with the pair of cells that shows it: they differ in that axis alone.
+
+    Parameters
+    ----------
+    axis : str
+        ``library`` or ``cuda``.
+    before, after : tuple of (str, str)
+        The last place with one outcome, and the first with the other.
+    builds : bool
+        Whether the program builds from there on.
+    """
+
+    axis: str
+    before: Place
+    after: Place
+    builds: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """The verdict for a program, a tool and an architecture.
+    """The statement about a program, a tool and an architecture.
 
     Parameters
     ----------
@@ -33,15 +73,24 @@ class Support:
         In a few words.
     note : str
         A qualification of it; may be empty.
+    tried : str
+        The versions with an answer: ``13.0.0 to 14.2.0, CUDA 12.4``.
+    cells : int
+        Their number.
+    claims : tuple of Claim
+        The changes that the text names.
     """
 
     kind: str
     text: str
     note: str = ""
+    tried: str = ""
+    cells: int = 0
+    claims: tuple[Claim, ...] = ()
 
     @property
     def works(self) -> bool:
-        """Return whether it works in the newest tried versions."""
+        """Return whether it builds in the newest tried versions."""
         return ANSWER_KINDS[self.kind].sense == "works"
 
     @property
@@ -51,12 +100,12 @@ class Support:
 
     @property
     def refused(self) -> bool:
-        """Return whether it works in no version."""
+        """Return whether it builds in no version."""
         return ANSWER_KINDS[self.kind].sense == "refused"
 
 
 def _plain(kind: str) -> Support:
-    """The verdict of a kind whose words name no version."""
+    """The statement of a kind whose words name no version."""
     return Support(kind=kind, text=ANSWER_KINDS[kind].text)
 
 
@@ -89,9 +138,19 @@ class VersionGrid:
         """Letters of one CUDA release, by version."""
         return self.letters[place :: len(self.toolkits)]
 
+    def answered(self) -> dict[Place, bool]:
+        """Places that a compiler answered, and whether the program builds there."""
+        return {place: letter == WORKS for place, letter in self.cells() if letter not in SILENT}
+
+    def cells(self) -> Iterator[tuple[Place, str]]:
+        """Places with their letters."""
+        size = len(self.toolkits)
+        for number, letter in enumerate(self.letters):
+            yield (self.libraries[number // size], self.toolkits[number % size]), letter
+
 
 def verdict_of(grid: VersionGrid, known: Mapping[str, Sequence[str]], library: str = "") -> Support:
-    """The verdict of a grid.
+    """The statement of a grid.
 
     Parameters
     ----------
@@ -102,33 +161,156 @@ def verdict_of(grid: VersionGrid, known: Mapping[str, Sequence[str]], library: s
     library : str
         Whose versions they are.
     """
-    told = set(grid.letters) - SILENT
-    if not told:
+    answered = grid.answered()
+    if not answered:
         return _silent(grid.letters)
-    if told == {WORKS}:
-        return _plain("works")
-    if WORKS not in told:
-        return _plain("fault" if FAULT in told and told <= {FAULT, SURPRISE} else "never")
-    if (outcomes := along(grid.libraries, grid.of_library)) is not None:
-        return _spelled(outcomes, "", known.get(library, ()))
-    if (outcomes := along(grid.toolkits, grid.of_toolkit)) is not None:
-        return _spelled(outcomes, "CUDA ", known.get("cuda", ()))
-    return _both(grid, known)
+    # A version that is not applicable, or not available, was tried.
+    silent = [{place[axis] for place, letter in grid.cells() if letter != UNTRIED} for axis in (0, 1)]
+    silent = [values - {place[axis] for place in answered} for axis, values in enumerate(silent)]
+    releases = (known.get(library, ()), known.get("cuda", ()))
+    told = set(grid.letters) - SILENT
+    axes = Places(
+        answered, *([item for item in of if item not in values] for of, values in zip(releases, silent, strict=True))
+    )
+    return axes.statement(fault=FAULT in told and told <= {FAULT, SURPRISE})
 
 
-def along(names: Sequence[str], letters_of: Callable[[int], str]) -> list[tuple[str, bool]] | None:
-    """Versions of one axis with a result, and whether they work; None if the other axis matters as well."""
-    found = []
-    for place, name in enumerate(names):
-        told = {letter == WORKS for letter in letters_of(place) if letter not in SILENT}
-        if len(told) > 1:
+class Places:
+    """Answered places of a grid, and whether the program builds there.
+
+    Parameters
+    ----------
+    answered : Mapping[tuple of (str, str), bool]
+        By place; at least one.
+    known : sequence of (sequence of str)
+        Known releases of the library, and of CUDA.
+    """
+
+    def __init__(self, answered: Mapping[Place, bool], *known: Sequence[str]) -> None:
+        self.answered, self.known = answered, known or ((), ())
+        self.values = [sorted({place[axis] for place in answered}, key=version_key) for axis in (0, 1)]
+
+    def statement(self, fault: bool = False) -> Support:
+        """The statement about all of them."""
+        count, tried = len(self.answered), self.tried(self.answered)
+        if all(self.answered.values()):
+            return Support(kind="works", text=ANSWER_KINDS["works"].text, tried=tried, cells=count)
+        if not any(self.answered.values()):
+            kind, text = (
+                ("fault", f"{ANSWER_KINDS['fault'].text}, 0 of {count}") if fault else ("never", self.refusal())
+            )
+            return Support(kind=kind, text=text, tried=tried, cells=count)
+        found = self.along_one() or self.together() or self.along_both()
+        return Support(kind=found.kind, text=found.text, note=found.note, tried=tried, cells=count, claims=found.claims)
+
+    def refusal(self) -> str:
+        """``0 of 2``, or ``never (0 of 14)`` from `NEVER` releases on each axis on."""
+        enough = all(len(values) >= NEVER or values == [""] for values in self.values)
+        return f"{ANSWER_KINDS['never'].text} (0 of {len(self.answered)})" if enough else f"0 of {len(self.answered)}"
+
+    def tried(self, places: Iterable[Place], last: str = ", ") -> str:
+        """``13.0.0 to 14.2.0, CUDA 12.4``."""
+        chosen = list(places)
+        return last.join(filter(None, (self.spell(axis, [place[axis] for place in chosen]) for axis in (0, 1))))
+
+    def spell(self, axis: int, values: Sequence[str]) -> str:
+        """Tried values of an axis, with the prefix of its name."""
+        chosen = {value for value in values if value}
+        return ("CUDA " if axis else "") + spell_tried(chosen, self.known[axis], version_key) if chosen else ""
+
+    def pair(self, axis: int, before: str, after: str) -> Claim | None:
+        """Two places that differ in this axis alone and in their outcome."""
+        for place, works in self.answered.items():
+            if place[axis] == before:
+                other: Place = (place[0], after) if axis else (after, place[1])
+                if self.answered.get(other, works) != works:
+                    return Claim(CLAIM_AXES[axis], place, other, not works)
+        return None
+
+    def outcomes(self, axis: int) -> list[tuple[str, bool]] | None:
+        """Values of an axis, and whether the program builds with them; None if the other axis matters as well."""
+        found: dict[str, bool] = {}
+        for place, works in self.answered.items():
+            if found.setdefault(place[axis], works) != works:
+                return None
+        return [(value, found[value]) for value in self.values[axis]]
+
+    def along_one(self) -> Support | None:
+        """Ranges of one axis, where that alone decides and a pair of cells shows each change."""
+        for axis in (0, 1):
+            runs, claims = self.changes(axis)
+            if claims and len(claims) == len(runs) - 1:
+                return self.ranges(axis, runs, claims)
+        return None
+
+    def changes(self, axis: int) -> tuple[list[Range[str, bool]], tuple[Claim, ...]]:
+        """Ranges of an axis that alone decides, and those of their borders that a pair of cells shows; none where the other axis matters as well."""
+        runs = ranges(self.outcomes(axis) or (), self.known[axis], version_of)
+        return runs, tuple(filter(None, (self.pair(axis, str(run.before), run.values[0]) for run in runs[1:])))
+
+    def ranges(self, axis: int, runs: Sequence[Range[str, bool]], claims: tuple[Claim, ...]) -> Support:
+        """Ranges of versions that build and that do not."""
+        (first, *_, last), prefix = runs, "CUDA " if axis else ""
+        (held,) = self.values[1 - axis] if len(self.values[1 - axis]) == 1 else ("",)
+        held = f" ({'' if axis else 'CUDA '}{held})" if held else ""
+        untried = [self.spell(axis, run.untried) for run in runs if run.untried]
+        note = f"{'; '.join(untried)} untried" if untried else ""
+        good = self.spell(axis, [value for run in runs if run.outcome for value in run.values])
+        bad = self.spell(axis, [value for run in runs if not run.outcome for value in run.values])
+        if last.outcome and len(runs) == 2:
+            return Support(kind="since", text=f"builds since {prefix}{last.values[0]}{held}", note=note, claims=claims)
+        if first.outcome and len(runs) == 2:
+            return Support(
+                kind="until", text=f"builds up to {prefix}{first.values[-1]}{held}", note=note, claims=claims
+            )
+        if first.outcome and last.outcome:
+            return Support(kind="but", text=f"builds except {bad}{held}", note=note, claims=claims)
+        if last.outcome:
+            earlier = self.spell(axis, [value for run in runs[:-1] if run.outcome for value in run.values])
+            note = "; ".join(filter(None, (f"and with {earlier}", note)))
+            return Support(kind="but", text=f"builds since {prefix}{last.values[0]}{held}", note=note, claims=claims)
+        return Support(kind="until", text=f"builds only with {good}{held}", note=note, claims=claims)
+
+    def together(self) -> Support | None:
+        """Both axes by name, where either would explain the outcomes and no pair of cells separates them."""
+        if not any(self.outcomes(axis) for axis in (0, 1)):
             return None
-        found += [(name, works) for works in told]
-    return found
+        good, bad = ([place for place, works in self.answered.items() if works is wanted] for wanted in (True, False))
+        newest = all(self.answered[place] for place in self.answered if place[0] == self.values[0][-1])
+        text = f"builds with {self.tried(good, ' and ')}; not with {self.tried(bad, ' and ')}"
+        return Support(kind="part" if newest else "until", text=text, note="library and CUDA changed together")
+
+    def along_both(self) -> Support:
+        """A phrase along CUDA for each version; versions with the same phrase together."""
+        rows = []
+        for version in self.values[0]:
+            row = {place: works for place, works in self.answered.items() if place[0] == version}
+            found = Places(row, (), self.known[1])
+            works = set(row.values())
+            phrase = found.along_one() if len(works) > 1 else None
+            if phrase is None:
+                text = ANSWER_KINDS["works"].text if works == {True} else f"0 of {len(row)}"
+                phrase = Support(kind="works" if works == {True} else "never", text=text)
+            # The row names its version already.
+            rows.append((version, (phrase.kind, phrase.text.removesuffix(f" ({version})"), phrase.claims)))
+        runs = ranges((version, row[:2]) for version, row in rows)
+        claims = dict(rows)
+        newest, (kind, text) = runs[-1], runs[-1].outcome
+        before = [f"{self.spell(0, run.values)}: {run.outcome[1]}" for run in reversed(runs[:-1])]
+        more = f"; and {len(before) - _LISTED} more" if len(before) > _LISTED else ""
+        note = "; ".join(before[:_LISTED]) + more
+        named = tuple(claim for run in runs for claim in claims[run.values[-1]][2])
+        if kind in ("works", "never") and len(runs) > 1:
+            change = self.pair(0, str(newest.before), newest.values[0])
+            if change and change.builds == (kind == "works"):
+                words = "builds" if kind == "works" else "does not build"
+                kind = "since" if kind == "works" else "until"
+                return Support(kind=kind, text=f"{words} since {newest.values[0]}", note=note, claims=(*named, change))
+        return Support(kind="part", text=f"{self.spell(0, newest.values)}: {text}", note=note, claims=named)
 
 
 def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequence[str] | None) -> Support:
-    """The verdict for some of the versions. The page's script does the same (`assets/answer.js`).
+    """The statement about some of the versions. The page's script does the same (`assets/answer.js`).
 
     Parameters
     ----------
@@ -138,74 +320,31 @@ def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequenc
         The requested ones; by default, all.
     """
     found = [
-        (library, toolkit, grid.letters[place * len(grid.toolkits) + other])
-        for place, library in enumerate(grid.libraries)
-        for other, toolkit in enumerate(grid.toolkits)
-        if (libraries is None or library in libraries) and (toolkits is None or toolkit in toolkits)
+        (place, letter)
+        for place, letter in grid.cells()
+        if (libraries is None or place[0] in libraries) and (toolkits is None or place[1] in toolkits)
     ]
-    told = [item for item in found if item[2] not in SILENT]
+    told = [item for item in found if item[1] not in SILENT]
     if not told:
-        return _silent("".join(item[2] for item in found))
-    works = [item for item in told if item[2] == WORKS]
-    if len(works) == len(told):
-        return _plain("works")
-    if not works:
-        fault = all(item[2] == FAULT for item in told)
-        text = GROUPS["not"].word + (f": a {GROUPS['fault'].word}" if fault else "")
-        return Support(kind="fault" if fault else "never", text=text)
-    for place, prefix in ((0, ""), (1, "CUDA ")):
-        good = {item[place] for item in works}
-        bad = {item[place] for item in told if item[2] != WORKS}
-        if not good & bad:
-            names = [list(dict.fromkeys(item[place] for item in told if item[place] in group)) for group in (good, bad)]
-            return Support(
-                kind="part", text=f"works with {prefix}{', '.join(names[0])}; not with {prefix}{', '.join(names[1])}"
-            )
-    return Support(kind="part", text=f"works in {len(works)} of {len(told)} combinations")
+        return _silent("".join(letter for _, letter in found))
+    good = [place for place, letter in told if letter == WORKS]
+    if len(good) == len(told):
+        return Support(kind="works", text=ANSWER_KINDS["works"].text, cells=len(told))
+    if not good:
+        fault = all(letter == FAULT for _, letter in told)
+        text = f"{GROUPS['not'].word}, 0 of {len(told)}" + (f": a {GROUPS['fault'].word}" if fault else "")
+        return Support(kind="fault" if fault else "never", text=text, cells=len(told))
+    bad = [place for place, letter in told if letter != WORKS]
+    for axis, prefix in ((0, ""), (1, "CUDA ")):
+        names = [list(dict.fromkeys(place[axis] for place in group)) for group in (good, bad)]
+        shared = {place[1 - axis] for place in good} & {place[1 - axis] for place in bad}
+        if shared and not set(names[0]) & set(names[1]):
+            text = f"builds with {prefix}{', '.join(names[0])}; not with {prefix}{', '.join(names[1])}"
+            return Support(kind="part", text=text, cells=len(told))
+    return Support(kind="part", text=f"builds in {len(good)} of {len(told)} combinations", cells=len(told))
 
 
 def _silent(letters: str) -> Support:
     if UNAVAILABLE in letters:
         return Support(kind="untried", text=GROUPS["unavailable"].word)
     return _plain("na" if NOTHING in letters else "untried")
-
-
-def _spelled(outcomes: Sequence[tuple[str, bool]], prefix: str, known: Sequence[str]) -> Support:
-    """Ranges of versions that work and that do not."""
-    runs = ranges(outcomes, known, version_of)
-    first, last = runs[0], runs[-1]
-    if first is last:
-        return _plain("works" if first.outcome else "never")
-    gaps = [spell(run.untried) for run in runs if run.untried]
-    note = f"{'; '.join(gaps)} untried" if gaps else ""
-    if len(runs) == 2:
-        if last.outcome:
-            return Support(kind="since", text=f"works since {prefix}{last.values[0]}", note=note)
-        return Support(kind="until", text=f"works up to {prefix}{first.values[-1]}", note=note)
-    if len(runs) == 3 and first.outcome:
-        return Support(kind="but", text=f"broken in {prefix}{spell(runs[1].values)} only", note=note)
-    if last.outcome:
-        earlier = ", ".join(spell(run.values) for run in runs[:-1] if run.outcome)
-        return Support(kind="but", text=f"works since {prefix}{last.values[0]}", note=f"and in {prefix}{earlier}")
-    spans = ", ".join(spell(run.values) for run in runs if run.outcome)
-    return Support(kind="until", text=f"only in {prefix}{spans}", note=note)
-
-
-def _both(grid: VersionGrid, known: Mapping[str, Sequence[str]]) -> Support:
-    """A phrase along CUDA for each version, when both axes matter; versions with the same phrase together."""
-    verdicts = []
-    for place, name in enumerate(grid.libraries):
-        if found := along(grid.toolkits, grid.of_library(place).__getitem__):
-            verdicts.append((name, _spelled(found, "CUDA ", known.get("cuda", ()))))
-    *earlier, newest = ranges(verdicts)
-    last = newest.outcome
-    before = [f"{spell(run.values)}: {run.outcome.text}" for run in earlier]
-    more = f"; and {len(before) - _LISTED} more" if len(before) > _LISTED else ""
-    note = "; ".join(reversed(before[-_LISTED:])) + more
-    if last.kind == "works":
-        return Support(kind="since", text=f"works since {newest.values[0]}", note=note)
-    if last.kind == "never":
-        return Support(kind="until", text=f"not since {newest.values[0]}", note=note)
-    return Support(
-        kind="part", text=f"{newest.values[-1]}: {last.text}", note="; ".join(filter(None, (note, last.note)))
-    )

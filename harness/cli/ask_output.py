@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from harness.answers.answer import FeatureFinding, QueryResult, asks_for_itself, command_for, said_json
+from harness.answers.answer import FeatureFinding, QueryResult, asks_for_itself, command_for, said_json, sentence_of
 from harness.answers.query import Query
 from harness.answers.question import Chip, Vocabulary, parse
 from harness.answers.store import Store, read_packed, vocabulary_of
@@ -141,6 +141,9 @@ def print_answers(console: Console, found: Found, asked: Query, vocabulary: Voca
     for source, answer in told:
         if len(found) > 1:
             console.print(Text(f"From {source.title}", "bold underline"), soft_wrap=True)
+        if answer.findings:
+            console.print(Text(sentence_of(answer.findings, asked.targets), "bold"), soft_wrap=True)
+            console.print()
         _show_findings(console, answer.findings, source)
         if answer.more:
             console.print(f"and {answer.more} more features: say more of what you look for, or see the page (cumatrix report)", style="dim", soft_wrap=True)  # fmt: skip
@@ -221,13 +224,14 @@ def to_json(found: Found, asked: Query) -> dict[str, Any]:
     own = next(((source, answer) for source, answer in others), None)
     return {
         "chips": [chip.to_json() for chip in asked.chips],
-        **_answer(first, answer),
-        **({"own": _answer(*own)} if own else {}),
+        **_answer(first, answer, asked),
+        **({"own": _answer(*own, asked)} if own else {}),
     }
 
 
-def _answer(source: AnswerSource, answer: QueryResult) -> dict[str, Any]:
+def _answer(source: AnswerSource, answer: QueryResult, asked: Query) -> dict[str, Any]:
     return {
+        "sentence": sentence_of(answer.findings, asked.targets) if answer.findings else "",
         "from": source.name,
         "newest": source.newest,
         "answered": source.store.answered,

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from packaging.version import InvalidVersion, Version
 
 from harness.backends import BACKENDS
-from harness.matrix.ranges import consecutive, spell
-from harness.model import Cell, Target
+from harness.matrix.ranges import consecutive, spell, spell_tried
+from harness.model import KNOWN_TARGETS, Cell, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,6 +322,21 @@ def _fold(chosen: frozenset[str], axis: tuple[str, ...]) -> str:
         for names in consecutive(chosen, (item for item in axis if item.startswith(kind))):
             parts += [spell(names, whole=2, to="–")]
     return ", ".join(parts)
+
+
+def spell_targets(targets: Iterable[str]) -> str:
+    """Tried targets, in ranges that contain no other known one: ``sm_75, sm_80``; many such ranges as ``7 of sm_52 to sm_120``.
+
+    As on the command line, a range is of targets without a suffix.
+    """
+    groups: dict[tuple[bool, bool], list[str]] = {}
+    for target in sorted(set(targets), key=target_key):
+        known = Target.parse(target)
+        groups.setdefault((known.virtual, bool(known.suffix)), []).append(target)
+    return ", ".join(
+        spell_tried(group, [str(known) for known in KNOWN_TARGETS if known.virtual == virtual and bool(known.suffix) == suffix], target_key, to="–")
+        for (virtual, suffix), group in groups.items()
+    )  # fmt: skip
 
 
 @cache

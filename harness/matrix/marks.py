@@ -22,7 +22,7 @@ class Ending:
     Parameters
     ----------
     verb : str
-        What the program does, in statements: ``works``.
+        What the program does, in statements: ``builds``.
     of_tool : str
         What the tool does with it, in sentences about releases: ``builds it``.
     """
@@ -32,7 +32,7 @@ class Ending:
 
 
 ENDINGS: Mapping[str, Ending] = {
-    "built": Ending(verb="works", of_tool="builds it"),
+    "built": Ending(verb="builds", of_tool="builds it"),
     "compiled": Ending(verb="compiles to PTX, which was not assembled", of_tool="builds it"),
     "rejected": Ending(verb="rejected", of_tool="rejects it"),
     "timed_out": Ending(verb="does not come to an end", of_tool="does not come to an end"),
@@ -50,7 +50,7 @@ class Group:
     letter : str
         Its letter in the rows of cells that answers are made from.
     word, plural : str
-        ``does not work`` of one cell, ``do not work`` of several.
+        ``does not build`` of one cell, ``do not build`` of several.
     answered : bool
         Whether a compiler answered.
     colour : str
@@ -69,8 +69,8 @@ class Group:
 
 
 GROUPS: Mapping[str, Group] = {
-    "works": Group(letter="w", word="works", plural="work", colour="#007a59"),
-    "not": Group(letter="x", word="does not work", plural="do not work", colour="#8a5a00"),
+    "works": Group(letter="w", word="builds", plural="build", colour="#007a59"),
+    "not": Group(letter="x", word="does not build", plural="do not build", colour="#8a5a00"),
     "fault": Group(letter="k", word="known fault", plural="known fault", colour="#7b2d8b"),
     "surprise": Group(letter="s", word="surprise", plural="surprise", colour="#b3261e"),
     "unavailable": Group(letter="u", word="not available", plural="not available", answered=False),
@@ -272,7 +272,7 @@ def grouped(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def counted_group(group: str, count: int) -> str:
-    """``1 works``, ``3 do not work``."""
+    """``1 builds``, ``3 do not build``."""
     return f"{count:,} {GROUPS[group].words(count)}"
 
 
@@ -314,7 +314,7 @@ class AnswerKind:
     sign, plain : str
         Its sign, and that where a stream has ASCII only.
     sense : str
-        ``works``: in the newest versions; ``part``: in some; ``refused``: in none; ``silent``: no compiler answered.
+        ``works``: builds with the newest versions; ``part``: in some; ``refused``: in none; ``silent``: no compiler answered.
     tone : Tone
         How it looks.
     text : str
@@ -331,7 +331,7 @@ class AnswerKind:
 ANSWER_KINDS: Mapping[str, AnswerKind] = {
     "works": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD, text=GROUPS["works"].word),
     "since": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD),
-    "but": AnswerKind(sign="✓", plain="+", sense="works", tone=GOOD),
+    "but": AnswerKind(sign="✓", plain="+", sense="works", tone=PARTIAL),
     "part": AnswerKind(sign="◐", plain="/", sense="part", tone=PARTIAL),
     "until": AnswerKind(sign="✗", plain="x", sense="part", tone=BAD),
     "never": AnswerKind(sign="✗", plain="x", sense="refused", tone=BAD, text="never"),
@@ -339,5 +339,5 @@ ANSWER_KINDS: Mapping[str, AnswerKind] = {
     "na": AnswerKind(sign="–", plain="-", sense="silent", tone=NONE, text=GROUPS["na"].word),
     "untried": AnswerKind(sign="?", plain="?", sense="silent", tone=NONE, text="not tried"),
 }
-"""Every kind of answer by its key (`harness.answers.verdict.Support`): ``since`` works in the newest versions, ``but`` in all but some before,
-``until`` in earlier ones only, ``fault`` in none because of a known fault."""
+"""Every kind of answer by its key (`harness.answers.verdict.Support`): ``since`` builds with the newest versions, ``but`` with all but some,
+``until`` with earlier ones only, ``fault`` with none because of a known fault."""

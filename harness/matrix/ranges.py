@@ -88,6 +88,31 @@ def spell(values: Sequence[str], *, whole: int = 1, last: str = ", ", to: str = 
     return last.join(filter(None, (", ".join(values[:-1]), *values[-1:])))
 
 
+def spell_tried(
+    values: Collection[str], axis: Iterable[str], key: Callable[[str], Any], *, most: int = 4, to: str = " to "
+) -> str:
+    """Tried values in words, in ranges that contain no untried one: ``11.8 to 12.4, 12.9``; many such ranges as ``9 of 11.0.0 to 14.2.0``.
+
+    Parameters
+    ----------
+    values : collection of str
+        The tried values.
+    axis : iterable of str
+        All known values.
+    key : callable
+        Sorting key of values.
+    most : int
+        The most ranges to name.
+    to : str
+        The text between the ends of a range.
+    """
+    ordered = sorted({*axis, *values}, key=key)
+    groups = consecutive(set(values), ordered)
+    if len(groups) <= most:
+        return ", ".join(spell(group, whole=2, to=to) for group in groups)
+    return f"{len(values)} of {groups[0][0]} to {groups[-1][-1]}"
+
+
 def spell_part(values: Sequence[str], axis: Sequence[str], prefix: str = "") -> str:
     """Consecutive values as a part of their axis: ``up to CUDA 12.4``, ``from CUDA 13.0``, ``CUDA 12.0 to 12.3``."""
     if values[0] == axis[0]:

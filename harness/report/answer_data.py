@@ -118,9 +118,9 @@ def answers_for(known: Known, target: str, itself: Known) -> dict[str, Any]:
         fields = [
             [
                 columns[_key(field.entry)],
-                verdicts.setdefault((field.verdict.kind, field.verdict.text, _note(field.verdict.note, field.where, works=field.verdict.works)), len(verdicts)),
+                verdicts.setdefault((field.verdict.kind, field.verdict.text, _note(field)), len(verdicts)),
                 grids.setdefault((field.grid.libraries, field.grid.toolkits, field.grid.letters), len(grids)),
-                *([verdicts.setdefault((field.own.kind, field.own.text, field.own.note), len(verdicts))] if field.own else ()),
+                *([verdicts.setdefault((field.own.kind, field.own.text, field.own.tried), len(verdicts))] if field.own else ()),
             ]
             for field in line.fields
             if _key(field.entry) in columns
@@ -173,18 +173,19 @@ def shown_table(known: Known, target: str, pages: Mapping[str, str]) -> tuple[li
 
 def _shown(field: Field, name: str) -> dict[str, str]:
     """Results of one tool, with one header library or none."""
-    note = _note(field.verdict.note, field.where, works=field.verdict.works)
-    return {"kind": field.verdict.kind, "text": field.verdict.text, "name": name, "note": note, "own": field.own.text if field.own else ""}  # fmt: skip
+    return {"kind": field.verdict.kind, "text": field.verdict.text, "name": name, "note": _note(field), "own": field.own.text if field.own else ""}  # fmt: skip
 
 
 def _backend(key: str) -> str:
     return key.partition("+")[0].partition(" ")[0]
 
 
-def _note(note: str, where: str, *, works: bool) -> str:
-    """The text below a field's verdict."""
-    where = "" if where == "nowhere" else where
-    return "; ".join(filter(None, (where if works or not where else f"works {where}", note)))
+def _note(field: Field) -> str:
+    """The text below a field's statement: architectures, qualifications, and the versions tried."""
+    where = "" if field.where == "nowhere" else field.where
+    text = where if field.verdict.works or not where else f"builds {where}"
+    tried = f"tried: {field.verdict.tried}" if field.verdict.tried else ""
+    return "; ".join(filter(None, (text, field.verdict.note, tried)))
 
 
 def _key(entry: Entry) -> str:

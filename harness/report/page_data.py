@@ -29,7 +29,7 @@ from harness.matrix.axes import (
     natural_key,
     version_key,
 )
-from harness.matrix.marks import KINDS, Mark
+from harness.matrix.marks import ENDINGS, KINDS, Mark
 from harness.matrix.parameters import parameters, parameters_of
 from harness.matrix.ranges import ranges, spell
 from harness.model import Stage, Status, Verdict
@@ -261,10 +261,15 @@ def _told(records: Sequence[Mapping[str, Any]], *, own: bool) -> list[dict[str, 
         if is_own(record) == own and "+headers" not in record["toolkit"]:
             first = record["diagnostics"][0]["message"] if record["diagnostics"] else record["reason"]
             works = record["status"] == "built"
-            outcome = "works" if works else failed_at(record).replace("_", " ")  # type: ignore[arg-type]
+            outcome = ENDINGS["built"].verb if works else failed_at(record).replace("_", " ")  # type: ignore[arg-type]
             found.setdefault((outcome, "" if works else one_line(first, _SAID)), []).append(record["toolkit"])
     return [
-        {"works": outcome == "works", "outcome": outcome, "said": said, "toolkits": ", ".join(dict.fromkeys(toolkits))}
+        {
+            "works": outcome == ENDINGS["built"].verb,
+            "outcome": outcome,
+            "said": said,
+            "toolkits": ", ".join(dict.fromkeys(toolkits)),
+        }
         for (outcome, said), toolkits in found.items()
     ]
 

@@ -219,7 +219,7 @@ def front_of(site: Site) -> dict[str, Any]:
         "unavailable": unavailable_of(site.own_table),
         "broken": [of_case(item) for item in broken_now(known, reasons)],
         "changes": [
-            {**of_case(item), "what": "works" if item.works else "does not work any more"}
+            {**of_case(item), "what": "builds" if item.works else "does not build any more"}
             for item in latest_changes(known)
         ],
         "differing": [

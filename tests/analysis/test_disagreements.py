@@ -36,7 +36,7 @@ def test_backends_of_one_toolkit() -> None:
         ("rejected at compile", ("cupy-jitify 13.6.0",)),
     ]
     assert one.sentence == (
-        'CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.6.0: works; cupy-jitify 13.6.0: rejected at compile ("incomplete type is not allowed")'
+        'CUDA 12.4, sm_80–sm_90: cupy-nvrtc 13.6.0: builds; cupy-jitify 13.6.0: rejected at compile ("incomplete type is not allowed")'
     )
     assert sorted(cell for side in one.sides for cell in side.cells) == sorted(item["cell"] for item in records)
 

@@ -34,24 +34,24 @@ def test_a_number_from_which_on_something_else_happens() -> None:
         for size in (1024, 49152, 49156, 100_000)
         for target in ("sm_80", "sm_90")
     ]
-    assert said(records) == [("", f"works up to bytes=49152; from bytes=49156 {WHY}")]
+    assert said(records) == [("", f"builds up to bytes=49152; from bytes=49156 {WHY}")]
 
 
 def test_numbers_are_in_the_order_of_numbers() -> None:
     records = [tried({"minimum": size}, size >= 800) for size in (90, 1000, 800)]
-    assert said(records) == [("", f"up to minimum=90 {WHY}; works from minimum=800")]
+    assert said(records) == [("", f"up to minimum=90 {WHY}; builds from minimum=800")]
 
 
 def test_what_works_on_some_architectures_only_is_said_so() -> None:
     records = [tried({"n": n}, n < 3 or target == "sm_90", target) for n in (1, 2, 3) for target in ("sm_80", "sm_90")]
-    assert said(records) == [("", f"works up to n=2; from n=3 needs sm_90, below it {WHY}")]
+    assert said(records) == [("", f"builds up to n=2; from n=3 needs sm_90, below it {WHY}")]
 
 
 def test_what_has_parts_itself_is_a_sentence_of_its_own() -> None:
     records = [
         tried({"n": n}, n == 1 or toolkit == "13.0", toolkit=toolkit) for n in (1, 2, 3) for toolkit in ("12.4", "13.0")
     ]
-    assert said(records) == [("", f"Works up to n=1. From n=2: CUDA 12.4: {WHY}; from CUDA 13.0: works")]
+    assert said(records) == [("", f"Builds up to n=1. From n=2: CUDA 12.4: {WHY}; from CUDA 13.0: builds")]
 
 
 def test_the_name_of_a_parameter_stays_as_it_is() -> None:
@@ -60,7 +60,7 @@ def test_the_name_of_a_parameter_stays_as_it_is() -> None:
         for n in (1, 2, 3)
         for toolkit in ("12.4", "13.0")
     ]
-    text = f"Works up to n=1. n=2: CUDA 12.4: {WHY}; from CUDA 13.0: works. From n=3 {WHY}"
+    text = f"Builds up to n=1. n=2: CUDA 12.4: {WHY}; from CUDA 13.0: builds. From n=3 {WHY}"
     assert said(records) == [("", text)]
 
 
@@ -70,13 +70,13 @@ def test_the_other_parameters_stay_apart() -> None:
         for size in (1, 2)
         for form in ("static", "dynamic")
     ]
-    assert said(records) == [("form=static", f"works up to bytes=1; from bytes=2 {WHY}")]
+    assert said(records) == [("form=static", f"builds up to bytes=1; from bytes=2 {WHY}")]
 
 
 def test_releases_of_a_header_library_with_those_that_nobody_tried() -> None:
     records = [tried({"cutlass": release}, release >= "4") for release in ("3.5.1", "4.2.0")]
     ((_, sentence),) = said(records)
-    assert sentence.startswith(f"up to cutlass 3.5.1 {WHY}; works from cutlass 4.2.0 (cutlass 3.")
+    assert sentence.startswith(f"up to cutlass 3.5.1 {WHY}; builds from cutlass 4.2.0 (cutlass 3.")
     assert sentence.endswith(" untried)")
     assert "4.2.0," not in sentence.partition("(cutlass")[2]
 

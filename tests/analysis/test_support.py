@@ -93,27 +93,27 @@ def grid(libraries: str, toolkits: str, targets: str, outcome: Callable[[str, st
 @pytest.mark.parametrize(
     ("points", "words"),
     [
-        (grid("1 2 3 4", "12.4", "sm_80", lambda a, _b, _c: B if a in "34" else R), f"up to 2: {SAID}; from 3: works"),
-        (grid("1 2 3 4", "12.4", "sm_80", lambda a, _b, _c: B if a in "23" else R), f"1: {SAID}; 2 to 3: works; from 4: {SAID}"),
-        (grid("1 2 3", "12.4", "sm_80", lambda a, _b, _c: B if a in "13" else R), f"1: works; 2: {SAID}; from 3: works"),
-        (grid("1", "12.4 12.5", "sm_80", lambda _a, b, _c: B if b == "12.5" else R), f"CUDA 12.4: {SAID}; from CUDA 12.5: works"),
+        (grid("1 2 3 4", "12.4", "sm_80", lambda a, _b, _c: B if a in "34" else R), f"up to 2: {SAID}; from 3: builds"),
+        (grid("1 2 3 4", "12.4", "sm_80", lambda a, _b, _c: B if a in "23" else R), f"1: {SAID}; 2 to 3: builds; from 4: {SAID}"),
+        (grid("1 2 3", "12.4", "sm_80", lambda a, _b, _c: B if a in "13" else R), f"1: builds; 2: {SAID}; from 3: builds"),
+        (grid("1", "12.4 12.5", "sm_80", lambda _a, b, _c: B if b == "12.5" else R), f"CUDA 12.4: {SAID}; from CUDA 12.5: builds"),
         (
             grid("1 2", "12.4 12.5", "sm_80", lambda a, b, _c: B if (a, b) == ("2", "12.5") else R),
-            f"1: {SAID}; from 2 with CUDA 12.4: {SAID}; from 2 with CUDA 12.5: works",
+            f"1: {SAID}; from 2 with CUDA 12.4: {SAID}; from 2 with CUDA 12.5: builds",
         ),
         (
             grid("1 2 3", "12.4 12.5 12.6", "sm_80", lambda a, b, _c: B if a == "3" or b == "12.6" else R),
-            f"up to 2 with CUDA 12.4 to 12.5: {SAID}; up to 2 with CUDA 12.6: works; from 3: works",
+            f"up to 2 with CUDA 12.4 to 12.5: {SAID}; up to 2 with CUDA 12.6: builds; from 3: builds",
         ),
         (grid("1", "12.4", "sm_75 sm_80 sm_90", lambda _a, _b, c: R if c == "sm_75" else B), f"needs sm_80, below it {SAID}"),
-        (grid("1", "12.4", "sm_75 sm_80", lambda _a, _b, c: B if c == "sm_75" else R), f"works on sm_75, {SAID} on sm_80"),
+        (grid("1", "12.4", "sm_75 sm_80", lambda _a, _b, c: B if c == "sm_75" else R), f"builds on sm_75, {SAID} on sm_80"),
         (
             grid("1", "12.4", "sm_75 sm_80 compute_80", lambda _a, _b, c: B if c == "compute_80" else R),
-            f"works on compute_80, {SAID} on sm_75, sm_80",
+            f"builds on compute_80, {SAID} on sm_75, sm_80",
         ),
         (
             grid("1", "12.4", "sm_75 sm_80 sm_90", lambda _a, _b, c: {"sm_75": L, "sm_80": C, "sm_90": B}[c]),
-            'works on sm_90, rejected at link ("bad input") on sm_75, crashes at compile on sm_80',
+            'builds on sm_90, rejected at link ("bad input") on sm_75, crashes at compile on sm_80',
         ),
         (grid("1 2", "12.4 12.5", "sm_80 sm_90", lambda *_: R), SAID),
     ],
@@ -204,7 +204,7 @@ def test_versions_are_numbers_and_holes_are_named() -> None:
         statement.headline.startswith("cupy-nvrtc: CUDA 11.8: rejected at compile")
         or "up to CUDA 11.8" in statement.headline
     )
-    assert "from CUDA 12.4: works" in statement.headline
+    assert "from CUDA 12.4: builds" in statement.headline
     assert statement.holes.toolkits == ("12.0", "12.1", "12.2", "12.3", "12.5", "12.6", "12.8")
     assert "Untested in between: CUDA 12.0 to 12.3, 12.5 to 12.8." in statement.notes
 
@@ -223,7 +223,7 @@ def test_notes_have_one_order() -> None:
 def test_what_changed_together_is_told_together() -> None:
     """Where library and toolkit both changed, the statement names both."""
     statement = headline({("9.0.0", "11.8", "sm_80"): "built", ("13.0.0", "12.4", "sm_80"): "rejected at compile"})
-    assert "9.0.0 with CUDA 11.8: works; from 13.0.0 with CUDA 12.4: rejected" in statement.headline
+    assert "9.0.0 with CUDA 11.8: builds; from 13.0.0 with CUDA 12.4: rejected" in statement.headline
     assert statement.apart == {("9.0.0", "12.4"), ("13.0.0", "11.8")}
 
 
@@ -231,7 +231,7 @@ def test_headers_of_another_release_are_a_subject_of_their_own() -> None:
     records = [record(cell(toolkit="13.5", headers=headers)) for headers in ("", "13.0")]
     found = statements(make_frame(records))
     assert [item.subject.headers for item in found] == ["", "13.0"]
-    assert found[1].headline == "cupy-nvrtc with the headers of CUDA 13.0: works"
+    assert found[1].headline == "cupy-nvrtc with the headers of CUDA 13.0: builds"
 
 
 def test_cells_that_never_arrived_are_not_covered() -> None:

@@ -59,20 +59,26 @@ def told(question: str, known: Known) -> list[str]:
 @pytest.mark.parametrize(
     ("question", "wanted"),
     [
-        ("gcc-12 intrinsics", ["nvcc with gcc: works (with other versions: works since 12)"]),
-        ("g++ 11 nvcc 13.0", ["nvcc with gcc: does not work (with other versions: works since 12)"]),
-        ("clang19", ["nvcc with clang: works"]),
-        ("intrinsics glibc 2.42", ["nvcc with glibc: does not work"]),
-        ("intrinsics gcc-14", ["nvcc with gcc: not tried (with other versions: works since 12)"]),
+        ("gcc-12 intrinsics", ["nvcc with gcc: builds (with other versions: builds since 12 (CUDA 13.0))"]),
+        (
+            "g++ 11 nvcc 13.0",
+            ["nvcc with gcc: does not build, 0 of 1 (with other versions: builds since 12 (CUDA 13.0))"],
+        ),
+        ("clang19", ["nvcc with clang: builds"]),
+        ("intrinsics glibc 2.42", ["nvcc with glibc: does not build, 0 of 1"]),
+        ("intrinsics gcc-14", ["nvcc with gcc: not tried (with other versions: builds since 12 (CUDA 13.0))"]),
         # What the machine's own is, is known: so of other programs, too, it is known which they were compiled with.
-        ("fragments gcc 12.2", ["nvcc: works (with the machine's own host compiler (gcc 12.2.0, glibc 2.36))"]),
-        ("fragments glibc-2.36", ["nvcc: works (with the machine's own host compiler (gcc 12.2.0, glibc 2.36))"]),
+        ("fragments gcc 12.2", ["nvcc: builds (with the machine's own host compiler (gcc 12.2.0, glibc 2.36))"]),
+        ("fragments glibc-2.36", ["nvcc: builds (with the machine's own host compiler (gcc 12.2.0, glibc 2.36))"]),
         (
             "fragments gcc 13",
-            ["nvcc: not tried (with the machine's own host compiler (gcc 12.2.0, glibc 2.36): works)"],
+            ["nvcc: not tried (with the machine's own host compiler (gcc 12.2.0, glibc 2.36): builds)"],
         ),
-        ("fragments clang", ["nvcc: not tried (with the machine's own host compiler (gcc 12.2.0, glibc 2.36): works)"]),
-        ("fragments", ["nvcc: works"]),
+        (
+            "fragments clang",
+            ["nvcc: not tried (with the machine's own host compiler (gcc 12.2.0, glibc 2.36): builds)"],
+        ),
+        ("fragments", ["nvcc: builds"]),
     ],
 )
 def test_answers_are_of_the_host_compiler_that_is_named(question: str, wanted: list[str], known: Known) -> None:
@@ -81,7 +87,7 @@ def test_answers_are_of_the_host_compiler_that_is_named(question: str, wanted: l
 
 def test_other_tools_have_no_host_compiler() -> None:
     of = cell("wmma/fragments", backend="nvrtc", library="")
-    assert told("fragments gcc-12 nvrtc", known_of([*RECORDS, record(of, built())])) == ["NVRTC: works"]
+    assert told("fragments gcc-12 nvrtc", known_of([*RECORDS, record(of, built())])) == ["NVRTC: builds"]
     assert told("fragments gcc-12", known_of([record(of, built())])) == []
 
 

@@ -71,9 +71,9 @@ def test_what_nobody_tried_has_a_command(known: Known, vocabulary: Vocabulary) -
     ("asked", "says"),
     [
         ("does cuda 13 support V100", []),
-        ("RTX 4090 nvrtc 11.7", ["NVRTC: does not work"]),
-        ("5090 cuda 12.4", ["NVRTC: does not work"]),
-        ("GeForce RTX 4090", ["NVRTC: works since CUDA 11.8"]),
+        ("RTX 4090 nvrtc 11.7", ["NVRTC: does not build, 0 of 1"]),
+        ("5090 cuda 12.4", ["NVRTC: does not build, 0 of 1"]),
+        ("GeForce RTX 4090", ["NVRTC: builds since CUDA 11.8"]),
     ],
 )
 def test_an_architecture_is_a_feature_too(asked: str, says: list[str], known: Known, vocabulary: Vocabulary) -> None:
@@ -82,7 +82,7 @@ def test_an_architecture_is_a_feature_too(asked: str, says: list[str], known: Kn
     assert told[:1] == says
     if says:
         assert found[0].case == ""
-    if says == ["NVRTC: does not work"]:
+    if says == ["NVRTC: does not build, 0 of 1"]:
         assert " knows no sm_" in found[0].said[0].proof[0].message
 
 

@@ -1,10 +1,11 @@
-"""What versions come to, in a few words."""
+"""Statements about versions, and the pairs of cells that they need."""
 
 from __future__ import annotations
 
 import pytest
 
-from harness.answers.verdict import VersionGrid, picked, verdict_of
+from harness.answers.verdict import Claim, VersionGrid, picked, verdict_of
+from harness.matrix.ranges import spell_tried
 
 KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.8", "12.4", "12.6", "12.9", "13.0")}
 
@@ -12,26 +13,28 @@ KNOWN = {"cupy": ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), "cuda": ("11.
 @pytest.mark.parametrize(
     ("letters", "kind", "text", "note"),
     [
-        ("wwww", "works", "works", ""),
-        ("xxxx", "never", "never", ""),
-        ("ssss", "never", "never", ""),
-        ("kkxk", "never", "never", ""),
-        ("kkkk", "fault", "known fault", ""),
-        ("kkks", "fault", "known fault", ""),
+        ("wwww", "works", "builds", ""),
+        ("xxxx", "never", "0 of 4", ""),
+        ("ssss", "never", "0 of 4", ""),
+        ("kkxk", "never", "0 of 4", ""),
+        ("kkkk", "fault", "known fault, 0 of 4", ""),
+        ("kkks", "fault", "known fault, 0 of 4", ""),
         ("....", "untried", "not tried", ""),
         ("uuu.", "untried", "not available", ""),
         ("nnn.", "na", "not applicable", ""),
-        ("nwu.", "works", "works", ""),
-        ("xwww", "since", "works since 13.0", ""),
-        ("xxww", "since", "works since 13.1", ""),
-        ("xx.w", "since", "works since 13.6", "13.1 to 13.3 untried"),
-        ("xxxw", "since", "works since 13.6", "13.2 to 13.3 untried"),
-        ("wwxx", "until", "works up to 13.0", ""),
-        ("wkww", "but", "broken in 13.0 only", ""),
-        ("wkxw", "but", "broken in 13.0 to 13.1 only", "13.2 to 13.3 untried"),
-        ("xwwx", "until", "only in 13.0 to 13.1", "13.2 to 13.3 untried"),
-        ("wxwx", "until", "only in 12.3, 13.1", "13.2 to 13.3 untried"),
-        ("xwxw", "but", "works since 13.6", "and in 13.0"),
+        ("nwu.", "works", "builds", ""),
+        ("xwww", "since", "builds since 13.0 (CUDA 12.4)", ""),
+        ("xxww", "since", "builds since 13.1 (CUDA 12.4)", ""),
+        ("xx.w", "since", "builds since 13.6 (CUDA 12.4)", "13.1 to 13.3 untried"),
+        # What is not applicable, or not available, was tried.
+        ("xxnw", "since", "builds since 13.6 (CUDA 12.4)", "13.2, 13.3 untried"),
+        ("xxxw", "since", "builds since 13.6 (CUDA 12.4)", "13.2, 13.3 untried"),
+        ("wwxx", "until", "builds up to 13.0 (CUDA 12.4)", ""),
+        ("wkww", "but", "builds except 13.0 (CUDA 12.4)", ""),
+        ("wkxw", "but", "builds except 13.0, 13.1 (CUDA 12.4)", "13.2, 13.3 untried"),
+        ("xwwx", "until", "builds only with 13.0, 13.1 (CUDA 12.4)", "13.2, 13.3 untried"),
+        ("wxwx", "until", "builds only with 12.3, 13.1 (CUDA 12.4)", "13.2, 13.3 untried"),
+        ("xwxw", "but", "builds since 13.6 (CUDA 12.4)", "and with 13.0; 13.2, 13.3 untried"),
     ],
 )
 def test_along_the_versions_of_a_library(letters: str, kind: str, text: str, note: str) -> None:
@@ -47,12 +50,17 @@ def test_between_names_that_are_no_versions_nothing_is_untried() -> None:
 
 def test_of_many_versions_three_are_described() -> None:
     libraries, rows = ("12.3", "13.0", "13.1", "13.2", "13.3", "13.6"), ("wxx", "xwx", "wwx", "xww", "xxw", "www")
-    texts = ["works up to CUDA 11.8", "only in CUDA 12.4", "works up to CUDA 12.4", "works since CUDA 12.4"]
-    phrases = [f"{name}: {text}" for name, text in zip(libraries, [*texts, "works since CUDA 12.9"], strict=False)]
+    texts = [
+        "builds up to CUDA 11.8",
+        "builds only with CUDA 12.4",
+        "builds up to CUDA 12.4",
+        "builds since CUDA 12.4",
+    ]
+    phrases = [f"{name}: {text}" for name, text in zip(libraries, [*texts, "builds since CUDA 12.9"], strict=False)]
     for skipped, more in ((0, "; and 2 more"), (1, "; and 1 more"), (2, ""), (3, "")):
         grid = VersionGrid(libraries[skipped:], ("11.8", "12.4", "12.9"), "".join(rows[skipped:]))
         verdict = verdict_of(grid, {}, "cupy")
-        assert verdict.text == "works since 13.6"
+        assert verdict.text == "builds since 13.6"
         assert verdict.note == "; ".join(reversed(phrases[skipped:][-3:])) + more
 
 
@@ -60,12 +68,25 @@ def test_of_many_versions_three_are_described() -> None:
     ("letters", "kind", "text", "note"),
     [
         # 12.3 and 13.1, with CUDA 11.8, 12.4 and 12.9.
-        ("xwwxww", "since", "works since CUDA 12.4", ""),
-        ("wwxwwx", "until", "works up to CUDA 12.4", "12.6 untried"),
-        ("wxxwww", "since", "works since 13.1", "12.3: works up to CUDA 11.8"),
-        ("wwwxxw", "part", "13.1: works since CUDA 12.9", "12.3: works; 12.6 untried"),
-        ("wwx.xx", "until", "not since 13.1", "12.3: works up to CUDA 12.4"),
-        (".w..x.", "until", "works up to 12.3", "13.0 untried"),
+        ("xwwxww", "since", "builds since CUDA 12.4", ""),
+        ("wwxwwx", "until", "builds up to CUDA 12.4", "CUDA 12.6 untried"),
+        ("wxxwww", "since", "builds since 13.1", "12.3: builds up to CUDA 11.8"),
+        ("wwwxxw", "part", "13.1: builds since CUDA 12.9", "12.3: builds"),
+        ("wwx.xx", "until", "does not build since 13.1", "12.3: builds up to CUDA 12.4"),
+        (".w..x.", "until", "builds up to 12.3 (CUDA 12.4)", "13.0 untried"),
+        # 13.1 builds with 12.9 and 12.3 is refused with 11.8: either of the two may be the reason.
+        (
+            "x....w",
+            "part",
+            "builds with 13.1 and CUDA 12.9; not with 12.3 and CUDA 11.8",
+            "library and CUDA changed together",
+        ),
+        (
+            "w....x",
+            "until",
+            "builds with 12.3 and CUDA 11.8; not with 13.1 and CUDA 12.9",
+            "library and CUDA changed together",
+        ),
     ],
 )
 def test_along_two_axes(letters: str, kind: str, text: str, note: str) -> None:
@@ -76,17 +97,49 @@ def test_along_two_axes(letters: str, kind: str, text: str, note: str) -> None:
 @pytest.mark.parametrize(
     ("libraries", "toolkits", "kind", "text"),
     [
-        (["12.3"], ["11.8"], "works", "works"),
-        (["12.3"], ["12.9"], "fault", "does not work: a known fault"),
-        (["12.3"], None, "part", "works with CUDA 11.8, 12.4; not with CUDA 12.9"),
-        (None, ["12.9"], "part", "works with 13.1; not with 12.3, 14.0"),
-        (None, None, "part", "works in 4 of 8 combinations"),
+        (["12.3"], ["11.8"], "works", "builds"),
+        (["12.3"], ["12.9"], "fault", "does not build, 0 of 1: a known fault"),
+        (["12.3"], None, "part", "builds with CUDA 11.8, 12.4; not with CUDA 12.9"),
+        (None, ["12.9"], "part", "builds with 13.1; not with 12.3, 14.0"),
+        (None, None, "part", "builds in 4 of 8 combinations"),
         (["13.1"], ["12.4"], "untried", "not tried"),
         (["15"], None, "untried", "not tried"),
-        (["14.0"], None, "never", "does not work"),
+        (["14.0"], None, "never", "does not build, 0 of 3"),
     ],
 )
 def test_some_of_the_versions(libraries: list[str] | None, toolkits: list[str] | None, kind: str, text: str) -> None:
     grid = VersionGrid(("12.3", "13.1", "14.0"), ("11.8", "12.4", "12.9"), "wwkw.wkxk")
     found = picked(grid, libraries, toolkits)
     assert (found.kind, found.text) == (kind, text)
+
+
+def test_a_change_cites_two_cells_that_differ_in_its_axis_alone() -> None:
+    verdict = verdict_of(VersionGrid(("12.3", "13.1"), ("11.8", "12.4"), "xxxw"), KNOWN, "cupy")
+    assert (verdict.text, verdict.note) == ("13.1: builds since CUDA 12.4", "12.3: 0 of 2")
+    assert verdict.claims == (Claim("cuda", ("13.1", "11.8"), ("13.1", "12.4"), True),)
+    verdict = verdict_of(VersionGrid(("2.6", "2.11", "2.12"), ("12.4", "13.0"), "x..w.w"), {}, "torch")
+    assert verdict.claims == ()
+
+
+@pytest.mark.parametrize(
+    ("libraries", "toolkits", "text"),
+    [
+        (("",), ("12.4", "12.9"), "0 of 2"),
+        (("",), ("11.8", "12.4", "12.9"), "never (0 of 3)"),
+        (("13.0", "13.1"), ("11.8", "12.4", "12.9"), "0 of 6"),
+        (("12.3", "13.0", "13.1"), ("12.4",), "0 of 3"),
+        (("12.3", "13.0", "13.1"), ("11.8", "12.4", "12.9"), "never (0 of 9)"),
+    ],
+)
+def test_never_takes_three_releases_of_each_axis(
+    libraries: tuple[str, ...], toolkits: tuple[str, ...], text: str
+) -> None:
+    grid = VersionGrid(libraries, toolkits, "x" * len(libraries) * len(toolkits))
+    assert verdict_of(grid, KNOWN, "cupy").text == text
+
+
+def test_a_range_of_tried_versions_contains_no_untried_one() -> None:
+    grid = VersionGrid(("12.3", "13.1", "13.2", "13.3"), ("11.8", "12.9"), "wwwwwwww")
+    assert verdict_of(grid, KNOWN, "cupy").tried == "12.3, 13.1 to 13.3, CUDA 11.8, 12.9"
+    known = [str(number) for number in range(12)]
+    assert spell_tried(known[::2], known, int) == "6 of 0 to 10"

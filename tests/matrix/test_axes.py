@@ -141,7 +141,7 @@ def test_tables_without_a_script_have_columns_of_it(report: Path) -> None:
 
 def test_analyses_keep_its_values_apart(report: Path) -> None:
     support = (report / "support.html").read_text()
-    assert "nvrtc</b></a>, CCCL 3.0.0: works" in support
+    assert "nvrtc</b></a>, CCCL 3.0.0: builds" in support
     assert "nvrtc</b></a>, CCCL 2.8.0: rejected at compile" in support
 
 

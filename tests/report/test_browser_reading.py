@@ -61,7 +61,7 @@ def test_statements_and_disagreements_are_searched(visit: Visit) -> None:
     page.fill("#find", "")
     page.select_option("#kind", "built")
     settled(page)
-    assert page.locator("li[data-kind]:visible .badge").all_inner_texts() == ["works"]
+    assert page.locator("li[data-kind]:visible .badge").all_inner_texts() == ["builds"]
     assert page.evaluate("location.hash") == "#backend=nvrtc&kind=built"
     page = visit("disagreements.html#find=numba+crashed")
     shown = page.locator("li[data-kind]:visible")
@@ -71,7 +71,7 @@ def test_statements_and_disagreements_are_searched(visit: Visit) -> None:
 
 @pytest.mark.slow
 def test_statements_disagreements_changes_history_and_coverage_say_what_happened(visit: Visit) -> None:
-    assert "works on sm_75–sm_90, compute_80, crashes at compile on sm_90a" in visit("support.html").inner_text("main")
+    assert "builds on sm_75–sm_90, compute_80, crashes at compile on sm_90a" in visit("support.html").inner_text("main")
     sides = visit("disagreements.html").inner_text("main")
     assert "rejected at compile" in sides
     assert "incomplete type is not allowed" in sides

@@ -58,7 +58,7 @@ def test_any_title_and_a_report_without_answers_are_drawn(title: str) -> None:
 
 
 def test_what_it_says_is_said_in_words_too() -> None:
-    assert described(make_frame(records()), "Ours") == "Ours: 12 cells; 8 work, 4 surprise"
+    assert described(make_frame(records()), "Ours") == "Ours: 12 cells; 8 build, 4 surprise"
 
 
 def tags(page: str) -> dict[str, str]:
@@ -81,11 +81,11 @@ def test_pages_name_the_picture_by_its_whole_address(made: Path) -> None:
     assert first["og:title"] == first["og:site_name"] == "What &lt;we&gt; use"
     assert first["og:url"] == "https://example.org/x/index.html"
     assert first["og:image"] == f"https://example.org/x/{NAME}"
-    assert first["og:image:alt"] == "What &lt;we&gt; use: 12 cells; 8 work, 4 surprise"
+    assert first["og:image:alt"] == "What &lt;we&gt; use: 12 cells; 8 build, 4 surprise"
     assert (out / NAME).read_bytes().startswith(b"\x89PNG")
     case = tags((out / "cases" / "atomics-add.html").read_text())
     assert case["og:title"] == "Fragments of every shape"
-    assert case["og:description"] == "NVRTC: works, CuPy: works, Numba: never"
+    assert case["og:description"] == "NVRTC: builds, CuPy: builds, Numba: 0 of 1"
     assert case["og:url"] == "https://example.org/x/cases/atomics-add.html"
     for page in out.glob("*.html"):
         assert "What &lt;we&gt; use" in page.read_text().partition("</title>")[0]

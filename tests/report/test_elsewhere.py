@@ -50,10 +50,10 @@ def test_badges() -> None:
     found = badges(frame(merge(records, [])))
     assert {name: texts(svg) for name, svg in found.items()} == {
         "all.svg": ["cumatrix", "1 of 5 not as expected"],
-        "cupy13.svg": ["cupy13", "2 of 2 work"],
+        "cupy13.svg": ["cupy13", "2 of 2 build"],
         "numba-059.svg": ["numba 059", "no results"],
         "numba-059-2.svg": ["numba/059", "1 of 2 not as expected"],
-        "old.svg": ["old", "0 of 1 work, 1 known failure"],
+        "old.svg": ["old", "0 of 1 build, 1 known failure"],
     }
     assert badges(frame(merge(list(reversed(records)), []))) == found
 

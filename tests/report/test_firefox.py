@@ -66,7 +66,7 @@ def test_the_first_view_and_questions(firefox: Firefox, answers: str) -> None:
     assert page.evaluate("document.querySelector('h1').innerText") == "What works where"
     first = page.evaluate(ROWS)
     assert len(first) > 5
-    assert any("works since 13.6.0" in words(cell) for row in first for cell in row)
+    assert any("builds since 13.6.0" in words(cell) for row in first for cell in row)
     titles: dict[str, str] = page.evaluate(
         "cumatrix.load('answers').then((data) => Object.fromEntries(data.features.map((of) => [of.case, of.title])))"
     )

@@ -69,18 +69,18 @@ def test_numbers_and_exports_are_ones_own(page: Path) -> None:
     assert 'tests="1"' in (page / "junit.xml").read_text()
     index = (page / "index.html").read_text()
     assert re.search(r'aria-label="Yours: cells by what they mean">.*?<b>1</b> surprise', index, re.DOTALL)
-    assert re.search(r'aria-label="Published 2026-01-01: cells by what they mean">.*?<b>2</b> work', index, re.DOTALL)
+    assert re.search(r'aria-label="Published 2026-01-01: cells by what they mean">.*?<b>2</b> build', index, re.DOTALL)
 
 
 def test_a_field_says_what_is_known_and_what_ones_own_cells_say(page: Path) -> None:
     index = (page / "index.html").read_text()
-    assert re.search(r'works.*?<small class="yours">yours: never</small>', index, re.DOTALL)
+    assert re.search(r'builds.*?<small class="yours">yours: 0 of 1</small>', index, re.DOTALL)
     script = (page / "data" / "answers-sm_80.js").read_text()
     data = json.loads(re.search(r"'(.*)'", script, re.DOTALL)[1].encode().decode("unicode_escape"))  # type: ignore[index]
     ((_, verdict, _, own),) = data["lines"][0][3]
-    assert data["verdicts"][own][1] == "never" != data["verdicts"][verdict][1]
+    assert data["verdicts"][own][1] == "0 of 1" != data["verdicts"][verdict][1]
     case = (page / "cases" / "wmma-fragments.html").read_text()
-    assert "yours: never" in case
+    assert "yours: 0 of 1" in case
     assert "</a> published</td>" in case and "</a> yours</td>" in case
     matrix = (page / "matrix.html").read_text()
     assert '<a href="#q=-environment:published">your own cells only</a>' in matrix

@@ -86,25 +86,24 @@ const answering = (() => {
     if (works.length === told.length) return plain(data, "works");
     if (!works.length) {
       const fault = told.every(({ letter }) => letter === groups.fault.letter);
-      const text = groups.not.word + (fault ? `: a ${groups.fault.word}` : "");
+      const text = `${groups.not.word}, 0 of ${told.length}${fault ? `: a ${groups.fault.word}` : ""}`;
       return { kind: fault ? "fault" : "never", text, note: "" };
     }
-    for (const [place, prefix] of /** @type {[number, string][]} */ ([
+    const refused = told.filter(({ letter }) => letter !== groups.works.letter);
+    for (const [axis, prefix] of /** @type {[number, string][]} */ ([
       [0, ""],
       [1, "CUDA "],
     ])) {
-      const [good, bad] = [true, false].map((wanted) => [
-        ...new Set(told.filter(({ letter }) => (letter === groups.works.letter) === wanted).map(({ of }) => of[place])),
-      ]);
-      if (!good.some((name) => bad.includes(name))) {
-        return {
-          kind: "part",
-          text: `works with ${prefix}${good.join(", ")}; not with ${prefix}${bad.join(", ")}`,
-          note: "",
-        };
+      const of = (/** @type {typeof told} */ cells, /** @type {number} */ at) => [...new Set(cells.map((cell) => cell.of[at]))];
+      const [good, bad] = [of(works, axis), of(refused, axis)];
+      // A cell of each that differ in this axis alone.
+      const shared = of(works, 1 - axis).some((name) => of(refused, 1 - axis).includes(name));
+      if (shared && !good.some((name) => bad.includes(name))) {
+        const text = `builds with ${prefix}${good.join(", ")}; not with ${prefix}${bad.join(", ")}`;
+        return { kind: "part", text, note: "" };
       }
     }
-    return { kind: "part", text: `works in ${works.length} of ${told.length} combinations`, note: "" };
+    return { kind: "part", text: `builds in ${works.length} of ${told.length} combinations`, note: "" };
   };
 
   /** @type {WeakMap<Feature, Spelled>} */
@@ -301,5 +300,28 @@ const answering = (() => {
   const tells = (data, part, of) =>
     find(data, part, of).some(({ fields }) => [...fields.values()].some(({ kind }) => kind !== "untried"));
 
-  return { find, isSilent, tells };
+  /** The first word of an answer, by the best sense of a tool's statement. */
+  const LEADS = /** @type {Record<string, string>} */ ({ works: "Yes", part: "In part", refused: "No" });
+
+  /**
+   * The answer of the first feature in one sentence; variants with different findings have an answer each.
+   *
+   * @param {AnswersData} data
+   * @param {Found[]} found
+   */
+  const sentence = (data, found) => {
+    const its = found.filter(({ line }) => line[0] === found[0].line[0]).map(({ line, fields }) => {
+      const told = [...fields].filter(([, each]) => !isSilent(data, each));
+      const senses = told.map(([, { kind }]) => data.kinds[kind].sense);
+      const lead = LEADS[Object.keys(LEADS).find((sense) => senses.includes(sense)) || ""];
+      return { label: line[1], lead, parts: told.map(([column, { text }]) => `${data.columns[column][1]}: ${text}`) };
+    });
+    if (!its.length) return "";
+    if (its.length === 1) return `${its[0].lead}. ${its[0].parts.join("; ")}. `;
+    const leads = [...new Set(its.map(({ lead }) => lead))];
+    const labels = (/** @type {string} */ of) => its.filter(({ lead }) => lead === of).map(({ label }) => label);
+    return leads.map((lead) => `${lead}: ${labels(lead).join("; ")}. `).join("");
+  };
+
+  return { find, isSilent, sentence, tells };
 })();

@@ -71,6 +71,7 @@ class AnswerPage {
     try {
       const nearest = await this.nearest(chips, of, target);
       if (target !== this.on.value || this.input.value !== asked) return;
+      if (of.targets.includes(nearest.target)) this.on.value = nearest.target;
       this.show(nearest, chips, of);
     } catch (error) {
       this.told.textContent = error instanceof Error ? error.message : String(error);
@@ -92,7 +93,7 @@ class AnswerPage {
   async nearest(chips, of, target) {
     /** @type {OnTarget} */
     const part = await cumatrix.load(`answers-${target}`);
-    const here = { part, target, put: of };
+    const here = await this.best({ part, target, put: of });
     if (!chips.length || answering.tells(this.data, part, of)) return here;
     const others = of.targets.length ? [] : this.data.targets.filter(([each]) => each !== target);
     // Where a tool has it, and nobody tried these versions, that is the answer.
@@ -107,6 +108,30 @@ class AnswerPage {
       }
     }
     return here;
+  }
+
+  /**
+   * Of the targets of a GPU, the one for which most tools build the first feature: an H100 runs sm_90 and sm_90a.
+   *
+   * @param {Nearest} first
+   * @returns {Promise<Nearest>}
+   */
+  async best(first) {
+    const builds = (/** @type {Nearest} */ { part, put }) => {
+      const [found] = answering.find(this.data, part, put);
+      return found ? [...found.fields.values()].filter(({ kind }) => this.data.kinds[kind].sense === "works").length : 0;
+    };
+    let [best, most] = [first, builds(first)];
+    const number = (/** @type {string} */ target) => target.replace(/[af]$/, "");
+    for (const target of first.put.targets) {
+      const same = target !== first.target && number(target) === number(first.target);
+      if (!same || !this.data.targets.some(([known]) => known === target)) continue;
+      /** @type {OnTarget} */
+      const part = await cumatrix.load(`answers-${target}`);
+      const other = { part, target, put: first.put };
+      if (builds(other) > most) [best, most] = [other, builds(other)];
+    }
+    return best;
   }
 
   /** @param {Nearest} nearest @param {Chip[]} chips @param {Asked} of */
@@ -283,7 +308,8 @@ class AnswerPage {
     const some = features
       ? `${features} feature${features === 1 ? "" : "s"} on ${target}.`
       : `Nothing but the architecture itself was tried on ${target}.`;
-    this.told.textContent = `${odd}${missed}${elsewhere}${told.length ? some : command}`;
+    const lead = of.words.length && !odd ? answering.sentence(this.data, told) : "";
+    this.told.textContent = `${lead}${odd}${missed}${elsewhere}${told.length ? some : command}`;
   }
 }
 
