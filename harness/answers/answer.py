@@ -133,6 +133,7 @@ def sentence_of(findings: Sequence[FeatureFinding], targets: Sequence[str]) -> s
         Those of the question; named where there are several.
     """
     variants = [(finding, *_best(finding)) for finding in findings if finding.case == findings[0].case]
+    variants = [variant for variant in variants if variant[2]] or variants[:1]
     if len(variants) > 1:
         groups: dict[str, list[str]] = {}
         for finding, lead, _ in variants:
