@@ -19,8 +19,8 @@ from harness.matrix.axes import version_key
 from harness.matrix.marks import ANSWER_KINDS, GROUPS
 from harness.matrix.ranges import Range, ranges, spell_tried
 
-WORKS, NOT, FAULT, SURPRISE, UNAVAILABLE, UNTRIED, NOTHING = (group.letter for group in GROUPS.values())
-"""Letters of cells by their group: built; refused as expected; a known fault; a surprise; unavailable; unknown; not applicable."""
+WORKS, EMPTY, NOT, FAULT, SURPRISE, UNAVAILABLE, UNTRIED, NOTHING = (group.letter for group in GROUPS.values())
+"""Letters of cells by their group: built; built without a kernel; refused as expected; a known fault; a surprise; unavailable; unknown; not applicable."""
 
 SILENT = frozenset(group.letter for group in GROUPS.values() if not group.answered)
 """Letters of cells without a compiler's answer."""
@@ -345,6 +345,8 @@ def picked(grid: VersionGrid, libraries: Sequence[str] | None, toolkits: Sequenc
 
 
 def _silent(letters: str) -> Support:
+    if EMPTY in letters:
+        return Support(kind="untried", text=GROUPS["empty"].word)
     if UNAVAILABLE in letters:
         return Support(kind="untried", text=GROUPS["unavailable"].word)
     return _plain("na" if NOTHING in letters else "untried")

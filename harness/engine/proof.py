@@ -10,6 +10,7 @@ from typing import Any
 from harness.cases.discovery import names_of
 from harness.engine.context import RunContext
 from harness.engine.plan import choose_backends, with_native
+from harness.matrix.marks import without_kernels
 from harness.model import Cell, Status
 from harness.model.target import parse_targets
 from harness.toolkits import parse_toolkits
@@ -89,9 +90,13 @@ def answered(record: Mapping[str, Any]) -> bool:
 
 
 def without_answer(records: Sequence[Mapping[str, Any]]) -> str:
-    """A sentence where no compiler answered any cell; empty where one did."""
-    if not records or any(map(answered, records)):
+    """A sentence where no compiler answered any cell, or no kernel came out of any; empty where one did."""
+    told = [record for record in records if answered(record)]
+    if not records or not all(map(without_kernels, told)):
         return ""
+    if told:
+        count = f"any of the {len(told):,} cells that were built" if len(told) > 1 else "the one cell that was built"
+        return f"no kernel came out of {count}: name a program with a kernel, or instantiate its templates"
     many = f"any of the {len(records):,} cells" if len(records) > 1 else "the one cell"
     return f"no compiler answered {many}: {_why(Counter(record['reason'] for record in records))}"
 

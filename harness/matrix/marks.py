@@ -70,6 +70,7 @@ class Group:
 
 GROUPS: Mapping[str, Group] = {
     "works": Group(letter="w", word="builds", plural="build", colour="#007a59"),
+    "empty": Group(letter="o", word="no kernels", plural="no kernels", answered=False, colour="#8a7f2e"),
     "not": Group(letter="x", word="does not build", plural="do not build", colour="#8a5a00"),
     "fault": Group(letter="k", word="known fault", plural="known fault", colour="#7b2d8b"),
     "surprise": Group(letter="s", word="surprise", plural="surprise", colour="#b3261e"),
@@ -153,6 +154,11 @@ _ALL = (
         "works", ascii="P",  # `kind_of` tells it from the one above
     ),
     Mark(
+        "no_kernels", "○", "no kernels", "built, and no kernel came out: nothing was compiled for the device",
+        "yellow", "#f0eddc #4f4a2a #c9bf86", "#3a3724 #e9e2b8 #8f8650",
+        "empty", ascii="0",  # `kind_of` tells it from `built`
+    ),
+    Mark(
         "rejected", "R", "rejected as expected", "rejected, as expected",
         "cyan", "#d3e4fb #103f7c #5b9ae8", "#1c3f6e #cfe3ff #4d8be0",
         "not", (Status.REJECTED,), verdict=Verdict.PASS,
@@ -220,14 +226,21 @@ LEAST_EXPECTED = sorted(KINDS, key=lambda key: ("blocker", "major", "minor", "")
 
 def kind_of(record: Mapping[str, Any]) -> Mark:
     """The kind of a record: by its verdict, and by its status where that says more."""
-    return _kind_of(record["status"], record["verdict"], stopped_at_ptx(record))
+    kind = _kind_of(record["status"], record["verdict"])
+    if kind.key == "built":
+        return KINDS["no_kernels" if without_kernels(record) else "partial" if stopped_at_ptx(record) else "built"]
+    return kind
 
 
 @lru_cache(maxsize=256)
-def _kind_of(status: str, verdict: str, partial: bool) -> Mark:
+def _kind_of(status: str, verdict: str) -> Mark:
     of = Status(status)
-    kind = _KIND_OF.get((of, Verdict(verdict))) or _KIND_OF[of, None]
-    return KINDS["partial"] if partial and kind.key == "built" else kind
+    return _KIND_OF.get((of, Verdict(verdict))) or _KIND_OF[of, None]
+
+
+def without_kernels(record: Mapping[str, Any]) -> bool:
+    """Return whether a built program has no kernel: an empty file, a template without an instance, a kernel behind a guard."""
+    return record["status"] == Status.BUILT and record["artifact"] is not None and not record["artifact"]["kernels"]
 
 
 def stopped_at_ptx(record: Mapping[str, Any]) -> bool:
@@ -249,7 +262,7 @@ def as_expected(record: Mapping[str, Any]) -> bool:
 def letter_of(mark: str, status: str) -> str:
     """Letter of a cell for answers: whether it works, whatever the case expects."""
     if status == Status.BUILT:
-        return GROUPS["works"].letter
+        return GROUPS["empty" if mark == "no_kernels" else "works"].letter
     # A fault of cumatrix's own says nothing of the program, nor does a mark of a later version.
     told = mark in KINDS and mark != "harness_error"
     return GROUPS[KINDS[mark].group if told else "missing"].letter

@@ -52,7 +52,8 @@ const answering = (() => {
 
   /** @param {AnswersData} data @param {string} letters @returns {Verdict} */
   const silent = (data, letters) => {
-    const { unavailable, na } = data.groups;
+    const { empty, unavailable, na } = data.groups;
+    if (letters.includes(empty.letter)) return { kind: "untried", text: empty.word, note: "" };
     if (letters.includes(unavailable.letter)) return { kind: "untried", text: unavailable.word, note: "" };
     return plain(data, letters.includes(na.letter) ? "na" : "untried");
   };
