@@ -1,0 +1,394 @@
+#!/usr/bin/env python3
+"""Checks every statement about versions of the page and of `cumatrix ask` against the cells of the published matrix.
+
+check_statements.py [MATRIX] --page DIR --questions 1000 --seed 1
+
+The rules are in `statement_rules.py`; nothing is shared with the code that writes the statements. Without --page the page is built anew.
+Exits with 1 if a statement is false. A statement that has the key `claims` is checked by it, and its words may name nothing else:
+
+    {"answer": "builds since CUDA 12.4 (tried from 12.0)", "note": "", "variants": ["form=a"], "tool": "nvrtc", "targets": ["sm_80"],
+     "claims": [{"says": "in", "axis": "cuda", "ranges": [["12.4", null]], "only": true, "evidence": [["CELL", "CELL"]]}]}
+
+The words of any other statement are read by `claims_of`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from statement_rules import HEADERS, HOSTS, ITSELF, Cells, Claim, Finding, Range, Subject, check, order
+
+ROOT = Path(__file__).parents[1]
+SHOWN = 5
+"""Examples of each kind that are printed."""
+
+_VALUE = r"(?:sm_)?\d[\w.]*"
+_VALUES = rf"{_VALUE}(?:(?: to |–){_VALUE})?"
+_LIST = rf"{_VALUES}(?:, {_VALUES})*"
+_WORDS = {
+    "since": "in", "up to": "in", "only": "in", "broken": "in", "from": "in", "untried": "untried", "never": "none", "not tried": "silent", "combinations": "count",
+}  # fmt: skip
+"""Words of a statement, and what its claims have to say then."""
+
+
+class Unreadable(Exception):
+    """The words of a statement are none of those that are known."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence with its subject; `claims` is None where only its words tell them."""
+
+    where: str
+    subject: Subject | None
+    kind: str
+    text: str
+    note: str
+    claims: tuple[Claim, ...] | None = None
+    within: tuple[tuple[str, tuple[Range, ...]], ...] = ()
+    cells: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        about = f"{self.subject.case}[{self.subject.variants[0] if self.subject.variants else ''}{'…' * (len(self.subject.variants) > 1)}] {self.subject.tool}{f' with {self.subject.of}' * bool(self.subject.of)} {','.join(self.subject.targets[:4])}" if self.subject else "?"  # fmt: skip
+        return f"{self.where}: {about}: {self.text!r}{f' ({self.note})' * bool(self.note)}"
+
+
+def ranges_of(text: str) -> tuple[Range, ...]:
+    """``12.4 to 12.6, 13.0`` as ranges."""
+    found = []
+    for item in text.split(", "):
+        low, _, high = item.replace("–", " to ").partition(" to ")
+        found.append((low, high or low))
+    return tuple(found)
+
+
+def phrase(text: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
+    """The claims of a verdict's words."""
+    for word in ("works", "never", "known fault", "does not work", "does not work: a known fault", "not tried", "not applicable", "not available"):  # fmt: skip
+        if text == word:
+            says = "all" if word == "works" else "silent" if word in ("not tried", "not applicable", "not available") else "none"  # fmt: skip
+            return [Claim(says, within=within, scoped=word != "never", word=word)]
+    patterns = {
+        rf"works since (CUDA )?({_VALUE})": "since",
+        rf"not since (CUDA )?({_VALUE})": "not since",
+        rf"works up to (CUDA )?({_VALUE})": "until",
+        rf"broken in (CUDA )?({_VALUES}) only": "broken",
+        rf"only in (CUDA )?({_LIST})": "only",
+        rf"not with (CUDA )({_VALUES})": "not with",
+    }
+    for pattern, word in patterns.items():
+        if found := re.fullmatch(pattern, text):
+            axis = "cuda" if found[1] else "version"
+            ends: dict[str, tuple[Range, ...]] = {"since": ((found[2], None),), "not since": ((found[2], None),), "until": ((None, found[2]),)}  # fmt: skip
+            holds = word not in ("not since", "broken", "not with")
+            return [Claim("in", axis, ends.get(word) or ranges_of(found[2]), holds, only=word != "not with", within=within, word=word)]  # fmt: skip
+    if found := re.fullmatch(r"works with (CUDA )?(.+); not with (?:CUDA )?(.+)", text):
+        axis = "cuda" if found[1] else "version"
+        return [Claim("with", axis, ranges_of(found[2]), against=ranges_of(found[3]), within=within)]
+    if found := re.fullmatch(r"works in (\d+) of (\d+) combinations", text):
+        return [Claim("count", count=(int(found[1]), int(found[2])), within=within)]
+    if found := re.fullmatch(rf"({_VALUES}): (.+)", text):
+        if "version" in within:
+            raise Unreadable(text)
+        return phrase(found[2], {**within, "version": ranges_of(found[1])})
+    raise Unreadable(text)
+
+
+def claims_of(text: str, note: str, within: Mapping[str, tuple[Range, ...]]) -> list[Claim]:
+    """The claims of a statement's words: those of the verdict, and those of each part of the note."""
+    claims = phrase(text, within)
+    if "version" in claims[0].within and "version" not in within:
+        claims = [replace(claim, scoped=True) for claim in claims]
+    main, more = 0, False
+    exempt: list[Range] = []
+    gaps: list[Range] = []
+    for item in _items(note):
+        if found := re.fullmatch(r"(?:with other versions|with the CCCL that CUDA brings|without [\w ]+|with the machine's own host compiler \(.*\)): (.+)", item):  # fmt: skip
+            if claims[0].word == "not tried" and not item.startswith("with other"):
+                claims = []
+            _close(claims, main, exempt, more=more)
+            main, exempt = len(claims), []
+            claims += phrase(found[1], {})
+        elif re.fullmatch(r"with the machine's own host compiler \(.*\)", item):
+            continue
+        elif found := re.fullmatch(rf"({_LIST})( untried)?", item):
+            gaps += ranges_of(found[1])
+            if found[2]:
+                axis = "target" if item.startswith("sm_") else next((claim.axis for claim in claims[main:] if claim.axis), "version")  # fmt: skip
+                scope = {} if axis == "target" else claims[main].within
+                claims.append(Claim("untried", axis, tuple(gaps), within=scope))
+                gaps = []
+        elif found := re.fullmatch(rf"and in (?:CUDA )?({_LIST})", item):
+            claims[main] = replace(claims[main], ranges=(*claims[main].ranges, *ranges_of(found[1])))
+        elif found := re.fullmatch(r"and (\d+) more", item):
+            more = True
+        elif found := re.fullmatch(r"(?:works )?from (sm_\w+)", item):
+            claims.append(Claim("in", "target", ((found[1], None),), only=True))
+        elif found := re.fullmatch(rf"(?:works )?on ({_LIST}) only", item):
+            claims.append(Claim("in", "target", ranges_of(found[1]), only=True))
+        elif re.match(rf"{_VALUES}: ", item):
+            added = [replace(claim, scoped=True) for claim in phrase(item, claims[main].within if "version" not in claims[main].within else {})]  # fmt: skip
+            exempt += added[0].within["version"]
+            claims += added
+        else:
+            raise Unreadable(item)
+    if gaps:
+        raise Unreadable(note)
+    _close(claims, main, exempt, more=more)
+    return claims
+
+
+def _close(claims: list[Claim], main: int, exempt: Sequence[Range], *, more: bool) -> None:
+    """Leave out of the main claim what others speak of; `more` of them are not named."""
+    if claims and claims[main].axis == "version":
+        claims[main] = replace(claims[main], exempt=((None, max((high for _, high in exempt if high), key=order)),) if more and exempt else tuple(exempt))  # fmt: skip
+
+
+def _items(note: str) -> Iterator[str]:
+    """The parts of a note."""
+    held = ""
+    for item in note.split("; ") if note else ():
+        if item.startswith("not with "):
+            held = f"{held}; {item}"
+            continue
+        if held:
+            yield held
+        held = item
+    if held:
+        yield held
+
+
+def stated(claims: Sequence[Claim], text: str) -> Iterator[Finding]:
+    """Yield what the words of a statement name that its claims do not have."""
+    named = {end for claim in claims for item in (*claim.ranges, *claim.against, *(each for found in claim.within.values() for each in found)) for end in item}  # fmt: skip
+    counts = {str(number) for claim in claims for number in claim.count or ()}
+    extra = [value for value in re.findall(rf"(?<![\w.]){_VALUE}", text) if value.rstrip(".") not in named | counts]
+    says = {claim.says for claim in claims}
+    extra += [word for word, needed in _WORDS.items() if re.search(rf"\b{word}\b", text) and needed not in says]
+    if extra:
+        yield Finding("words without a claim", ", ".join(extra))
+
+
+def claim_from(value: Mapping[str, Any]) -> Claim:
+    """A claim from JSON."""
+    pairs = lambda name: tuple((low, high) for low, high in value.get(name, ()))  # noqa: E731
+    return Claim(
+        value["says"], value.get("axis", ""), pairs("ranges"), value.get("holds", True), value.get("only", False), pairs("against"), pairs("exempt"),
+        {axis: tuple((low, high) for low, high in found) for axis, found in value.get("within", {}).items()},
+        tuple(value["count"]) if "count" in value else None,
+        evidence=tuple(tuple(pair) for pair in value.get("evidence", ())),
+    )  # fmt: skip
+
+
+def variants_of(case: str, label: str, cells: Cells) -> tuple[str, ...]:
+    """The variants that a label names: ``half, type=a or b``, ``x=1; x=2``; all of them without a label."""
+    every = cells.variants(case)
+    found = []
+    for variant in every:
+        own = dict(part.partition("=")[::2] for part in variant.split(",") if part)
+        for group in label.split("; "):
+            named: dict[str, list[str]] = defaultdict(list)
+            for item in group.split(", "):
+                key, equals, values = item.partition("=")
+                named[key if equals else ""] += values.split(" or ") if equals else [item]
+            plain = named.pop("", [])
+            if all(own.get(key, "") in values for key, values in named.items()) and (not plain or set(plain) & set(own.values())):  # fmt: skip
+                found.append(variant)
+                break
+    return tuple(found) if label not in ("", "(none)") else tuple(variant for variant in every if not label or not variant)  # fmt: skip
+
+
+def siblings(target: str, cells: Cells) -> tuple[str, ...]:
+    """The other targets of the same GPU: ``sm_90a`` of ``sm_90``."""
+    plain = target.rstrip("af")
+    return tuple(sorted(item for item in cells.universe["target"] if item.rstrip("af") == plain and item != target))
+
+
+def load(path: Path) -> Any:
+    """The data of a file of the page: ``cumatrix.receive("name",'JSON');``."""
+    text = path.read_text(encoding="utf-8")
+    found = re.fullmatch(r"cumatrix\.receive\(\"[^\"]*\",'(.*)'\);?\s*", text, re.DOTALL)
+    if not found:
+        raise SystemExit(f"check_statements.py: {path} is no data of a page")
+    return json.loads(re.sub(r"\\(['\\])", r"\1", found[1]))
+
+
+def of_page(folder: Path, cells: Cells) -> Iterator[Statement]:
+    """The statements of a page: by architecture, and those of each feature."""
+    data = load(folder / "data/answers.js")
+    columns = [(key.partition("+")[0], of) for key, _, _, of in data["columns"]]
+    asked_for = {targets[0] for targets in data["vocabulary"]["architectures"].values()}
+    for path in sorted(folder.glob("data/answers-*.js")):
+        part, target = load(path), path.stem.removeprefix("answers-")
+        for place, label, _, fields in (*part["lines"], (-1, "", [], part["itself"])):
+            case = data["features"][place]["case"] if place >= 0 else ITSELF
+            named = variants_of(case, label, cells)
+            for column, verdict, grid, *own in fields:
+                tool, of = columns[column]
+                # A line has the variants that look alike on every tool; some tools were not tried with all.
+                variants = tuple(item for item in named if any(cell.target == target for cell in cells.by_entry.get((case, tool, of), {}).get(item, ())))  # fmt: skip
+                gpu = siblings(target, cells) if target in asked_for else ()
+                kind, text, note, *claims = part["verdicts"][verdict]
+                subject = Subject(case, variants, tool, of, (target,), gpu)
+                yield Statement(
+                    path.name, subject, kind, text, note, tuple(map(claim_from, claims[0])) if claims else None
+                )
+    for path in sorted(folder.glob("features/*.json")):
+        value = json.loads(path.read_text(encoding="utf-8"))
+        for finding in value["variants"]:
+            yield from of_finding(f"features/{path.name}", value["case"], finding["label"], finding["said"], cells)
+
+
+def of_finding(where: str, case: str, label: str, said: Sequence[Mapping[str, Any]], cells: Cells, chips: Sequence[Mapping[str, Any]] = ()) -> Iterator[Statement]:  # fmt: skip
+    """The statements of a finding of `cumatrix ask`, or of a feature's page."""
+    named = variants_of(case, label, cells)
+    asked = {
+        target for chip in chips if chip["kind"] == "target" and len(chip["values"]) > 1 for target in chip["values"]
+    }
+    for each in said:
+        of = each["library"] or each["host_compiler"]
+        evidence = next((cells.by_id[name] for name in each["cells"] if name in cells.by_id), None)
+        tool = each.get("tool_key") or (evidence.tool if evidence and case else each["backend"])
+        variants = tuple(item for item in named if any(cell.target in each["targets"] for cell in cells.by_entry.get((case, tool, of), {}).get(item, ())))  # fmt: skip
+        told = {target for other in said if (other["backend"], other["library"], other["host_compiler"]) == (each["backend"], each["library"], each["host_compiler"]) for target in other["targets"]}  # fmt: skip
+        gpu = tuple(sorted({item for target in each["targets"] for item in siblings(target, cells)} & asked - told))
+        subject = Subject(case, variants, tool, of, tuple(each["targets"]), gpu)
+        claims = tuple(map(claim_from, each["claims"])) if "claims" in each else None
+        known = subject if variants or each["kind"] in ("na", "untried") else None
+        yield Statement(where, known, each["kind"], each["answer"], each["note"], claims, _asked(chips, each, of), tuple(each["cells"]))  # fmt: skip
+
+
+def _asked(chips: Iterable[Mapping[str, Any]], said: Mapping[str, Any], of: str) -> tuple[tuple[str, tuple[Range, ...]], ...]:  # fmt: skip
+    """The releases that a question restricts a statement to."""
+    found: dict[str, list[Range]] = defaultdict(list)
+    for chip in chips:
+        axis = ""
+        if chip["kind"] == "toolkit":
+            axis = "cuda"
+        elif (chip["kind"] in ("header", "host") and chip["name"] == of) or (
+            chip["kind"] == "tool" and not of and said["backend"].startswith(chip["name"].partition("-")[0])
+        ):
+            axis = "version"
+        if axis:
+            found[axis] += [(value, value) for value in chip["values"]]
+    return tuple((axis, tuple(ranges)) for axis, ranges in found.items() if ranges)
+
+
+def questions(cells: Cells, count: int, seed: int) -> list[str]:
+    """Questions for features, with GPUs or architectures, and releases or tools."""
+    names = sorted({cell.case for cell in cells.by_id.values()})
+    places = ["", *sorted(cells.universe["target"], key=order), "h100", "b200", "rtx 5090", "rtx 4090", "a100", "t4", "v100", "hopper", "blackwell", "gtx 1080"]  # fmt: skip
+    tools = ["", *(f"cuda {release}" for release in sorted(cells.universe["cuda"], key=order)), "nvcc", "nvrtc"]
+    for name in ("numba", "numba-cuda", "cupy-nvrtc", "torch-nvcc", "cuda-core", *HEADERS, *HOSTS):
+        short = {"cupy-nvrtc": "cupy", "torch-nvcc": "torch"}.get(name, name)
+        tools += [short, *(f"{short} {release}" for release in sorted(cells.universe[name] - {""}, key=order))]
+    every = [
+        " ".join(filter(None, item)) for item in product((name.replace("/", " ") for name in names), places, tools)
+    ]
+    every += [" ".join(item) for item in product(places[1:], [tool for tool in tools if tool.startswith("cuda")])]
+    return random.Random(seed).sample(every, min(count, len(every)))
+
+
+def of_questions(asked: Iterable[str], cells: Cells, results: Path) -> Iterator[Statement]:
+    """The statements of `cumatrix ask --json`, in this process: a process each takes a second."""
+    from harness.answers.store import vocabulary_of  # noqa: F401  (fails early where the command is another one)
+    from harness.cli.ask_output import put, sources_of, to_json
+    from harness.errors import UsageError
+
+    sources = sources_of((results,))
+    for question in asked:
+        try:
+            query, _, found = put(question, sources)
+        except UsageError:
+            continue
+        value = to_json(found, query)
+        for finding in value["findings"]:
+            yield from of_finding(f"ask {question!r}", finding["case"], finding["variants"], finding["said"], cells, value["chips"])  # fmt: skip
+
+
+def judge(statement: Statement, cells: Cells, least: int) -> Iterator[Finding]:
+    """Yield what is false of a statement, one finding of a kind."""
+    text = "; ".join(filter(None, (statement.text, statement.note)))
+    if statement.subject is None:
+        yield Finding("no such subject", text)
+        return
+    missing = [name for name in statement.cells if name not in cells.by_id]
+    if missing:
+        yield Finding("no such cell", ", ".join(missing))
+    try:
+        claims = statement.claims if statement.claims is not None else claims_of(statement.text, statement.note, dict(statement.within))  # fmt: skip
+    except Unreadable as error:
+        yield Finding("unreadable words", str(error))
+        return
+    if statement.claims is not None:
+        yield from stated(claims, text)
+    seen: set[str] = set()
+    for finding in check(claims, statement.subject, cells, least=least):
+        if finding.kind not in seen:
+            seen.add(finding.kind)
+            yield finding
+
+
+def report(statements: Iterable[Statement], cells: Cells, *, least: int, without: Sequence[str], shown: int = SHOWN) -> int:  # fmt: skip
+    """Print the number of false statements of each kind with examples; return how many are false."""
+    counts: Counter[str] = Counter()
+    examples: dict[str, list[str]] = defaultdict(list)
+    number, false = 0, 0
+    for statement in dict.fromkeys(statements):
+        number += 1
+        found = [item for item in judge(statement, cells, least) if not any(map(item.kind.startswith, without))]
+        false += bool(found)
+        for item in found:
+            counts[item.kind] += 1
+            if len(examples[item.kind]) < shown:
+                more = f" and {len(item.cells) - 3} more" if len(item.cells) > 3 else ""
+                examples[item.kind].append(f"{statement}\n      {item.why}: {'; '.join(item.cells[:3])}{more}")
+    for kind in sorted(counts):
+        print(f"{counts[kind]:6} {kind}")
+        for example in examples[kind]:
+            print(f"    - {example}")
+    print(f"{number} statements, {false} of them false")
+    return false
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="check_statements.py", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("results", type=Path, nargs="?", default=ROOT / "reports/matrix/results.parquet")
+    parser.add_argument("--page", type=Path, metavar="DIR", help="a built page; by default it is built from RESULTS")
+    parser.add_argument("--questions", type=int, default=1000, metavar="N", help="questions to put; 0 for none")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sample", type=int, metavar="N", help="check as many statements of the page only")
+    parser.add_argument("--least", type=int, default=3, help='CUDA releases that a "never" without a count needs')
+    parser.add_argument("--without", action="append", default=[], metavar="KIND", help="leave out kinds that start so")
+    parser.add_argument("--shown", type=int, default=SHOWN, metavar="N", help="examples of each kind")
+    args = parser.parse_args()
+    cells = Cells(pd.read_parquet(args.results).astype(object).where(lambda table: table.notna(), None))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.page
+        if folder is None:
+            folder = Path(temporary) / "page"
+            command = [sys.executable, "-m", "harness.cli", "report", "--out", str(folder), str(args.results)]
+            subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, env=os.environ)
+        page = list(of_page(folder, cells))
+    if args.sample is not None:
+        page = random.Random(args.seed).sample(page, min(args.sample, len(page)))
+    asked = of_questions(questions(cells, args.questions, args.seed), cells, args.results) if args.questions else ()
+    return int(report([*page, *asked], cells, least=args.least, without=args.without, shown=args.shown) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
